@@ -1,0 +1,104 @@
+"""What a chat network is to the daemon. One file each beside this one; tests/contracts runs all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from function_calls.context import Attachment, MessageContext
+from function_calls.spec import Choice
+from services.refs import ChatRef, MemberRef, Role
+from services.store.port import Write
+
+
+class Accepted(StrEnum):
+    """What became of a delivered event. Every value means: durable, so the platform may be told it has arrived."""
+
+    NEW = "new"
+    DUPLICATE = "duplicate"
+
+
+Deliver = Callable[[MessageContext, Sequence[Write]], Awaitable[Accepted]]
+"""Hand one event to the daemon. The writes (a cursor, an event row) are in the same transaction as the accept, and
+are executed for a duplicate too, so they have to be idempotent. Raises StoreError when nothing was accepted: then
+the platform must not be told that it arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one network can do."""
+
+    text_chars: int
+    """Longest text of one message."""
+    sends_are_idempotent: bool
+    """The network drops a second send with the same key, so an unknown outcome may be sent again."""
+    sends_per_minute: int
+    """For one chat; delivery waits, it never drops."""
+    choices: bool
+    """Has buttons. Elsewhere choices are words in the text."""
+    attachments: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One message on the wire: already split and within the limits."""
+
+    chat: ChatRef
+    key: str
+    """The idempotency key: the same for every attempt."""
+    text: str
+    reply_to: str | None = None
+    mentions: tuple[MemberRef, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    private_to: MemberRef | None = None
+    """Set when it is for one member alone; the platform finds the private chat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The network has it."""
+
+    native_id: str
+
+
+class SendFailed(Exception):
+    """One attempt failed. `retryable` says whether another may help; `unknown_outcome` that it may have arrived."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retryable: bool,
+        retry_after_seconds: float | None = None,
+        unknown_outcome: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.retry_after_seconds = retry_after_seconds
+        self.unknown_outcome = unknown_outcome
+
+
+class ChatPlatform(Protocol):
+    """One network, with one account of the bot."""
+
+    name: str
+    account: str
+    limits: Limits
+
+    async def run(self, deliver: Deliver) -> None:
+        """Receive until cancelled, reconnecting by itself."""
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        """Send one message. Raises SendFailed, and nothing else that the network can cause."""
+
+    async def typing(self, chat: ChatRef, status: str) -> None:
+        """Show that an answer is on its way, with a few words where the network can; empty ends it. Best effort."""
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        """The member's role now; None when the network cannot tell."""
+
+    async def close(self) -> None:
+        """Free what `run` did not."""

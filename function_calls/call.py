@@ -1,0 +1,51 @@
+"""Call: what a handler may know and do in one run. Received by naming the type as a keyword-only parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from function_calls.profile import ChatProfile
+    from function_calls.spec import FunctionResult, FunctionSpec
+
+
+class Call:
+    """One run of one function."""
+
+    __slots__ = ("_invoke", "_status", "deadline", "functions", "key", "profile", "state")
+
+    def __init__(
+        self,
+        key: str,
+        deadline: float,
+        state: dict[str, Any],
+        profile: ChatProfile,
+        functions: Callable[[], Sequence[FunctionSpec]],
+        invoke: Callable[[str, Mapping[str, Any]], Awaitable[FunctionResult]],
+        status: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self.key = key
+        """The idempotency key: the same when a crashed run is repeated, and no other run has it."""
+        self.deadline = deadline
+        """On the clock's `monotonic()`; the run is cancelled then."""
+        self.state = state
+        """Carried through the turn: what one call writes, the next call of the turn reads."""
+        self.profile = profile
+        """The chat's language, time zone and texts."""
+        self.functions = functions
+        """The functions that this member may call here, in registration order."""
+        self._invoke = invoke
+        self._status = status
+
+    def say(self, key: str, **values: object) -> str:
+        """The sentence `key` of `config/texts/` in the chat's language."""
+        return self.profile.texts.say(key, **values)
+
+    async def invoke(self, name: str, arguments: Mapping[str, Any]) -> FunctionResult:
+        """Run another function with the same member's rights. Nested at most 4 deep."""
+        return await self._invoke(name, arguments)
+
+    async def status(self, text: str) -> None:
+        """Tell the chat what is going on while this takes long; never kept in history."""
+        await self._status(text)

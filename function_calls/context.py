@@ -1,0 +1,96 @@
+"""MessageContext: the frozen facts about one inbound message. No platform object, no services, no logger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from services.refs import ChatRef, MemberRef, Role
+
+
+class Kind(StrEnum):
+    """What happened in the chat."""
+
+    MESSAGE = "message"
+    EDIT = "edit"
+    DELETE = "delete"
+    REACTION = "reaction"
+    CHOICE = "choice"  # a button of the bot's was pressed; `text` holds its value
+    JOIN = "join"
+    LEAVE = "leave"
+    TIMER = "timer"
+
+
+class MessageKey(NamedTuple):
+    """What makes two deliveries the same event. Edits and reactions add their kind and a revision."""
+
+    chat: ChatRef
+    native_id: str
+    kind: Kind = Kind.MESSAGE
+    revision: str = ""
+
+    @property
+    def text(self) -> str:
+        """The key as one string, unique over all platforms."""
+        chat, native_id, kind, revision = self
+        if kind is Kind.MESSAGE:
+            return f"{chat.platform}:{chat.account}:{chat.native}\n{native_id}"
+        return f"{chat.platform}:{chat.account}:{chat.native}\n{native_id}\n{kind}\n{revision}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sent it: a stable id from the platform, a display name that proves nothing, and the role as the platform
+    and the settings say it."""
+
+    ref: MemberRef
+    name: str
+    role: Role = Role.MEMBER
+    is_bot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """The message that this one replies to, as far as the platform tells."""
+
+    native_id: str
+    sender_name: str = ""
+    text: str = ""
+    from_bot: bool = False
+    """The quoted message was the bot's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that came with a message or goes out with one."""
+
+    name: str
+    media_type: str
+    url: str = ""
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageContext:
+    """One inbound message."""
+
+    key: MessageKey
+    kind: Kind
+    chat: ChatRef
+    is_group: bool
+    sender: Sender
+    text: str
+    """NFC, without control characters, the bot's mention stripped. Handlers never read it: they have arguments."""
+    sent_at: datetime
+    """UTC, as the platform says."""
+    mentions: tuple[MemberRef, ...] = ()
+    mentions_bot: bool = False
+    reply_to: Quoted | None = None
+    attachments: tuple[Attachment, ...] = ()
+    backfilled: bool = False
+    """Delivered after the fact (history of a room that was joined): recorded, never answered."""
+    chat_title: str = ""
+    bot: str = "default"
+    """The profile that serves this chat."""

@@ -1,0 +1,51 @@
+"""What handlers may ask of the daemon. Each answers with a value and within a deadline; no answer means no privilege."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from services.refs import ChatRef, MemberRef, ReasonCode, Role
+
+
+class Members(Protocol):
+    """Who is in a chat now, asked of the platform."""
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        """The member's role at this moment; None when the platform cannot tell, which grants nothing."""
+
+    async def names(self, chat: ChatRef) -> Sequence[str]:
+        """Display names of members who spoke lately, latest first; at most 50."""
+
+
+class ChatActions(Protocol):
+    """Acts on a chat as a whole. Each returns whether it truly happened."""
+
+    async def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
+        """End the turn that runs in `chat`: the asker's own, or anyone's for moderators and above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one message ended as it did."""
+
+    text: str
+    """The beginning of the message."""
+    sender_name: str
+    at: datetime
+    reason: ReasonCode
+    detail: str
+    """The settings key, function or id that the reason speaks of; may be empty."""
+    short_id: str
+
+
+class Explanations(Protocol):
+    """What became of messages."""
+
+    async def last(self, chat: ChatRef, before_native_id: str, count: int) -> Sequence[Explanation]:
+        """The outcomes of the last `count` messages of `chat`, newest first, without the one asking."""
+
+    async def of(self, chat: ChatRef, native_id: str) -> Explanation | None:
+        """The outcome of one message of `chat`."""

@@ -1,0 +1,239 @@
+"""FunctionSpec and FunctionResult: what a function is, and what a run of one gives."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+
+from function_calls.call import Call
+from function_calls.context import Attachment, MessageContext
+from services.json_values import JsonObject, JsonValue
+from services.refs import ChatRef, Effect, ErrorCode, MemberRef, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One answer that is offered as a button, or as a word where there are no buttons."""
+
+    label: str
+    value: str
+    """What comes back as the text of a message when it is chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing to say."""
+
+    text: str
+    to: ChatRef | MemberRef | None = None
+    """None: this chat. A member: in private. Another chat: there."""
+    reply_to: str | None = None
+    """The native id of the message that this answers; None lets delivery choose."""
+    mentions: tuple[MemberRef, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    choices: tuple[Choice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionError:
+    """Why a run gave nothing. `text` is safe to show in a chat; a stranger's exception never is."""
+
+    code: ErrorCode
+    text: str
+    fields: tuple[str, ...] = ()
+    """The arguments that are wrong or missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the bot asks back. It ends the turn; the answer is a new turn that goes on from there."""
+
+    kind: Literal["argument", "confirm"]
+    text: str
+    function: str
+    arguments: JsonObject
+    """The raw arguments known so far."""
+    field: str = ""
+    """For `argument`: the parameter that the answer fills."""
+    choices: tuple[Choice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionResult:
+    """The outcome of a run, of failure too."""
+
+    handled: bool = True
+    messages: tuple[Message, ...] = ()
+    data: JsonValue = None
+    """For the model and for callers in code; not shown in the chat."""
+    error: FunctionError | None = None
+    question: Question | None = None
+    context_updates: Mapping[str, Any] = field(default_factory=dict)
+    """Written into the turn's state for the calls that follow."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """True when the run did what was asked."""
+        return self.error is None and self.question is None
+
+    @property
+    def reply(self) -> str:
+        """All the texts for this chat, joined by line ends."""
+        return "\n".join(message.text for message in self.messages if message.to is None)
+
+    @property
+    def at_list(self) -> tuple[MemberRef, ...]:
+        """Everybody whom the messages mention, each once, in order."""
+        return tuple(dict.fromkeys(member for message in self.messages for member in message.mentions))
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """All the files of the messages."""
+        return tuple(file for message in self.messages for file in message.attachments)
+
+    def for_model(self) -> JsonObject:
+        """What the model is told: data and texts, or the error with its code and fields."""
+        if self.error is not None:
+            told: JsonObject = {"error": self.error.code.value, "message": self.error.text}
+            if self.error.fields:
+                told["fields"] = list(self.error.fields)
+            return told
+        if self.question is not None:
+            return {"asked": self.question.text}
+        told = {"ok": True} if self.handled else {"ok": False, "message": "not handled"}
+        if self.data is not None:
+            told["result"] = self.data
+        if self.messages:
+            told["said_in_chat"] = [message.text for message in self.messages]
+        return told
+
+    def for_chat(self) -> tuple[Message, ...]:
+        """What people are told: the messages, else the error's text."""
+        if self.messages or self.error is None:
+            return self.messages
+        return (Message(self.error.text),)
+
+    @classmethod
+    def say(cls, text: str, *, data: JsonValue = None, **fields: Any) -> FunctionResult:
+        """Handled, with one message."""
+        return cls(messages=(Message(text, **fields),), data=data)
+
+    @classmethod
+    def fail(cls, code: ErrorCode, text: str, fields: Sequence[str] = ()) -> FunctionResult:
+        """Not done; `text` is shown."""
+        return cls(error=FunctionError(code, text, tuple(fields)))
+
+    def with_error_text(self, text: str) -> FunctionResult:
+        """The same failure in other words."""
+        if self.error is None:
+            return self
+        return replace(self, error=replace(self.error, text=text))
+
+
+class ToolError(Exception):
+    """Raised by a handler to fail on purpose: `text` is shown in the chat, `code` decides about retries."""
+
+    def __init__(self, text: str, code: ErrorCode = ErrorCode.FAILED) -> None:
+        super().__init__(text)
+        self.text = text
+        self.code = code
+
+
+class ArgumentFault(Exception):
+    """Arguments that do not fit. `problems` maps each wrong parameter to what is allowed; `missing` names those
+    that are required and absent. Both hold names and rules of ours, never a stranger's exception text."""
+
+    def __init__(self, problems: Mapping[str, str], missing: Sequence[str] = ()) -> None:
+        super().__init__("; ".join([f"{name}: {rule}" for name, rule in problems.items()] + list(missing)))
+        self.problems = dict(problems)
+        self.missing = tuple(missing)
+
+
+class ArgumentParser(Protocol):
+    """Turns raw arguments into what the handler takes."""
+
+    def parse(self, raw: Mapping[str, Any]) -> Any:
+        """The typed arguments. Raises ArgumentFault."""
+
+    def dump(self, arguments: Any) -> JsonObject:
+        """The arguments as plain JSON: what the ledger and the call log hold."""
+
+
+class Activation(StrEnum):
+    """When a function is offered to a model."""
+
+    ALWAYS = "always"
+    ON_REQUEST = "on_request"
+
+
+class OfferedTo(StrEnum):
+    """Ways to a function that its spec opens."""
+
+    MODEL = "model"
+    COMMAND = "command"
+    TIMER = "timer"
+    MCP = "mcp"
+    API = "api"
+
+
+Scope = Literal["group", "private", "both"]
+Handler = Callable[[MessageContext, Any, Call], Awaitable[FunctionResult]]
+"""Every handler form is adapted to this one when its spec is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Repeat a run after a transient failure; never for effect `once`."""
+
+    attempts_after_first: int
+    delay_seconds: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionSpec:
+    """The full definition of a function. Compared by identity: a reload makes new specs."""
+
+    name: str
+    description: str
+    handler: Handler
+    parameters: JsonObject
+    """JSON Schema, draft 7, of an object; `$ref`s inlined."""
+    arguments: ArgumentParser
+    bot: str | None = None
+    """None: for all bots."""
+    result_schema: JsonObject | None = None
+    examples: tuple[str, ...] = ()
+    """Sentences that mean this function; may hold `{slots}` named as parameters."""
+    commands: tuple[str, ...] = ()
+    """Direct words, in any language, without the slash; two words at most."""
+    offered_to: frozenset[OfferedTo] = frozenset(OfferedTo)
+    activation: Activation = Activation.ALWAYS
+    scope: Scope = "both"
+    require_at: bool = False
+    roles: frozenset[Role] = frozenset(Role)
+    tags: frozenset[str] = frozenset()
+    effect: Effect = Effect.READ
+    timeout_seconds: float = 30.0
+    retry: Retry | None = None
+    ask: Mapping[str, str] = field(default_factory=dict)
+    """For a missing argument: the question, as text or as a key of `texts/` in the form `@todo.ask_text`."""
+    confirm: str = ""
+    """A yes/no question before every run, as text or `@key`; may hold `{parameters}`."""
+    filters: tuple[str, ...] = ()
+    serial: bool = False
+    """Never runs beside another call of the same answer."""
+    return_direct: bool = False
+    """Its messages are the answer; the model is not asked again."""
+    sensitive: frozenset[str] = frozenset()
+    """Parameters whose values are not written to logs."""
+    status_text: str = ""
+    system_prompt: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Everything that was declared and is not ours: kept on export."""
+    source: str = ""
+    """`file:line` of the definition."""
+    immediate: bool = False
+    """Runs beside the chat's queue instead of in it: only for what controls the queue, such as stop."""

@@ -1,0 +1,216 @@
+"""What a language model is to Rollcall: one question, one answer, and typed ways to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from services.json_values import JsonObject
+from services.refs import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedFunction:
+    """One function as a model sees it."""
+
+    name: str
+    """What the model calls it: 1 to 64 of [A-Za-z0-9_-]."""
+    original: str
+    """The name in the registry; may hold dots and any letters."""
+    description: str
+    parameters: JsonObject
+    """JSON Schema (draft 7) of an object."""
+    examples: tuple[str, ...] = ()
+    """Sentences that mean this function; `{slot}` stands for the value of the parameter of that name."""
+    writes: bool = False
+    """True when a run changes something, so that a model which merely guesses has to ask first."""
+    commands: tuple[str, ...] = ()
+    """Direct words for it, for a model that names the command instead."""
+
+
+class Offer:
+    """The functions offered in one request, in a stable order. Built once for each distinct set and shared by
+    requests, so that a protocol can keep its encoded bytes in `encoded`, under its own name."""
+
+    __slots__ = ("by_name", "encoded", "functions")
+
+    def __init__(self, functions: Sequence[OfferedFunction]) -> None:
+        self.functions = tuple(functions)
+        self.by_name = {function.name: function for function in self.functions}
+        self.encoded: dict[str, bytes] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call that a model asks for, as far as it could be read without guessing."""
+
+    id: str
+    name: str
+    """The name as the model wrote it, less a known wrapper such as `functions.`; not yet looked up."""
+    arguments: JsonObject | None
+    """The decoded arguments; None when they could not be read (then `fault` says why)."""
+    raw: str = ""
+    """The arguments as they came, for the log and the error that goes back to the model."""
+    fault: ErrorCode | None = None
+    uncertain: bool = False
+    """The model only guesses that this is meant: the person confirms before it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMessage:
+    """One entry of the conversation that a model is shown."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    calls: tuple[ToolCall, ...] = ()
+    """On an assistant's message: the calls it made."""
+    call_id: str = ""
+    """On a tool's message: the call it answers."""
+    opaque: JsonObject | None = None
+    """On an assistant's message: fields that the provider wants back word for word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request, as the provider counted them."""
+
+    prompt: int = 0
+    completion: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """What a model said: words, calls, or both. Never empty: an empty answer is a ModelError."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    finish: str = ""
+    model: str = ""
+    request_id: str = ""
+    usage: Usage = Usage()
+    opaque: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One question to a model."""
+
+    messages: Sequence[ModelMessage]
+    offer: Offer | None = None
+    tool_choice: str = "auto"
+    """`auto`, `none`, `required`, or the offered name of one function."""
+    timeout_seconds: float = 60.0
+    """For the whole request, retries included."""
+    language: str = "en"
+    """The chat's language, for a model that speaks itself instead of a provider."""
+
+
+class ModelError(Exception):
+    """A request that gave no usable answer. `code` is closed; the message is for the log, never for a chat."""
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after_seconds: float | None = None,
+        status: int | None = None,
+        request_id: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.retryable = retryable
+        self.retry_after_seconds = retry_after_seconds
+        self.status = status
+        self.request_id = request_id
+
+
+class ChatModel(Protocol):
+    """One language model. Shared by all chats, so it keeps nothing of a conversation."""
+
+    name: str
+    """The name in the settings, for logs."""
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        """The model's answer. Raises ModelError, and nothing else that a provider can cause."""
+
+    async def probe(self) -> str:
+        """One short line that says the model can be reached, for `rollcall doctor`. Raises ModelError when not."""
+
+    async def close(self) -> None:
+        """Free connections; the model is not used afterwards."""
+
+
+def answer_to_json(answer: ModelAnswer) -> JsonObject:
+    """`answer` as plain data, so that a stored answer can be used again after a restart."""
+    return {
+        "text": answer.text,
+        "calls": [call_to_json(call) for call in answer.calls],
+        "finish": answer.finish,
+        "model": answer.model,
+        "request_id": answer.request_id,
+        "usage": [answer.usage.prompt, answer.usage.completion],
+        "opaque": answer.opaque,
+    }
+
+
+def answer_from_json(data: JsonObject) -> ModelAnswer:
+    """The answer that `answer_to_json` wrote."""
+    return ModelAnswer(
+        text=data["text"],
+        calls=tuple(call_from_json(call) for call in data["calls"]),
+        finish=data["finish"],
+        model=data["model"],
+        request_id=data["request_id"],
+        usage=Usage(*data["usage"]),
+        opaque=data["opaque"],
+    )
+
+
+def call_to_json(call: ToolCall) -> JsonObject:
+    """`call` as plain data."""
+    return {
+        "id": call.id,
+        "name": call.name,
+        "arguments": call.arguments,
+        "raw": call.raw,
+        "fault": call.fault,
+        "uncertain": call.uncertain,
+    }
+
+
+def call_from_json(data: JsonObject) -> ToolCall:
+    """The call that `call_to_json` wrote."""
+    fault = data["fault"]
+    return ToolCall(
+        id=data["id"],
+        name=data["name"],
+        arguments=data["arguments"],
+        raw=data["raw"],
+        fault=ErrorCode(fault) if fault else None,
+        uncertain=data["uncertain"],
+    )
+
+
+def message_to_json(message: ModelMessage) -> JsonObject:
+    """`message` as plain data."""
+    return {
+        "role": message.role,
+        "content": message.content,
+        "calls": [call_to_json(call) for call in message.calls],
+        "call_id": message.call_id,
+        "opaque": message.opaque,
+    }
+
+
+def message_from_json(data: JsonObject) -> ModelMessage:
+    """The message that `message_to_json` wrote."""
+    return ModelMessage(
+        role=data["role"],
+        content=data["content"],
+        calls=tuple(call_from_json(call) for call in data["calls"]),
+        call_id=data["call_id"],
+        opaque=data["opaque"],
+    )

@@ -1,0 +1,141 @@
+"""Identities and closed vocabularies that cross every floor of the house."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class ChatRef(NamedTuple):
+    """A chat, on one network, as one account of the bot sees it."""
+
+    platform: str
+    account: str
+    native: str
+
+    @property
+    def key(self) -> str:
+        """`platform:account:native`; only `native` may hold colons."""
+        return f"{self.platform}:{self.account}:{self.native}"
+
+    @classmethod
+    def parse(cls, key: str) -> ChatRef:
+        """The chat that `key` names. Raises ValueError when it has fewer than three parts."""
+        platform, account, native = key.split(":", 2)
+        return cls(platform, account, native)
+
+
+class MemberRef(NamedTuple):
+    """A person or a bot on one network: the stable id that the platform vouches for, never a display name."""
+
+    platform: str
+    account: str
+    native: str
+
+    @property
+    def key(self) -> str:
+        """`platform:account:native`; only `native` may hold colons."""
+        return f"{self.platform}:{self.account}:{self.native}"
+
+    @classmethod
+    def parse(cls, key: str) -> MemberRef:
+        """The member that `key` names. Raises ValueError when it has fewer than three parts."""
+        platform, account, native = key.split(":", 2)
+        return cls(platform, account, native)
+
+
+class Role(StrEnum):
+    """What a member is in a chat, weakest first."""
+
+    MEMBER = "member"
+    MODERATOR = "moderator"
+    ADMIN = "admin"
+    OWNER = "owner"
+
+    @property
+    def rank(self) -> int:
+        """0 for a member up to 3 for an owner."""
+        return _RANKS[self]
+
+    @classmethod
+    def at_least(cls, least: Role) -> frozenset[Role]:
+        """Every role that may do what `least` may."""
+        return frozenset(role for role in cls if role.rank >= least.rank)
+
+    def capped(self, most: Role) -> Role:
+        """This role, but never more than `most`."""
+        return self if self.rank <= most.rank else most
+
+
+_RANKS = {Role.MEMBER: 0, Role.MODERATOR: 1, Role.ADMIN: 2, Role.OWNER: 3}
+
+
+class Effect(StrEnum):
+    """What running a function does to the world; decides what may be repeated after a crash."""
+
+    READ = "read"
+    IDEMPOTENT = "idempotent"
+    ONCE = "once"
+
+
+class ErrorCode(StrEnum):
+    """Why a call or a model's answer could not be used. Closed: operators and tests rely on the names."""
+
+    BAD_ARGUMENTS = "bad_arguments"
+    MISSING_ARGUMENTS = "missing_arguments"
+    REFUSED = "refused"
+    NOT_FOUND = "not_found"
+    TRANSIENT = "transient"
+    ENVIRONMENT = "environment"
+    TIMEOUT = "timeout"
+    UNKNOWN_OUTCOME = "unknown_outcome"
+    FAILED = "failed"
+    # of a model's answer
+    INVALID_JSON = "invalid_json"
+    NOT_AN_OBJECT = "not_an_object"
+    TRUNCATED = "truncated"
+    UNKNOWN_FUNCTION = "unknown_function"
+    SCHEMA_MISMATCH = "schema_mismatch"
+    MALFORMED_BY_PROVIDER = "malformed_by_provider"
+    CONTENT_FILTERED = "content_filtered"
+    EMPTY_RESPONSE = "empty_response"
+    PROVIDER_ERROR = "provider_error"
+    STREAM_INCOMPLETE = "stream_incomplete"
+    LEAKED_MARKUP = "leaked_markup"
+    TOO_MANY_CALLS = "too_many_calls"
+
+
+class ReasonCode(StrEnum):
+    """How a message ended. Every message has one; `/why` and `rollcall why` explain it from `texts/*.yaml`."""
+
+    # answered
+    COMMAND = "command"  # a direct command ran
+    FUNCTION = "function"  # the model chose a function
+    CHAT = "chat"  # answered in plain words
+    ANSWERED_QUESTION = "answered_question"  # it answered an open question
+    ASKED = "asked"  # the bot asked back
+    SILENT = "silent"  # handled, and nothing is to be said
+    # not for the bot
+    NOT_ADDRESSED = "not_addressed"
+    OWN_MESSAGE = "own_message"
+    FROM_BOT = "from_bot"
+    CHAT_NOT_ALLOWED = "chat_not_allowed"
+    CHAT_OFF = "chat_off"
+    BACKFILLED = "backfilled"
+    EMPTY = "empty"
+    NOT_A_MESSAGE = "not_a_message"  # joins, leaves, reactions: recorded only
+    EDIT_TAKEN = "edit_taken"  # an edit replaced the text of a message that still waits
+    EDIT_TOO_LATE = "edit_too_late"  # an edit after the answer: history only
+    DELETED = "deleted"
+    # refused or failed, and said so
+    UNKNOWN_COMMAND = "unknown_command"
+    USAGE = "usage"
+    REFUSED = "refused"
+    FUNCTIONS_OFF = "functions_off"
+    QUEUE_FULL = "queue_full"
+    STOPPED = "stopped"
+    MODEL_FAILED = "model_failed"
+    FUNCTION_FAILED = "function_failed"
+    UNKNOWN_OUTCOME = "unknown_outcome"
+    GAVE_UP = "gave_up"  # the same message failed the process again and again
+    WAITING = "waiting"  # not ended yet

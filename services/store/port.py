@@ -1,0 +1,93 @@
+"""The store as everybody else sees it: units of writes, and reads. Statements are defined in `tables.py` and the
+aggregates beside it, which are pure functions that return Writes and Queries."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from sqlalchemy.sql import Executable
+
+Row = Mapping[str, Any]
+
+
+class Statement:
+    """One SQL statement, defined once with SQLAlchemy Core and compiled once per dialect by the store.
+
+    Compared by identity; `name` is for logs and errors.
+    """
+
+    __slots__ = ("clause", "name")
+
+    def __init__(self, name: str, clause: Executable) -> None:
+        self.name = name
+        self.clause = clause
+
+    def write(self, **values: Any) -> Write:
+        """This statement with `values` for its binds (int, str, bytes or None), touching any number of rows."""
+        return Write(self, values, None)
+
+    def write_expecting(self, rows: int, **values: Any) -> Write:
+        """The same, but the whole unit is undone and Conflict raised unless exactly `rows` rows are touched."""
+        return Write(self, values, rows)
+
+    def query(self, **values: Any) -> Query:
+        """This statement as a read."""
+        return Query(self, values)
+
+
+class Write(NamedTuple):
+    """One statement of a unit."""
+
+    statement: Statement
+    values: Mapping[str, Any]
+    expect: int | None = None
+
+
+class Query(NamedTuple):
+    """One read."""
+
+    statement: Statement
+    values: Mapping[str, Any]
+
+
+class StoreError(Exception):
+    """The base of all that the store raises."""
+
+
+class Conflict(StoreError):
+    """A write touched another number of rows than it expected; nothing of its unit was done."""
+
+
+class BadUnit(StoreError):
+    """The database refused a statement of this unit (a value it cannot hold, a constraint); nothing was done."""
+
+
+class StoreFull(StoreError):
+    """The disk is full or read-only; nothing of the unit was done. The store stays usable once there is room."""
+
+
+class StoreBroken(StoreError):
+    """A commit failed, so what is durable is unknown: no more units are taken, and the process has to end."""
+
+
+class StoreClosed(StoreError):
+    """The store was closed before this unit."""
+
+
+class Store(Protocol):
+    """The one data layer. Units are executed in the order in which `commit` and `post` were called."""
+
+    def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
+        """All of `writes` or nothing; durable when it returns. Returns the number of rows each write touched.
+        The unit has its place in the order as soon as this is called, before the first await.
+        Cancelling the waiter does not take the unit back. Raises the errors of this module."""
+
+    def post(self, writes: Sequence[Write]) -> None:
+        """One unit, in order, durable with the next commit or within 50 ms. Its errors go to the log and a counter."""
+
+    async def read(self, query: Query) -> list[Row]:
+        """The rows of `query` as committed; a posted unit may not be seen yet."""
+
+    async def close(self) -> None:
+        """Refuse new units, finish the rest, checkpoint and close."""
