@@ -18,7 +18,7 @@ class Declaration:
     description: str
     examples: tuple[str, ...]
     meta: Mapping[str, Any]
-    """The other fields of FunctionSpec, by name, in the spelling that YAML has too (`effect="once"`, `roles="admin"`)."""
+    """The other fields of FunctionSpec by name, spelled as in YAML (`effect="once"`, `roles="admin"`)."""
 
 
 def tool_function(
@@ -26,7 +26,7 @@ def tool_function(
 ) -> Callable[[Function], Function]:
     """Mark `async def f(ctx: MessageContext, args: Model, *, service: Type) -> FunctionResult` as a function that a
     model and people may call. Without `name` it is called like the Python function; without `description` the first
-    paragraph of the docstring serves. `meta` takes the other fields of FunctionSpec; unknown ones are kept as metadata."""
+    paragraph of the docstring serves. `meta` takes the other fields of FunctionSpec; unknown ones become metadata."""
 
     def mark(function: Function) -> Function:
         text = description or _first_paragraph(function.__doc__ or "")

@@ -1,4 +1,4 @@
-"""What handlers may ask of the daemon. Each answers with a value and within a deadline; no answer means no privilege."""
+"""What handlers may ask of the daemon. Each answers with a value, in time; no answer means no privilege."""
 
 from __future__ import annotations
 

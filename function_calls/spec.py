@@ -143,11 +143,11 @@ class ToolError(Exception):
 
 
 class ArgumentFault(Exception):
-    """Arguments that do not fit. `problems` maps each wrong parameter to what is allowed; `missing` names those
-    that are required and absent. Both hold names and rules of ours, never a stranger's exception text."""
+    """Arguments that do not fit. `problems` maps each wrong argument to the schema of what is allowed (None: there is
+    no such argument); `missing` names those that are required and absent."""
 
-    def __init__(self, problems: Mapping[str, str], missing: Sequence[str] = ()) -> None:
-        super().__init__("; ".join([f"{name}: {rule}" for name, rule in problems.items()] + list(missing)))
+    def __init__(self, problems: Mapping[str, JsonObject | None], missing: Sequence[str] = ()) -> None:
+        super().__init__(", ".join([*problems, *missing]))
         self.problems = dict(problems)
         self.missing = tuple(missing)
 

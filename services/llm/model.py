@@ -90,6 +90,8 @@ class ModelAnswer:
     request_id: str = ""
     usage: Usage = Usage()
     opaque: JsonObject | None = None
+    final: bool = False
+    """The model has nothing to add once the calls have run: the functions' own messages are the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,7 @@ def answer_to_json(answer: ModelAnswer) -> JsonObject:
         "request_id": answer.request_id,
         "usage": [answer.usage.prompt, answer.usage.completion],
         "opaque": answer.opaque,
+        "final": answer.final,
     }
 
 
@@ -166,6 +169,7 @@ def answer_from_json(data: JsonObject) -> ModelAnswer:
         request_id=data["request_id"],
         usage=Usage(*data["usage"]),
         opaque=data["opaque"],
+        final=data["final"],
     )
 
 

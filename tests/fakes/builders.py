@@ -52,6 +52,8 @@ def a_profile(language: str = "en", timezone: str = "Europe/Oslo", **changes: An
         texts=TEXTS.of(language),
         timezone=ZoneInfo(timezone),
         functions_on=True,
+        disabled={},
+        roles={},
         layers={},
     )
     return replace(profile, **changes)

@@ -1,0 +1,225 @@
+"""How often the offline model picks the right function, and how often it picks one where none was meant.
+
+    python -m benchmarks.offline [--data DIR] [--threshold 0.65] [--errors N]
+
+Builds the offer from the built-in functions themselves and runs every labelled message of `C_intents` and every line of
+`F_group_chat` in the data folder through the selection. Prints one JSON line; shares are of the messages of their group.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib
+import json
+import os
+import pkgutil
+import random
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import function_calls.handlers
+from function_calls.registry import BotFunctions
+from function_calls.sources.python_functions import specs_of
+from services.llm.example_match import ExampleIndex, Match
+from services.llm.model import Offer
+from services.llm.offline import ASK_THRESHOLD, NAME_THRESHOLD, READ_THRESHOLD, call_for
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("ROLLCALL_DATA", REPOSITORY.parent / "shared" / "data"))
+
+TODO_CHANGES = "todo_add todo_done todo_remove"
+MEANT: Mapping[str, str] = {
+    # CLINC150
+    "weather": "weather",
+    "todo_list": "todo_list",
+    "todo_list_update": TODO_CHANGES,
+    "time": "time_in",
+    "timezone": "time_in time_convert",
+    "date": "date_in",
+    "roll_dice": "roll_dice",
+    "flip_coin": "flip_coin",
+    "calculator": "calculate",
+    "measurement_conversion": "unit_convert",
+    "what_can_i_ask_you": "help",
+    # SLURP
+    "weather_query": "weather",
+    "datetime_query": "time_in time_convert date_in",
+    "datetime_convert": "time_convert time_in",
+    "lists_createoradd": "todo_add",
+    "lists_query": "todo_list",
+    "lists_remove": "todo_remove todo_done",
+    "qa_maths": "calculate unit_convert",
+    # SNIPS
+    "GetWeather": "weather",
+}
+"""The functions that are right for an intent; the other intents are meant for none of the built-in functions."""
+
+NEAR = frozenset(
+    """
+    shopping_list shopping_list_update update_playlist AddToPlaylist play_music reminder reminder_update alarm timer
+    alarm_set alarm_query alarm_remove calendar calendar_update calendar_set calendar_query calendar_remove
+    next_holiday exchange_rate qa_currency distance cancel repeat
+    """.split()
+)
+"""Intents that are close to a function or could be taken as one: reported apart, since a call may be arguable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One labelled message."""
+
+    text: str
+    intent: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one message: the function called, or the functions named."""
+
+    case: Case
+    called: str
+    named: tuple[str, ...]
+    score: float
+
+
+class _EveryService(Mapping[type, object]):
+    """Stands in for every service: the functions are described here, never run."""
+
+    def __getitem__(self, key: type) -> object:
+        return key
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[type]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def built_in_offer() -> Offer:
+    """The functions of `function_calls/handlers`, as a model is offered them."""
+    package = function_calls.handlers
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+    specs = [spec for module in modules for spec in specs_of(module, _EveryService())]
+    return BotFunctions(specs).offer(specs)
+
+
+def intent_cases(folder: Path, known: frozenset[str]) -> list[Case]:
+    """The labelled messages of all three sets, whatever part of them `folder` holds. `known` are the functions there are."""
+    cases: list[Case] = []
+    for pattern in ("clinc150_*.jsonl", "slurp_*.jsonl", "snips_*.jsonl"):
+        for file in sorted(folder.glob(pattern)):
+            for line in file.read_text(encoding="utf-8").splitlines():
+                row = json.loads(line)
+                cases.append(Case(row["text"], row["intent"], _group(row["intent"], known)))
+    return cases
+
+
+def _group(intent: str, known: frozenset[str]) -> str:
+    if intent in MEANT:
+        return "in_scope" if known & set(MEANT[intent].split()) else "near"
+    return "near" if intent in NEAR else "oos"
+
+
+def overheard_cases(folder: Path, most: int = 10_000) -> list[Case]:
+    """Lines of group chats that were meant for no bot; a fixed sample where there are more than `most`."""
+    cases: list[Case] = []
+    for file in sorted(folder.glob("irc_*.jsonl.gz")):
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
+        cases += [Case(row["text"], "", "irc") for row in rows if row.get("kind", "message") == "message" and row["text"]]
+    return cases if len(cases) <= most else random.Random(7).sample(cases, most)
+
+
+def outcomes(index: ExampleIndex, cases: Sequence[Case], shift: float) -> tuple[list[Outcome], float]:
+    """What the selection makes of each case, and the milliseconds it took for one. `shift` raises all thresholds."""
+    found: list[Outcome] = []
+    started = time.perf_counter()
+    for case in cases:
+        matches = index.matches(case.text)
+        called = _called(matches, case.text, shift)
+        named = tuple(match.function.original for match in matches if match.score >= NAME_THRESHOLD)
+        found.append(Outcome(case, called, named, matches[0].score if matches else 0.0))
+    return found, (time.perf_counter() - started) * 1000 / max(1, len(cases))
+
+
+def _called(matches: Sequence[Match], text: str, shift: float) -> str:
+    if not matches or call_for(matches, text, shift) is None:
+        return ""
+    return matches[0].function.original
+
+
+def report(found: Sequence[Outcome], ms_per_message: float) -> dict[str, float]:
+    """The figures that are printed."""
+    groups: defaultdict[str, list[Outcome]] = defaultdict(list)
+    for outcome in found:
+        groups[outcome.case.group].append(outcome)
+    inside = groups["in_scope"]
+    right = sum(_is_right(outcome) for outcome in inside)
+    return {
+        "in_scope": len(inside),
+        "right": _share(right, inside),
+        "wrong": _share(sum(bool(one.called) for one in inside) - right, inside),
+        "asked": _share(sum(not one.called and bool(one.named) for one in inside), inside),
+        "oos": len(groups["oos"]),
+        "oos_false": _share(sum(bool(one.called) for one in groups["oos"]), groups["oos"]),
+        "near": len(groups["near"]),
+        "near_false": _share(sum(bool(one.called) for one in groups["near"]), groups["near"]),
+        "irc": len(groups["irc"]),
+        "irc_false": _share(sum(bool(one.called) for one in groups["irc"]), groups["irc"]),
+        "ms_per_message": round(ms_per_message, 3),
+    }
+
+
+def _is_right(outcome: Outcome) -> bool:
+    return outcome.called in MEANT[outcome.case.intent].split()
+
+
+def _share(count: int, of: Sequence[Outcome]) -> float:
+    return round(count / len(of), 4) if of else 0.0
+
+
+def _print_errors(found: Sequence[Outcome], most: int) -> None:
+    """Counts by intent, and some of the false calls, on the error stream."""
+    by_intent: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    false: list[str] = []
+    for outcome in found:
+        inside = outcome.case.group == "in_scope"
+        right = inside and _is_right(outcome)
+        kind = "right" if right else "false" if outcome.called else "asked" if outcome.named else "left"
+        by_intent[f"{outcome.case.group:8} {outcome.case.intent}"][kind] += 1
+        if kind == "false":
+            false.append(f"{outcome.score:.2f} {outcome.called:14} {outcome.case.group:8} {outcome.case.intent:20} {outcome.case.text}")
+    for intent, counts in sorted(by_intent.items()):
+        print(intent, dict(counts), file=sys.stderr)
+    print("\n".join(random.Random(3).sample(false, min(most, len(false)))), file=sys.stderr)
+
+
+def main() -> None:
+    """Run the benchmark as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA, help="the data folder (default: $ROLLCALL_DATA)")
+    parser.add_argument("--threshold", type=float, default=READ_THRESHOLD, help="for functions that read; the others move along")
+    parser.add_argument("--errors", type=int, default=0, metavar="N", help="print counts by intent and N false calls")
+    options = parser.parse_args()
+    offer = built_in_offer()
+    cases = intent_cases(options.data / "C_intents", frozenset(function.original for function in offer.functions))
+    cases += overheard_cases(options.data / "F_group_chat")
+    index = ExampleIndex(offer.functions)
+    found, ms_per_message = outcomes(index, cases, options.threshold - READ_THRESHOLD)
+    if options.errors:
+        _print_errors(found, options.errors)
+    print(json.dumps(report(found, ms_per_message)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Whether a text speaks to the bot by name, for networks that have mentions only as words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+# Scripts that set no spaces between words: a name may stand right beside other letters.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003134f"
+)
+_LETTER = rf"[^\W{_UNSPACED}]"
+_MARKS = "\u0300-\u036f"
+_WORD_GOES_ON = rf"(?!{_LETTER}|[{_MARKS}]|[-.'’]{_LETTER})"
+_AFTER_A_NAME = re.compile(r"[,，:：、;；.。!！…]*[ \t]*")
+_ENDS_A_CLAUSE = ",，.。;；:：!！?？、)）…"
+
+
+class Heard(NamedTuple):
+    """How a text speaks to the bot."""
+
+    mentions_bot: bool
+    text: str
+    """NFC, without the bot's name where it was spoken to."""
+
+
+Hear = Callable[[str], Heard]
+
+
+def hearing(names: Sequence[str]) -> Hear:
+    """A pure function that finds `names` (the bot's name and aliases, any case) in a text: as `@name` anywhere, or
+    as the first word before a comma or the like. Raises ValueError without a single name."""
+    known = sorted({unicodedata.normalize("NFC", name).strip() for name in names} - {""}, key=len, reverse=True)
+    if not known:
+        raise ValueError("a bot needs at least one name")
+    any_name = "|".join(_whole(name) for name in known)
+    unspaced = [re.escape(name) for name in known if re.fullmatch(f"[{_UNSPACED}]", name[-1])]
+    at = re.compile(rf"(?:(?<!{_LETTER})|(?P<command>(?:^|(?<=\s))/[^\s@＠]+))[@＠](?:{any_name})", re.IGNORECASE)
+    head = re.compile(
+        rf"\s*(?:(?:{any_name})(?:\s*(?:[,，、;；!！?？…：]|:(?!\d|//)|\.\.+|$)|\s+[-–—]\s)"
+        + (rf"|(?:{'|'.join(unspaced)})\s" if unspaced else "")
+        + ")",
+        re.IGNORECASE,
+    )
+
+    def hear(text: str) -> Heard:
+        text = unicodedata.normalize("NFC", text)
+        without = _without_each(at, text)
+        if without is not None:
+            return Heard(mentions_bot=True, text=without)
+        called = head.match(text)
+        if called is not None:
+            return Heard(mentions_bot=True, text=text[called.end() :].lstrip("!！?？….").strip())
+        return Heard(mentions_bot=False, text=text.strip())
+
+    return hear
+
+
+def _whole(name: str) -> str:
+    ends_in_letter = re.fullmatch(_LETTER, name[-1]) is not None
+    return re.escape(name) + (_WORD_GOES_ON if ends_in_letter else "")
+
+
+def _without_each(mention: re.Pattern[str], text: str) -> str | None:
+    """`text` without the mentions and the gaps they leave; None when there are none."""
+    found = mention.search(text)
+    if found is None:
+        return None
+    while found is not None:
+        command = found["command"] or ""
+        text = _joined(text[: found.start()] + command, text[found.end() :])
+        found = mention.search(text)
+    return text.strip()
+
+
+def _joined(left: str, right: str) -> str:
+    before, after = left.rstrip(" \t"), right.lstrip(" \t")
+    if not before or before.endswith("\n"):
+        return before + _AFTER_A_NAME.sub("", right, count=1)
+    if not after or after[0] in _ENDS_A_CLAUSE or after[0] == "\n":
+        return before.rstrip(",， ") + after
+    touching = before == left and after == right
+    return before + ("" if touching else " ") + after

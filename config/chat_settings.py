@@ -1,0 +1,193 @@
+"""What holds in one chat: defaults < YAML < what the chat itself has set, each with the layer that it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar, get_args
+
+from config.bots import ChatSettingName, ChatSettings, FunctionSettings, FunctionsSettings
+from config.settings import DEFAULT_BOT, Settings
+from config.terms import RoleName, is_language, is_timezone
+
+DEFAULT_LAYER = "default"
+CHAT_LAYER = "chat"
+LONGEST_PERSONA = 2000
+"""Characters of a persona that a chat may set for itself."""
+_FLAGS = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
+
+Value = TypeVar("Value")
+_Entries = Sequence[tuple[str, ChatSettings]]
+"""What `chats.settings` has for one chat, each with its key."""
+Unheeded = Literal["unknown", "not_changeable", "bad_value"]
+"""Why what a chat has set for itself is not heeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedFunction:
+    """What is set for one function in one chat. None: as the function itself declares it."""
+
+    enabled: bool
+    roles: frozenset[RoleName] | None
+    timeout_seconds: float | None
+    require_at: bool | None
+    scope: Literal["group", "private", "both"] | None
+    layers: Mapping[str, str]
+    """For each field where its value comes from: `default`, or a key of the settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedChat:
+    """The settings of one chat."""
+
+    key: str
+    """`platform:account:native`."""
+    enabled: bool
+    """False: the bot is silent there."""
+    bot: str
+    """The key of the bot that serves the chat."""
+    bot_name: str
+    aliases: tuple[str, ...]
+    """Further words that address the bot."""
+    language: str
+    timezone: str
+    """An IANA name that this machine knows."""
+    persona: str
+    functions_on: bool
+    """False: the model calls no functions there."""
+    functions: Mapping[str, ResolvedFunction]
+    """The functions for which anything is set that holds there; for others nothing is, so they are enabled."""
+    layers: Mapping[str, str]
+    """For each setting where its value comes from: `default`, a key of the settings, or `chat`."""
+    unheeded: Mapping[str, Unheeded]
+    """What the chat has set for itself in vain, and why."""
+
+
+def is_allowed(settings: Settings, chat_key: str) -> str | None:
+    """The pattern of `chats.allow` that lets the bot serve the chat; None: it does not serve it."""
+    return next((pattern for pattern in settings.chats.allow if matches(pattern, chat_key)), None)
+
+
+def matches(pattern: str, chat_key: str) -> bool:
+    """Whether `pattern`, in which `*` stands for any characters, fits the whole of `chat_key`. In linear time."""
+    first, *others = pattern.split("*")
+    if not others:
+        return pattern == chat_key
+    *between, last = others
+    if not chat_key.startswith(first) or not chat_key.endswith(last):
+        return False
+    position, end = len(first), len(chat_key) - len(last)
+    for piece in between:
+        found = chat_key.find(piece, position, end)
+        if found < 0:
+            return False
+        position = found + len(piece)
+    return position <= end
+
+
+def why_unheeded(settings: Settings, name: str, text: str) -> Unheeded | None:
+    """Why a chat cannot set `name` to `text` for itself; None: it can. To be asked before it is stored."""
+    if name not in get_args(ChatSettingName):
+        return "unknown"
+    if name not in settings.chats.changeable:
+        return "not_changeable"
+    good = {
+        "language": is_language(text),
+        "timezone": is_timezone(text),
+        "persona": len(text) <= LONGEST_PERSONA,
+        "functions_on": text.lower() in _FLAGS,
+    }
+    return None if good[name] else "bad_value"
+
+
+def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) -> ResolvedChat:
+    """What holds in the chat `chat_key`. `stored` is the chat's own row: what it has set for itself, by name, as text
+    (`on` or `off` for `functions_on`). The cost grows with the settings: ask once for a turn."""
+    unheeded = {name: why for name, text in stored.items() if (why := why_unheeded(settings, name, text))}
+    own = {name: text for name, text in stored.items() if name not in unheeded}
+    entries = _entries(settings, chat_key)
+    layers: dict[str, str] = {}
+    bot_key = _pick(layers, "bot", DEFAULT_BOT, [(f"{at}.bot", entry.bot) for at, entry in entries])
+    bot = settings.bots[bot_key]
+
+    def text(name: Literal["language", "timezone", "persona"], default: str) -> str:
+        top = default if name in settings.model_fields_set else None
+        candidates: list[tuple[str, str | None]] = [
+            (CHAT_LAYER, own.get(name)),
+            *((f"{at}.{name}", getattr(entry, name)) for at, entry in entries),
+            (f"bots.{bot_key}.{name}", getattr(bot, name) or None),
+            (name, top),
+        ]
+        return _pick(layers, name, default, candidates)
+
+    return ResolvedChat(
+        key=chat_key,
+        enabled=_pick(layers, "enabled", True, [(f"{at}.enabled", entry.enabled) for at, entry in entries]),
+        bot=bot_key,
+        bot_name=bot.name,
+        aliases=bot.aliases,
+        language=text("language", settings.language),
+        timezone=text("timezone", settings.timezone),
+        persona=text("persona", ""),
+        functions_on=_functions_on(layers, settings, own, entries),
+        functions=_functions(settings, bot_key, entries),
+        layers=layers,
+        unheeded=unheeded,
+    )
+
+
+def _functions_on(layers: dict[str, str], settings: Settings, own: Mapping[str, str], entries: _Entries) -> bool:
+    if not settings.router.enabled:
+        layers["functions_on"] = "router.enabled"
+        return False
+    said = own.get("functions_on")
+    candidates = [
+        (CHAT_LAYER, None if said is None else _FLAGS[said.lower()]),
+        *((f"{at}.functions_on", entry.functions_on) for at, entry in entries),
+    ]
+    return _pick(layers, "functions_on", True, candidates)
+
+
+def _functions(settings: Settings, bot_key: str, entries: _Entries) -> dict[str, ResolvedFunction]:
+    """Every function that is named in a layer which holds here: chat before bot before all chats."""
+    layers: list[tuple[str, FunctionsSettings]] = [
+        *((f"{at}.functions", entry.functions) for at, entry in entries),
+        (f"bots.{bot_key}.functions", settings.bots[bot_key].functions),
+        ("functions", settings.functions),
+    ]
+    names = dict.fromkeys(name for _, functions in layers for name in functions)
+    return {
+        name: _function([(f"{at}.{name}", functions[name]) for at, functions in layers if name in functions])
+        for name in names
+    }
+
+
+def _function(entries: Sequence[tuple[str, FunctionSettings]]) -> ResolvedFunction:
+    layers: dict[str, str] = {}
+    return ResolvedFunction(
+        enabled=_pick(layers, "enabled", True, [(f"{at}.enabled", entry.enabled) for at, entry in entries]),
+        roles=_pick(layers, "roles", None, [(f"{at}.roles", entry.roles) for at, entry in entries]),
+        timeout_seconds=_pick(
+            layers, "timeout_seconds", None, [(f"{at}.timeout_seconds", entry.timeout_seconds) for at, entry in entries]
+        ),
+        require_at=_pick(layers, "require_at", None, [(f"{at}.require_at", entry.require_at) for at, entry in entries]),
+        scope=_pick(layers, "scope", None, [(f"{at}.scope", entry.scope) for at, entry in entries]),
+        layers=layers,
+    )
+
+
+def _entries(settings: Settings, chat_key: str) -> _Entries:
+    """What is set for the chat, the most precise entry first."""
+    fitting = [pattern for pattern in settings.chats.settings if matches(pattern, chat_key)]
+    fitting.sort(key=lambda pattern: (pattern != chat_key, pattern.count("*") - len(pattern)))
+    return [(f"chats.settings.{pattern}", settings.chats.settings[pattern]) for pattern in fitting]
+
+
+def _pick(layers: dict[str, str], name: str, default: Value, candidates: Sequence[tuple[str, Value | None]]) -> Value:
+    """The first candidate that is set, else `default`; notes in `layers` where it comes from."""
+    for layer, value in candidates:
+        if value is not None:
+            layers[name] = layer
+            return value
+    layers[name] = DEFAULT_LAYER
+    return default

@@ -1,0 +1,97 @@
+"""Checks that look at several settings at once. They read the plain data, so they work beside errors in values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.diagnostics import Code
+from config.settings import DEFAULT_BOT, Settings
+from config.texts import FALLBACK, Texts
+from config.wording import did_you_mean, dotted
+from config.yaml_document import Location, Plain, YamlDocument
+
+_UNIQUE: tuple[tuple[Location, str], ...] = ((("models",), "name"), (("platforms", "web", "rooms"), "id"))
+
+
+def check_consistency(document: YamlDocument) -> None:
+    """Add to the faults of `document` where settings contradict each other."""
+    _keys_that_differ_by_case(document)
+    _names_given_twice(document)
+    _bots_that_are_not_there(document)
+
+
+def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
+    """Add warnings to `document` for what is allowed but perhaps not meant."""
+    for index, pattern in enumerate(settings.chats.allow):
+        if not pattern.strip("*:"):
+            at = document.value_at(("chats", "allow", index))
+            message = f"chats.allow[{index}] {pattern!r} serves every chat that the bot is added to"
+            document.complain(at, Code.SERVES_EVERY_CHAT, message, "warning")
+    known = Texts().languages
+    for location, language in _languages(settings):
+        if language.lower().replace("_", "-").split("-")[0] not in known:
+            message = f"{dotted(location)}: there are no texts in {language!r}, so {FALLBACK!r} is used"
+            document.complain(document.value_at(location), Code.NO_TEXTS, message, "warning")
+
+
+def _keys_that_differ_by_case(document: YamlDocument) -> None:
+    seen: dict[Location, str] = {}
+    for location, places in document.places.items():
+        key = location[-1]
+        if location[0] not in ("bots", "chats") or not isinstance(key, str):
+            continue
+        first = seen.setdefault((*location[:-1], key.casefold()), key)
+        if first != key:
+            message = f"{dotted(location)} differs from {first!r} only in capital letters; rename one of them"
+            document.complain(places.key, Code.AMBIGUOUS_KEY, message)
+
+
+def _names_given_twice(document: YamlDocument) -> None:
+    for location, field in _UNIQUE:
+        seen: set[str] = set()
+        for index, item in enumerate(_list_at(document.value, location)):
+            name = item.get(field) if isinstance(item, dict) else None
+            if not isinstance(name, str):
+                continue
+            if name in seen:
+                at = document.value_at((*location, index, field))
+                message = f"{dotted((*location, index, field))} {name!r} is the name of an entry above already"
+                document.complain(at, Code.DUPLICATE_NAME, message)
+            seen.add(name)
+
+
+def _bots_that_are_not_there(document: YamlDocument) -> None:
+    bots = {DEFAULT_BOT, *_mapping_at(document.value, ("bots",))}
+    for pattern, entry in _mapping_at(document.value, ("chats", "settings")).items():
+        bot = entry.get("bot") if isinstance(entry, dict) else None
+        location = ("chats", "settings", pattern, "bot")
+        if isinstance(bot, str) and bot not in bots and not document.is_unknown(location):
+            suggestion = did_you_mean(bot, bots)
+            message = f"{dotted(location)} names {bot!r}, which is not in bots{suggestion}"
+            document.complain(document.value_at(location), Code.UNKNOWN_BOT, message)
+
+
+def _at(value: Plain, location: Location) -> Plain:
+    for step in location:
+        value = value.get(str(step)) if isinstance(value, dict) else None
+    return value
+
+
+def _mapping_at(value: Plain, location: Location) -> dict[str, Plain]:
+    found = _at(value, location)
+    return found if isinstance(found, dict) else {}
+
+
+def _list_at(value: Plain, location: Location) -> list[Plain]:
+    found = _at(value, location)
+    return found if isinstance(found, list) else []
+
+
+def _languages(settings: Settings) -> Iterator[tuple[Location, str]]:
+    yield ("language",), settings.language
+    for name, bot in settings.bots.items():
+        if bot.language is not None:
+            yield ("bots", name, "language"), bot.language
+    for pattern, chat in settings.chats.settings.items():
+        if chat.language is not None:
+            yield ("chats", "settings", pattern, "language"), chat.language

@@ -1,0 +1,254 @@
+"""Settings: all that an operator may set, checked. One section for each consumer, which gets that section alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
+
+from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
+from config.terms import (
+    BaseUrl,
+    Count,
+    Language,
+    LocalPath,
+    Number,
+    RoleName,
+    RoomId,
+    Seconds,
+    Section,
+    Timezone,
+    Word,
+    fault,
+)
+
+CONFIG_VERSION = 1
+DEFAULT_BOT = "default"
+SHORTEST_TOKEN = 16
+
+
+def _with_default_bot(bots: Mapping[str, BotSettings]) -> Mapping[str, BotSettings]:
+    return bots if DEFAULT_BOT in bots else {DEFAULT_BOT: BotSettings(), **bots}
+
+
+def _this_version(version: int) -> int:
+    if version != CONFIG_VERSION:
+        raise fault(
+            f"is {version}, but this release reads version {CONFIG_VERSION}: "
+            "install the release that the file was written for, or bring the file up to date with the changelog"
+        )
+    return version
+
+
+class LoggingSettings(Section):
+    """What is written down about the daemon's own doings, and where."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that is written."""
+    folder: LocalPath = Path("logs")
+    """Where the log files lie; relative to the working directory."""
+    console: Literal["auto", "text", "json", "off"] = "auto"
+    """How logs look on standard error. auto: text where nobody chats on this terminal, else off."""
+    max_megabytes: Count = Field(default=20, ge=1, le=10_000)
+    """A log file of this size is put aside and a new one begun."""
+    keep_files: Count = Field(default=5, ge=1, le=1000)
+    """How many files that were put aside are kept."""
+
+
+class StoreSettings(Section):
+    """How much is kept in the database."""
+
+    history_per_chat: Count = Field(default=1000, ge=0, le=1_000_000)
+    """Messages kept for each chat."""
+    days_kept: Count = Field(default=30, ge=1, le=3650)
+    """Days after which finished turns, their calls and messages are deleted."""
+    backups_kept: Count = Field(default=5, ge=0, le=1000)
+    """Copies of the database that are kept, the newest ones."""
+
+
+class ModelSettings(Section):
+    """One language model. The first usable one is asked; the next ones serve when it fails."""
+
+    name: Word
+    """What logs call it; each name once."""
+    protocol: Literal["openai"] = "openai"
+    """How it is spoken to: the chat completions of the OpenAI API."""
+    base_url: BaseUrl = ""
+    """Where its API is. Empty: https://api.openai.com/v1."""
+    api_key: SecretStr = SecretStr("")
+    """The key for its API; best written as a reference to the environment."""
+    model: Word
+    """The model's name at the provider."""
+    timeout_seconds: Seconds = 60
+    """How long one question may take, with all attempts."""
+    attempts: Count = Field(default=3, ge=1, le=10)
+    """How often one question is sent when the provider fails for a moment."""
+    max_output_tokens: Annotated[Count, Field(ge=1, le=1_000_000)] | None = None
+    """The longest answer, in tokens. Left out: the provider's own limit."""
+    parallel_calls: bool | None = None
+    """Whether one answer may call several functions. Left out: the provider's own way; some know no such switch."""
+    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
+    """How much chance there is in answers. Left out: the provider's own value; some models take none."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether there is a key or an address, so that it can be asked at all."""
+        return bool(self.api_key.get_secret_value() or self.base_url)
+
+
+class RouterSettings(Section):
+    """How a message finds its function."""
+
+    enabled: bool = True
+    """False: the model calls no functions in any chat, whatever is set elsewhere; commands and chat go on."""
+    max_rounds: Count = Field(default=6, ge=1, le=50)
+    """Requests to the model in one turn."""
+    max_calls: Count = Field(default=16, ge=1, le=200)
+    """Runs of functions in one turn."""
+    identical_calls: Count = Field(default=3, ge=1, le=50)
+    """How often a turn may call one function with the same arguments."""
+    turn_timeout_seconds: Seconds = 120
+    """After this time a turn is ended."""
+    history_messages: Count = Field(default=30, ge=0, le=1000)
+    """Earlier messages of the chat that the model is shown."""
+    history_chars: Count = Field(default=8000, ge=0, le=1_000_000)
+    """Characters of earlier messages that the model is shown."""
+    result_chars: Count = Field(default=8000, ge=100, le=1_000_000)
+    """Characters of one function's result that the model is shown."""
+
+
+class QuestionsSettings(Section):
+    """What the bot asks back."""
+
+    expires_seconds: Count = Field(default=300, ge=10, le=604_800)
+    """How long a question waits for its answer."""
+
+
+class LimitsSettings(Section):
+    """How much is taken on at once. What is over a limit is refused and said so, never dropped."""
+
+    queue_per_chat: Count = Field(default=200, ge=1, le=100_000)
+    """Messages of one chat that may wait."""
+    queue_total: Count = Field(default=10_000, ge=1, le=10_000_000)
+    """Messages of all chats that may wait."""
+    parallel_turns: Count = Field(default=256, ge=1, le=100_000)
+    """Chats that are answered at the same time."""
+    message_chars: Count = Field(default=8000, ge=100, le=1_000_000)
+    """The longest message that is read; what is over is cut off."""
+    attempts_per_turn: Count = Field(default=3, ge=1, le=100)
+    """How often a message is tried that ends the process or fails within the daemon."""
+
+
+class DeliverySettings(Section):
+    """How replies are sent again when a network fails."""
+
+    attempts: Count = Field(default=8, ge=1, le=1000)
+    """How often one message is sent before it is given up."""
+    first_delay_seconds: Seconds = 1
+    """The pause before the second attempt; each further pause is twice as long."""
+    longest_delay_seconds: Number = Field(default=60, gt=0, le=86_400)
+    """The longest of these pauses."""
+
+    @field_validator("longest_delay_seconds")
+    @classmethod
+    def _not_shorter_than_the_first(cls, longest: float, info: ValidationInfo) -> float:
+        if longest < info.data.get("first_delay_seconds", 0):
+            raise fault("has to be at least first_delay_seconds")
+        return longest
+
+
+class ConsoleSettings(Section):
+    """A chat in the terminal that the daemon was started from."""
+
+    enabled: Literal["auto", "on", "off"] = "auto"
+    """auto: where there is a terminal."""
+    name: Word = "you"
+    """What the person at the terminal is called."""
+
+
+class RoomSettings(Section):
+    """One group on the web page."""
+
+    id: RoomId
+    """What it is called in `web:main:<id>`; each id once."""
+    title: Annotated[str, Field(max_length=128)] = ""
+    """What the page shows. Empty: the id."""
+
+
+class WebSettings(Section):
+    """The web server: the chat page, the operator's pages, health and metrics."""
+
+    host: Word = "127.0.0.1"
+    """The address it listens on. 127.0.0.1: this machine alone."""
+    port: Count = Field(default=8080, ge=0, le=65_535)
+    """The port it listens on. 0: any that is free."""
+    page: bool = True
+    """Whether there is a chat page; health and metrics are there without it."""
+    rooms: tuple[RoomSettings, ...] = Field(default=(), max_length=100)
+    """The groups on the page."""
+
+
+class HttpSettings(Section):
+    """An API through which programs bring in messages and read what the bot says."""
+
+    enabled: bool = False
+    """Whether there is one."""
+    token: SecretStr = SecretStr("")
+    """The bearer token that callers need, of at least 16 characters; best a reference to the environment."""
+    max_role: RoleName = "member"
+    """The highest role that a caller may claim for a sender."""
+
+    @field_validator("token")
+    @classmethod
+    def _needed_when_enabled(cls, token: SecretStr, info: ValidationInfo) -> SecretStr:
+        if info.data.get("enabled") and len(token.get_secret_value()) < SHORTEST_TOKEN:
+            raise fault(f"has to have at least {SHORTEST_TOKEN} characters while platforms.http is enabled")
+        return token
+
+
+class PlatformsSettings(Section):
+    """The networks that the bot is on."""
+
+    console: ConsoleSettings = ConsoleSettings()
+    web: WebSettings = WebSettings()
+    http: HttpSettings = HttpSettings()
+
+
+class SourcesSettings(Section):
+    """Where further functions come from."""
+
+    python: tuple[LocalPath, ...] = Field(default=(), max_length=1000)
+    """Python files, or folders of them, with functions marked by @tool_function. They run with the daemon's rights."""
+
+
+class Settings(Section):
+    """The settings of Rollcall."""
+
+    config_version: Annotated[Count, AfterValidator(_this_version)] = CONFIG_VERSION
+    """The version of this file's form."""
+    home: LocalPath = Path("var")
+    """The folder of all that is kept: database, backups, keys. Relative to the working directory."""
+    language: Language = "en"
+    """The language of the bot's sentences."""
+    timezone: Timezone = "UTC"
+    """The IANA time zone that chats live in."""
+    logging: LoggingSettings = LoggingSettings()
+    store: StoreSettings = StoreSettings()
+    models: tuple[ModelSettings, ...] = Field(default=(), max_length=20)
+    """The language models, in the order in which they are asked. With none usable the bot works without a model:
+    commands and the functions' own examples."""
+    router: RouterSettings = RouterSettings()
+    questions: QuestionsSettings = QuestionsSettings()
+    limits: LimitsSettings = LimitsSettings()
+    delivery: DeliverySettings = DeliverySettings()
+    bots: Annotated[BotsSettings, AfterValidator(_with_default_bot)] = Field(default_factory=dict)
+    """The bots by their keys; there is always `default`."""
+    functions: FunctionsSettings = Field(default_factory=dict)
+    """What is set for functions in all chats, by function name."""
+    chats: ChatsSettings = ChatsSettings()
+    members: MembersSettings = Field(default_factory=dict)
+    """Roles of members in all their chats, as `platform:account:member: role`, beside what their platform says."""
+    platforms: PlatformsSettings = PlatformsSettings()
+    sources: SourcesSettings = SourcesSettings()

@@ -1,0 +1,154 @@
+"""The types that settings are made of: each checks one kind of value and says in plain words what it has to be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+RoleName = Literal["member", "moderator", "admin", "owner"]
+"""What a member may be in a chat, weakest first."""
+ROLE_NAMES: tuple[RoleName, ...] = get_args(RoleName)
+
+_LANGUAGE = r"[a-z]{2,3}([-_][A-Za-z0-9]{2,8})*"
+_BOT = r"[a-z][a-z0-9_-]{0,63}"
+_ROOM = r"[a-z0-9][a-z0-9_-]{0,63}"
+_NATIVE_KEY = r"[^\s:*]+:[^\s:*]+:[^*\x00-\x1f\x7f]+"
+_PATTERN = r"[^\x00-\x1f\x7f]*\*[^\x00-\x1f\x7f]*"
+_URL = r"https?://[^\s/?#@]+(/[^\s?#]*)?"
+
+
+class Section(BaseModel):
+    """One section of the settings: frozen, and a key that it does not know is an error."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+        validate_default=True,
+    )
+
+
+def fault(message: str) -> PydanticCustomError:
+    """The error a validator raises: `message` reaches the operator word for word."""
+    return PydanticCustomError("settings", "{message}", {"message": message})
+
+
+def is_language(text: str) -> bool:
+    """Whether `text` has the form of a language tag, such as `en` or `zh-TW`."""
+    return re.fullmatch(_LANGUAGE, text) is not None
+
+
+def is_timezone(text: str) -> bool:
+    """Whether `text` is an IANA time zone that this machine knows."""
+    try:
+        ZoneInfo(text)
+    except (ValueError, KeyError, OSError):
+        return False
+    return True
+
+
+def roles_from(least: RoleName) -> tuple[RoleName, ...]:
+    """`least` and every role above it."""
+    return ROLE_NAMES[ROLE_NAMES.index(least) :]
+
+
+def _not_a_flag(value: object) -> object:
+    if isinstance(value, bool):
+        raise fault("has to be a number, not true or false")
+    return value
+
+
+def _timezone(text: str) -> str:
+    if not is_timezone(text):
+        raise fault("has to be an IANA time zone such as Europe/Oslo, Asia/Shanghai or UTC")
+    return text
+
+
+def _matching(pattern: str, message: str) -> AfterValidator:
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if compiled.fullmatch(text) is None:
+            raise fault(message)
+        return text
+
+    return AfterValidator(check)
+
+
+def _roles(value: object) -> object:
+    if isinstance(value, str):
+        return [role for least in ROLE_NAMES if least == value for role in roles_from(least)] or [value]
+    if isinstance(value, list) and not value:
+        raise fault("names no role; to switch a function off, say `enabled: false`")
+    return value
+
+
+def _path(path: Path) -> Path:
+    if path == Path():
+        raise fault("has to be a path")
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise fault("starts with ~, but there is no home folder to put there") from None
+
+
+Count = Annotated[int, BeforeValidator(_not_a_flag)]
+"""A whole number."""
+Number = Annotated[float, BeforeValidator(_not_a_flag)]
+"""A number that may have a fraction."""
+Seconds = Annotated[Number, Field(gt=0, le=3600)]
+"""A time of up to an hour."""
+Language = Annotated[
+    str,
+    _matching(_LANGUAGE, "has to be a language tag such as en, zh or pt-BR"),
+    WithJsonSchema({"type": "string", "pattern": f"^{_LANGUAGE}$"}),
+]
+"""A language tag."""
+Timezone = Annotated[str, AfterValidator(_timezone)]
+"""The name of an IANA time zone."""
+Roles = Annotated[frozenset[RoleName], BeforeValidator(_roles, json_schema_input_type=RoleName | list[RoleName])]
+"""The roles that may do something: in YAML a list, or the least of them."""
+BotName = Annotated[
+    str,
+    _matching(_BOT, "has to begin with a small letter and hold only a-z, 0-9, _ and -"),
+    WithJsonSchema({"type": "string", "pattern": f"^{_BOT}$"}),
+]
+"""The key of a bot."""
+RoomId = Annotated[
+    str,
+    _matching(_ROOM, "has to hold only a-z, 0-9, _ and -, at most 64 of them"),
+    WithJsonSchema({"type": "string", "pattern": f"^{_ROOM}$"}),
+]
+"""The id of a room of the web page."""
+ChatPattern = Annotated[
+    str,
+    _matching(
+        f"{_NATIVE_KEY}|{_PATTERN}",
+        "has to be platform:account:chat, such as web:main:family; * stands for any characters",
+    ),
+    WithJsonSchema({"type": "string", "pattern": f"^({_NATIVE_KEY}|{_PATTERN})$"}),
+]
+"""The key of a chat, or a pattern for keys of chats in which `*` stands for any characters."""
+MemberKey = Annotated[
+    str,
+    _matching(_NATIVE_KEY, "has to be platform:account:member, such as web:main:ann, without *"),
+    WithJsonSchema({"type": "string", "pattern": f"^{_NATIVE_KEY}$"}),
+]
+"""The key of one member."""
+Word = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+"""A name or a short text that is not empty."""
+BaseUrl = Annotated[
+    str,
+    _matching(f"({_URL})?", "has to be http(s)://host/path without user, query or fragment; empty for the usual one"),
+    WithJsonSchema({"type": "string", "pattern": f"^({_URL})?$"}),
+]
+"""Where an API is; empty means the address that its protocol usually has."""
+LocalPath = Annotated[Path, AfterValidator(_path)]
+"""A path on this machine; a leading `~` is the home folder."""

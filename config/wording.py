@@ -1,0 +1,103 @@
+"""What the checks of values found, said to an operator: which setting, where in the file, what it has to be."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from config.diagnostics import Code, Diagnostic
+from config.settings import Settings
+from config.yaml_document import Location, YamlDocument
+
+_MESSAGES = {
+    "missing": "is missing",
+    "dict_type": "has to be a mapping (key: value)",
+    "mapping_type": "has to be a mapping (key: value)",
+    "model_type": "has to be a mapping (key: value)",
+    "model_attributes_type": "has to be a mapping (key: value)",
+    "tuple_type": "has to be a list",
+    "frozen_set_type": "has to be a list",
+    "string_type": "has to be a text; put it in quotes",
+    "bool_type": "has to be true or false",
+    "bool_parsing": "has to be true or false",
+    "int_type": "has to be a whole number",
+    "int_parsing": "has to be a whole number",
+    "int_from_float": "has to be a whole number",
+    "float_type": "has to be a number",
+    "float_parsing": "has to be a number",
+}
+
+
+def diagnostic_of(document: YamlDocument, details: ErrorDetails) -> Diagnostic:
+    """The diagnostic for one error that pydantic found in the value of `document`."""
+    kind = details["type"]
+    location = tuple(step for step in details["loc"] if step != "[key]")
+    is_key = kind in {"extra_forbidden", "missing"} or "[key]" in details["loc"]
+    at = document.key_at(location) if is_key else document.value_at(location)
+    name = dotted(location)
+    if kind == "extra_forbidden":
+        code, message = Code.UNKNOWN_KEY, f"{name} is not a setting{_suggestion(location)}"
+    elif kind == "missing":
+        code, message = Code.MISSING, f"{name} is missing"
+    elif location == ("config_version",) and kind == "settings":
+        code, message = Code.WRONG_VERSION, f"{name} {details['msg']}"
+    elif details["input"] is None:
+        code, message = Code.BAD_VALUE, f"{name} is empty: give it a value, or remove the key"
+    else:
+        code, message = Code.BAD_VALUE, f"{name} {_words(details)}"
+    return Diagnostic(document.file, at.line, at.column, code, message)
+
+
+def _words(details: ErrorDetails) -> str:
+    if details["type"] == "settings":
+        return details["msg"]
+    text = details["msg"]
+    return _MESSAGES.get(details["type"], text.removeprefix("Input ").removeprefix("Value "))
+
+
+def _suggestion(location: Location) -> str:
+    names = _names_known_at(location[:-1])
+    return did_you_mean(str(location[-1]).replace("-", "_"), names) or f"; there are: {', '.join(names)}"
+
+
+def _names_known_at(location: Sequence[str | int]) -> list[str]:
+    """The keys that the section at `location` has."""
+    kind: Any = Settings
+    for step in location:
+        section = _section(kind)
+        kind = section.model_fields[str(step)].annotation if section else _item_type(kind)
+    section = _section(kind)
+    return sorted(section.model_fields) if section else []
+
+
+def _section(kind: Any) -> type[BaseModel] | None:
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def _item_type(kind: Any) -> Any:
+    """The type of the items of a list or mapping type, however it is wrapped."""
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if get_origin(kind) in (Union, UnionType):
+        return _item_type(get_args(kind)[0])
+    arguments = [argument for argument in get_args(kind) if argument is not Ellipsis]
+    return arguments[-1] if arguments else None
+
+
+def dotted(location: Sequence[str | int]) -> str:
+    """`location` as an operator would write it: `models[0].api_key`."""
+    text = ""
+    for step in location:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return text.removeprefix(".")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message that offers the one of `known` that is closest to `word`; empty when none is close."""
+    close = difflib.get_close_matches(word.lower(), sorted(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

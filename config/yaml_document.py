@@ -1,0 +1,272 @@
+"""YAML 1.2 as plain data with the place of every key and value. Aliases, tags and duplicate keys are faults.
+
+The events of the parser are read instead of the objects it builds: so a file with several faults gets them all named,
+and nothing in it can make the reader recurse or construct objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, NoReturn, TypeAlias
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, StringMark, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    CollectionStartEvent,
+    DocumentStartEvent,
+    Event,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+)
+from ruamel.yaml.reader import ReaderError
+
+from config.diagnostics import Code, Diagnostic, Diagnostics, Position, Severity
+
+MOST_BYTES = 1_000_000
+DEEPEST = 32
+
+Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
+Location = tuple[str | int, ...]
+"""The keys and list indexes that lead from the top to a value."""
+
+_START = Position(1, 1)
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_OCTAL = re.compile(r"0o[0-7]{1,20}")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_FRACTION = re.compile(r"[-+]?(?:\.[0-9]{1,30}|(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{0,30})?)(?:[eE][-+]?[0-9]{1,3})?")
+_UNWANTED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+
+
+class Places(NamedTuple):
+    """Where one entry stands."""
+
+    key: Position
+    """For an item of a list: the item itself."""
+    value: Position
+
+
+@dataclass(slots=True)
+class YamlDocument:
+    """The one document of a file."""
+
+    file: str
+    value: Plain = None
+    """None also when the file could not be read to its end."""
+    places: dict[Location, Places] = field(default_factory=dict)
+    faults: Diagnostics = field(default_factory=Diagnostics)
+    unknown: set[Location] = field(default_factory=set)
+    """Values that are not known because of a fault, so that nothing may be said of them."""
+
+    def key_at(self, location: Sequence[str | int]) -> Position:
+        """Where the key of `location` stands, or the nearest thing around it that the file has."""
+        return self._nearest(location).key
+
+    def value_at(self, location: Sequence[str | int]) -> Position:
+        """Where the value at `location` stands; when the file has none, the key of the nearest thing around it."""
+        found = self.places.get(tuple(location))
+        return found.value if found else self._nearest(location).key
+
+    def complain(self, at: Position, code: Code, message: str, severity: Severity = "error") -> None:
+        """Add one fault."""
+        self.faults.append(Diagnostic(self.file, at.line, at.column, code, message, severity))
+
+    def is_unknown(self, location: Sequence[str | int]) -> bool:
+        """Whether `location` lies at or under a value that is not known."""
+        return any(tuple(location[:end]) in self.unknown for end in range(len(location) + 1))
+
+    def _nearest(self, location: Sequence[str | int]) -> Places:
+        for end in range(len(location), 0, -1):
+            found = self.places.get(tuple(location[:end]))
+            if found is not None:
+                return found
+        return Places(_START, _START)
+
+
+def read_yaml_file(path: Path) -> YamlDocument:
+    """The document in `path`, which has to be UTF-8 and of at most MOST_BYTES. All that is wrong is in its `faults`."""
+    document = YamlDocument(str(path))
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        document.complain(_START, Code.UNREADABLE, f"cannot be read: {error.strerror or type(error).__name__}")
+        return document
+    if len(data) > MOST_BYTES:
+        document.complain(_START, Code.TOO_BIG, f"is larger than {MOST_BYTES:,} bytes")
+        return document
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        at = _position_in(data[: error.start].decode("utf-8", "replace"))
+        document.complain(at, Code.ENCODING, "is not UTF-8 from here on; save the file as UTF-8")
+        return document
+    return read_yaml(text, str(path))
+
+
+def read_yaml(text: str, file: str) -> YamlDocument:
+    """The document that `text` is. `file` is the name for diagnostics. All that is wrong is in its `faults`."""
+    document = YamlDocument(file)
+    try:
+        _Reader(document).read(YAML(typ="safe", pure=True).parse(text))
+    except _Hopeless:
+        document.value = None
+    except YAMLError as error:
+        document.value = None
+        _complain_of_syntax(document, text, error)
+    return document
+
+
+def _complain_of_syntax(document: YamlDocument, text: str, error: YAMLError) -> None:
+    if isinstance(error, ReaderError):
+        at = _position_in(text[: error.position])
+        document.complain(at, Code.BAD_CHARACTER, f"the character U+{ord(text[error.position]):04X} is not allowed")
+    elif isinstance(error, MarkedYAMLError):
+        at = _position_of(error.problem_mark or error.context_mark)
+        document.complain(at, Code.SYNTAX, error.problem or error.context or "is not YAML")
+    else:
+        document.complain(_START, Code.SYNTAX, f"is not YAML ({type(error).__name__})")
+
+
+class _Hopeless(Exception):
+    """What follows in the file cannot be given a meaning; the fault is recorded already."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A mapping or list whose end has not come yet."""
+
+    location: Location
+    value: dict[str, Plain] | list[Plain]
+    key: str | None = None
+    key_at: Position = _START
+    key_is_duplicate: bool = False
+    """Then what belongs to the key is read for its faults only, under a location that no key can have."""
+
+
+class _Reader:
+    """Turns the events of one file into a document."""
+
+    def __init__(self, document: YamlDocument) -> None:
+        self._document = document
+        self._open: list[_Open] = []
+        self._documents = 0
+
+    def read(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if isinstance(event, DocumentStartEvent):
+                self._documents += 1
+                if self._documents > 1:
+                    self._give_up(event, Code.SYNTAX, "a second document begins here; a file holds one")
+            elif isinstance(event, CollectionEndEvent):
+                self._open.pop()
+            elif isinstance(event, NodeEvent):
+                self._node(event)
+
+    def _node(self, event: NodeEvent) -> None:
+        at = _position_of(event.start_mark)
+        if not isinstance(event, AliasEvent) and event.anchor is not None:
+            self._document.complain(at, Code.ALIAS, f"the anchor &{event.anchor} is not allowed; repeat the text")
+        if isinstance(event, ScalarEvent | CollectionStartEvent) and event.tag is not None:
+            self._document.complain(at, Code.TAG, "a tag (!…) is not allowed here; write the plain value")
+        parent = self._open[-1] if self._open else None
+        if parent is not None and isinstance(parent.value, dict) and parent.key is None:
+            self._take_key(parent, event, at)
+        else:
+            self._take_value(parent, event, at)
+
+    def _take_key(self, parent: _Open, event: NodeEvent, at: Position) -> None:
+        if not isinstance(event, ScalarEvent):
+            self._give_up(event, Code.BAD_KEY, "a key has to be a word, not an alias, a list or a mapping")
+        key = self._text(event, at)
+        parent.key, parent.key_at = key, at
+        parent.key_is_duplicate = isinstance(parent.value, dict) and key in parent.value
+        if parent.key_is_duplicate:
+            first = self._document.key_at((*parent.location, key))
+            self._document.complain(at, Code.DUPLICATE_KEY, f"{key!r} stands in line {first.line} already; keep one")
+
+    def _take_value(self, parent: _Open | None, event: NodeEvent, at: Position) -> None:
+        location, value = self._location(parent), self._value(event, at)
+        if isinstance(event, AliasEvent):
+            self._document.complain(at, Code.ALIAS, f"the alias *{event.anchor} is not allowed; repeat the text")
+            self._document.unknown.add(location)
+        self._attach(parent, location, value, at)
+        if isinstance(value, dict | list):
+            if len(self._open) == DEEPEST:
+                self._give_up(event, Code.TOO_DEEP, f"is nested deeper than {DEEPEST} levels")
+            self._open.append(_Open(location, value))
+
+    def _attach(self, parent: _Open | None, location: Location, value: Plain, at: Position) -> None:
+        if parent is None:
+            self._document.value = value
+        elif isinstance(parent.value, list):
+            parent.value.append(value)
+            self._document.places[location] = Places(at, at)
+        elif parent.key is not None:
+            if not parent.key_is_duplicate:
+                parent.value[parent.key] = value
+                self._document.places[location] = Places(parent.key_at, at)
+            parent.key = None
+
+    @staticmethod
+    def _location(parent: _Open | None) -> Location:
+        if parent is None:
+            return ()
+        if isinstance(parent.value, list):
+            return (*parent.location, len(parent.value))
+        key = parent.key or ""
+        return (*parent.location, f"{key}\0" if parent.key_is_duplicate else key)
+
+    def _value(self, event: NodeEvent, at: Position) -> Plain:
+        if isinstance(event, MappingStartEvent):
+            return {}
+        if isinstance(event, CollectionStartEvent):
+            return []
+        if isinstance(event, ScalarEvent):
+            text = self._text(event, at)
+            return _plain_scalar(text) if event.style is None else text
+        return None
+
+    def _text(self, event: ScalarEvent, at: Position) -> str:
+        text = str(event.value)
+        found = _UNWANTED.search(text)
+        if found:
+            message = f"the character U+{ord(found[0]):04X} is not allowed in a text"
+            self._document.complain(at, Code.BAD_CHARACTER, message)
+            return _UNWANTED.sub("\N{REPLACEMENT CHARACTER}", text)
+        return text
+
+    def _give_up(self, event: Event, code: Code, message: str) -> NoReturn:
+        self._document.complain(_position_of(event.start_mark), code, message)
+        raise _Hopeless
+
+
+def _plain_scalar(text: str) -> Plain:
+    """The value of an unquoted scalar by YAML 1.2's core schema. What has a second reading elsewhere (`no`, `010`,
+    `12:30`, dates) and what no number holds well (`.inf`, very many digits) stays text."""
+    if text in _NULLS:
+        return None
+    if text in _FLAGS:
+        return _FLAGS[text]
+    if _DECIMAL.fullmatch(text):
+        return int(text)
+    if _OCTAL.fullmatch(text) or _HEXADECIMAL.fullmatch(text):
+        return int(text, 0)
+    if _FRACTION.fullmatch(text):
+        return float(text)
+    return text
+
+
+def _position_of(mark: StringMark | None) -> Position:
+    return _START if mark is None else Position(mark.line + 1, mark.column + 1)
+
+
+def _position_in(text_before: str) -> Position:
+    line = text_before.count("\n") + 1
+    return Position(line, len(text_before) - (text_before.rfind("\n") + 1) + 1)

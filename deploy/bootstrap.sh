@@ -1,0 +1,76 @@
+# shellcheck shell=bash
+# Sourced by ./run, ./test and .ci/run. `bootstrap LOCK [COVERED…]` gives .venv everything that LOCK names; COVERED are
+# the locks that LOCK includes. Needs bash and Python 3.11 or newer, takes uv where there is one, and does nothing when
+# LOCK is installed already: the stamp is a copy of the lock, because not every machine has a command for its hash.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv=$root/.venv
+venv_python=$venv/bin/python
+
+die() {
+  printf 'rollcall: %s\n' "$2" >&2
+  exit "$1"
+}
+
+find_python() { # sets `python`: the first that is new enough, rather one that can make environments; ends with 2 without
+  local name found probe='import sys; assert sys.version_info >= (3, 11); print(sys.executable)'
+  python=
+  for name in python3 python3.14 python3.13 python3.12 python3.11; do
+    found=$("$name" -c "$probe" 2>/dev/null) || continue
+    python=${python:-$found}
+    [[ -n $(venv_package "$found") ]] || { python=$found && return; }
+  done
+  [[ -n $python ]] || die 2 "Python 3.11 or newer is needed, and here is $(python3 --version 2>/dev/null || echo none)"
+}
+
+venv_package() { # prints the Debian package that the Python at $1 lacks to make environments, or nothing
+  "$1" -c 'import ensurepip, venv' 2>/dev/null ||
+    "$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'
+}
+
+has_uv() { uv --version >/dev/null 2>&1; }
+
+install_with_uv() {
+  has_uv || return 1
+  [[ -x $venv_python ]] || UV_VENV_CLEAR=1 uv venv --quiet --python "$python" "$venv" || return 1
+  uv pip install --quiet --python "$venv_python" --require-hashes -r "$1"
+}
+
+install_with_pip() {
+  local package
+  package=$(venv_package "$python")
+  [[ -z $package ]] || die 2 "$python cannot make virtual environments; as root: apt-get install -y $package"
+  "$venv_python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$venv" || return 1
+  "$venv_python" -m pip install -qq --disable-pip-version-check --no-input --require-hashes -r "$1"
+}
+
+link_project() { # as an editable install would, without a build backend; both files stay true when the folder moves
+  local site=("$venv"/lib/python3*/site-packages)
+  echo ../../../.. >"${site[0]}/rollcall.pth"
+  cat >"$venv/bin/rollcall" <<'SCRIPT'
+#!/bin/sh
+'''exec' "$(dirname -- "$(readlink -f -- "$0")")/python" "$0" "$@"
+' '''
+import sys
+
+from bot.__main__ import main
+
+sys.exit(main())
+SCRIPT
+  chmod +x "$venv/bin/rollcall"
+}
+
+is_installed() {
+  [[ -x $venv_python && -f $venv/installed-$1 && $(<"$root/$1") == "$(<"$venv/installed-$1")" ]]
+}
+
+bootstrap() {
+  local lock
+  if is_installed "$1"; then return; fi
+  find_python
+  echo "rollcall: installing $1 into .venv" >&2
+  rm -f "$venv"/installed-*
+  install_with_uv "$root/$1" || install_with_pip "$root/$1" || die 1 "could not install $1; the lines above say why"
+  link_project
+  for lock in "$@"; do cp "$root/$lock" "$venv/installed-$lock"; done
+}

@@ -1,0 +1,192 @@
+"""A typed command line: words become the arguments of a function, by its own schema. No model, no guessing."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from function_calls.spec import ArgumentFault, FunctionSpec
+from services.json_values import JsonObject
+
+_QUOTES = {'"': '"', "“": "”", "„": "“", "「": "」", "『": "』", "«": "»", "'": "'"}
+_NUMERIC = re.compile(r"[+-]?\d+(\.\d+)?")
+
+
+class Token(NamedTuple):
+    """One word of a command line."""
+
+    text: str
+    start: int
+    quoted: bool
+    key: str = ""
+    """The parameter it names in the form `key=value`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPlan:
+    """How one function's command line is read. Made once for each function."""
+
+    order: tuple[tuple[str, JsonObject], ...]
+    """The parameters that words fill by position: required ones first, each group in the order of the schema."""
+    names: frozenset[str]
+    sole_text: str
+    """The name of the only parameter, where it takes any text: then the whole line is its value. Else empty."""
+
+
+def plan_for(spec: FunctionSpec) -> CommandPlan:
+    """The plan for `spec`'s parameters."""
+    properties: Mapping[str, JsonObject] = spec.parameters["properties"]
+    required = spec.parameters["required"]
+    order = [name for name in properties if name in required] + [name for name in properties if name not in required]
+    sole = order[0] if len(order) == 1 and _is_free_text(properties[order[0]]) else ""
+    return CommandPlan(tuple((name, properties[name]) for name in order), frozenset(properties), sole)
+
+
+def is_command_word(word: str) -> bool:
+    """Whether `word` may be a command at all: no control, zero-width or other invisible characters."""
+    return bool(word) and ((word.isascii() and word.isprintable()) or _is_visible(word))
+
+
+def _is_visible(word: str) -> bool:
+    return not any(unicodedata.category(character)[0] == "C" for character in word)
+
+
+def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
+    """The raw arguments in `line`, the part after the command word. A text parameter takes as many words as the typed
+    ones leave. Raises ArgumentFault for words that are too many."""
+    line = line.strip()
+    if not line:
+        return {}
+    if plan.sole_text:
+        return {plan.sole_text: _whole(plan, line)}
+    tokens = _tokens(line, plan.names)
+    arguments: dict[str, Any] = {token.key: token.text for token in tokens if token.key}
+    words = [token for token in tokens if not token.key]
+    parameters = [(name, schema) for name, schema in plan.order if name not in arguments]
+    _fill(arguments, parameters, words, line)
+    return arguments
+
+
+def _whole(plan: CommandPlan, line: str) -> str:
+    """The line as one value, without `name=` before it and one pair of quotes around it."""
+    name, equals, value = line.partition("=")
+    if equals and name == plan.sole_text:
+        line = value.strip()
+    closing = _QUOTES.get(line[0])
+    if closing is not None and len(line) > 1 and line[-1] == closing and line.count(closing) <= 2:
+        return line[1:-1]
+    return line
+
+
+def _tokens(line: str, names: frozenset[str]) -> list[Token]:
+    tokens: list[Token] = []
+    position, length = 0, len(line)
+    while position < length:
+        if line[position].isspace():
+            position += 1
+            continue
+        start = position
+        key = ""
+        for name in names:
+            if line.startswith(name, position) and line[position + len(name) : position + len(name) + 1] == "=":
+                key = name
+                position += len(name) + 1
+                break
+        closing = _QUOTES.get(line[position]) if position < length else None
+        end = line.find(closing, position + 1) if closing else -1
+        if end > position and (end + 1 == length or line[end + 1].isspace()):
+            tokens.append(Token(line[position + 1 : end], start, quoted=True, key=key))
+            position = end + 1
+            continue
+        end = position
+        while end < length and not line[end].isspace():
+            end += 1
+        tokens.append(Token(line[position:end], start, quoted=False, key=key))
+        position = end
+    return tokens
+
+
+def _fill(
+    arguments: dict[str, Any],
+    parameters: Sequence[tuple[str, JsonObject]],
+    words: list[Token],
+    line: str,
+) -> None:
+    for index, (name, schema) in enumerate(parameters):
+        if not words:
+            return
+        rest = parameters[index + 1 :]
+        if schema.get("type") == "array":
+            taken = words if not rest else words[: max(1, len(words) - _wanted_by(rest, words))]
+            arguments[name] = _items(taken)
+            words = words[len(taken) :]
+        elif _is_free_text(schema):
+            count = len(words) - _wanted_by(rest, words)
+            # A quoted value is whole in itself.
+            count = 1 if words[0].quoted else max(1, count)
+            arguments[name] = _joined(words[:count], line)
+            words = words[count:]
+        elif _fits(schema, words[0]) or not rest or not _could_wait(rest):
+            arguments[name] = words[0].text
+            words = words[1:]
+    if words:
+        raise ArgumentFault({word.text: None for word in words})
+
+
+def _items(words: Sequence[Token]) -> list[str]:
+    """Words as a list; unquoted ones may hold several items with commas between."""
+    items: list[str] = []
+    for word in words:
+        items += [word.text] if word.quoted else [part for part in re.split("[,，、]", word.text) if part]
+    return items
+
+
+def _wanted_by(parameters: Sequence[tuple[str, JsonObject]], words: Sequence[Token]) -> int:
+    """How many words at the end belong to `parameters`: typed ones take a word that fits, texts take one each when it
+    is quoted. Read from the right."""
+    wanted = 0
+    for _, schema in reversed(parameters):
+        if wanted >= len(words) - 1:
+            break
+        word = words[len(words) - 1 - wanted]
+        if (_is_free_text(schema) and word.quoted) or (not _is_free_text(schema) and _fits(schema, word)):
+            wanted += 1
+    return wanted
+
+
+def _could_wait(rest: Sequence[tuple[str, JsonObject]]) -> bool:
+    """Whether a later parameter could take the word that this one cannot."""
+    return any(_is_free_text(schema) or schema.get("type") == "array" for _, schema in rest)
+
+
+def _fits(schema: JsonObject, word: Token) -> bool:
+    if "enum" in schema:
+        return any(str(allowed).casefold() == word.text.casefold() for allowed in schema["enum"])
+    kind = schema.get("type")
+    if kind in ("integer", "number"):
+        return bool(_NUMERIC.fullmatch(word.text))
+    if kind == "boolean":
+        return word.text.casefold() in ("yes", "no", "true", "false", "on", "off")
+    return True
+
+
+def _is_free_text(schema: JsonObject) -> bool:
+    return schema.get("type", "string") == "string" and "enum" not in schema
+
+
+def _joined(words: Sequence[Token], line: str) -> str:
+    """The words as they stood, with what was between them."""
+    if len(words) == 1:
+        return words[0].text
+    last = words[-1]
+    return line[words[0].start : last.start + len(last.text) + (2 if last.quoted else 0)]
+
+
+def value_of(schema: JsonObject, text: str) -> Any:
+    """One typed answer as the raw value of a parameter: a list for lists, else the text itself."""
+    if schema.get("type") != "array":
+        return text
+    return _items(_tokens(text, frozenset()))

@@ -1,0 +1,92 @@
+"""One spec in the spellings of others: OpenAI (tool and bare function), Anthropic, MCP; and back, nothing lost."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from function_calls.definition import DefinitionError
+from function_calls.schema import EMPTY, UnusableSchema, imported
+from function_calls.spec import FunctionSpec
+from services.json_values import JsonObject
+
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME = 64
+
+
+def offered_names(names: Sequence[str]) -> dict[str, str]:
+    """For each name the one it is offered under: providers allow 1 to 64 of [A-Za-z0-9_-]. A name that has to change,
+    or would meet another, gets a suffix of its own hash, so it is the same in every process."""
+    legal = {name for name in names if not _ILLEGAL.search(name) and len(name) <= _LONGEST_NAME}
+    offered: dict[str, str] = {}
+    taken = set(legal)
+    for name in names:
+        if name in legal:
+            offered[name] = name
+            continue
+        changed = _ILLEGAL.sub("_", name)[:_LONGEST_NAME]
+        if changed in taken or not changed.strip("_"):
+            suffix = hashlib.sha256(name.encode()).hexdigest()[:8]
+            changed = f"{changed[: _LONGEST_NAME - 9]}_{suffix}"
+        offered[name] = changed
+        taken.add(changed)
+    return offered
+
+
+def openai_bare(spec: FunctionSpec) -> JsonObject:
+    """`{name, description, parameters}`, with the metadata that the spec carries."""
+    return {"name": spec.name, "description": spec.description, "parameters": spec.parameters, **spec.metadata}
+
+
+def openai_tool(spec: FunctionSpec) -> JsonObject:
+    """The bare function in `{type: function, function: …}`."""
+    return {"type": "function", "function": openai_bare(spec)}
+
+
+def anthropic_tool(spec: FunctionSpec) -> JsonObject:
+    """`{name, description, input_schema}`."""
+    return {"name": spec.name, "description": spec.description, "input_schema": spec.parameters, **spec.metadata}
+
+
+def mcp_tool(spec: FunctionSpec) -> JsonObject:
+    """`{name, description, inputSchema}`, and `outputSchema` where the result has a type."""
+    tool: JsonObject = {"name": spec.name, "description": spec.description, "inputSchema": spec.parameters}
+    if spec.result_schema is not None:
+        tool["outputSchema"] = spec.result_schema
+    return {**tool, **spec.metadata}
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignDefinition:
+    """What a definition from elsewhere says."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+    metadata: JsonObject
+    """Keys that no spelling knows: kept, and exported again."""
+
+
+def imported_definition(definition: Mapping[str, Any]) -> ForeignDefinition:
+    """Read any of the four spellings; `input_schema` is Anthropic's and an older MCP's. Raises DefinitionError."""
+    inner = definition.get("function")
+    outer: dict[str, Any] = {}
+    if isinstance(inner, Mapping):
+        outer = {key: value for key, value in definition.items() if key not in ("type", "function")}
+        definition = inner
+    name = definition.get("name")
+    if not isinstance(name, str) or not name:
+        raise DefinitionError("a function definition", ["name is required"])
+    schemas = [key for key in ("parameters", "input_schema", "inputSchema") if key in definition]
+    try:
+        parameters = imported(definition[schemas[0]]) if schemas and definition[schemas[0]] else EMPTY
+    except UnusableSchema as error:
+        raise DefinitionError(f"function {name!r}", [f"{schemas[0]}: {error}"]) from None
+    known = {"name", "description", "parameters", "input_schema", "inputSchema"}
+    if definition.get("type") == "function":
+        known.add("type")
+    metadata = {key: value for key, value in definition.items() if key not in known}
+    return ForeignDefinition(name, str(definition.get("description") or ""), parameters, {**metadata, **outer})

@@ -1,0 +1,46 @@
+"""A call filter stands around every run of a function: before, after, or instead of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.spec import FunctionResult, FunctionSpec
+
+
+@dataclass(slots=True)
+class Invocation:
+    """One run, as filters see it. A filter may replace the arguments before it proceeds."""
+
+    context: MessageContext
+    spec: FunctionSpec
+    arguments: Any
+    call: Call
+
+
+Proceed = Callable[[Invocation], Awaitable[FunctionResult]]
+CallFilter = Callable[[Invocation, Proceed], Awaitable[FunctionResult]]
+"""`async def f(invocation, proceed)`: not calling `proceed` short-circuits; calling it again repeats the run."""
+
+
+def chain(spec: FunctionSpec, filters: Sequence[CallFilter]) -> Proceed:
+    """The handler with `filters` around it, the first one outermost. Built once for each function."""
+    handler = spec.handler
+
+    async def run(invocation: Invocation) -> FunctionResult:
+        return await handler(invocation.context, invocation.arguments, invocation.call)
+
+    proceed: Proceed = run
+    for one in reversed(filters):
+        proceed = _around(one, proceed)
+    return proceed
+
+
+def _around(one: CallFilter, inner: Proceed) -> Proceed:
+    async def run(invocation: Invocation) -> FunctionResult:
+        return await one(invocation, inner)
+
+    return run

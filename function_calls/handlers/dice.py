@@ -1,0 +1,121 @@
+"""Leave it to chance: dice, a coin, a pick."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.spec import FunctionResult
+from services.choices import alternatives
+from services.dice import MOST_DICE, MOST_SIDES, BadDice, Dice
+from services.refs import ErrorCode
+
+_FACES_SHOWN = 20
+
+
+class RollArguments(BaseModel):
+    """Which dice."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dice: str = Field(default="1d6", description="Dice notation, e.g. '2d6+1', 'd20'", max_length=60)
+
+
+class FlipArguments(BaseModel):
+    """Nothing: a coin has two sides."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PickArguments(BaseModel):
+    """What to pick from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    options: list[str] = Field(description="The options to pick from", min_length=1, max_length=50)
+
+
+@tool_function(
+    name="roll_dice",
+    description="Roll dice",
+    examples=(
+        "roll a dice",
+        "roll the dice",
+        "roll {dice}",
+        "can you roll {dice} for me",
+        "roll a {dice} die",
+        "please throw some dice",
+        "i'd like a {dice} dice roll",
+        "掷骰子",
+        "帮我掷个骰子",
+        "掷一个{dice}",
+    ),
+    commands=("roll", "dice", "骰子", "掷骰子"),
+    effect="read",
+)
+async def roll_dice(ctx: MessageContext, args: RollArguments, *, dice: Dice, call: Call) -> FunctionResult:
+    """Roll, and say each die where there are few."""
+    try:
+        roll = dice.roll(args.dice)
+    except BadDice:
+        text = call.say("dice.bad_dice", dice=args.dice, most_dice=MOST_DICE, most_sides=MOST_SIDES)
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["dice"])
+    plain = roll.faces == (roll.total,) or len(roll.faces) > _FACES_SHOWN
+    text = call.say(
+        "dice.rolled" if plain else "dice.rolled_each",
+        dice=roll.notation,
+        total=roll.total,
+        faces=", ".join(map(str, roll.faces)),
+    )
+    return FunctionResult.say(text, data={"dice": roll.notation, "faces": list(roll.faces), "total": roll.total})
+
+
+@tool_function(
+    name="flip_coin",
+    description="Flip a coin",
+    examples=(
+        "flip a coin",
+        "toss a coin for me",
+        "heads or tails",
+        "please flip a coin so i can decide",
+        "do a coin flip",
+        "抛硬币",
+        "抛个硬币",
+        "帮我掷一枚硬币",
+    ),
+    commands=("flip", "coin", "抛硬币", "硬币"),
+    effect="read",
+)
+async def flip_coin(ctx: MessageContext, args: FlipArguments, *, dice: Dice, call: Call) -> FunctionResult:
+    """Say heads or tails."""
+    heads = dice.flip()
+    return FunctionResult.say(call.say("dice.heads" if heads else "dice.tails"), data="heads" if heads else "tails")
+
+
+@tool_function(
+    name="pick_one",
+    description="Pick one of several options at random",
+    examples=(
+        "pick one of {options}",
+        "choose between {options}",
+        "help me decide between {options}",
+        "pick one at random from {options}",
+        "choose randomly from {options}",
+        "which should i take, {options}",
+        "从{options}里选一个",
+        "帮我在{options}之间选一个",
+        "随机选一个：{options}",
+    ),
+    commands=("pick", "choose", "选", "选一个"),
+    effect="read",
+    ask={"options": "@dice.ask_options"},
+)
+async def pick_one(ctx: MessageContext, args: PickArguments, *, dice: Dice, call: Call) -> FunctionResult:
+    """Say one of the options."""
+    options = alternatives(args.options)
+    if len(options) < 2:
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("dice.too_few_options"), ["options"])
+    picked = dice.pick(options)
+    return FunctionResult.say(call.say("dice.picked", option=picked), data=picked)

@@ -1,0 +1,109 @@
+"""What the weather is and will be."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.spec import FunctionResult
+from services.http import WebError
+from services.json_values import JsonObject
+from services.refs import ErrorCode
+from services.weather import DayWeather, Forecast, OpenMeteo, PlaceNotFound
+
+
+class WeatherArguments(BaseModel):
+    """Where, and how far ahead."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    city: str = Field(description="City or place; may be narrowed: 'Paris, Texas'", min_length=1, max_length=100)
+    days: int = Field(default=2, description="Days to tell about, today included", ge=1, le=7)
+
+
+@tool_function(
+    name="weather",
+    description="Current weather and forecast for a place",
+    examples=(
+        "what's the weather in {city}",
+        "what is the weather like in {city}",
+        "how is the weather in {city} today",
+        "will it rain in {city} tomorrow",
+        "show me the weather forecast for {city}",
+        "give me the {days} day forecast for {city}",
+        "how hot is it in {city} right now",
+        "is it going to snow in {city}",
+        "what's the temperature in {city}",
+        "do i need an umbrella in {city}",
+        "{city}天气怎么样",
+        "{city}今天天气如何",
+        "查一下{city}的天气预报",
+        "{city}明天会下雨吗",
+    ),
+    commands=("weather", "forecast", "天气", "天气预报"),
+    effect="read",
+    ask={"city": "@weather.ask_city"},
+)
+async def weather(ctx: MessageContext, args: WeatherArguments, *, forecasts: OpenMeteo, call: Call) -> FunctionResult:
+    """Say the weather at a place now and for some days."""
+    try:
+        found = await forecasts.forecast(args.city, call.profile.texts.language)
+    except PlaceNotFound as error:
+        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("weather.not_found", city=error.name), ["city"])
+    except WebError as error:
+        again = error.code is ErrorCode.TRANSIENT
+        code = ErrorCode.TRANSIENT if again else ErrorCode.ENVIRONMENT
+        return FunctionResult.fail(code, call.say("weather.try_again" if again else "weather.out_of_order"))
+    days = found.days[: args.days]
+    lines = [_now(found, call), *(_day(day, found.days[0].day, call) for day in days)]
+    return FunctionResult.say("\n".join(lines), data=_data(found, days))
+
+
+def _now(found: Forecast, call: Call) -> str:
+    return call.say(
+        "weather.now",
+        place=", ".join(filter(None, (found.place, found.region, found.country))),
+        sky=call.say(f"weather.sky.{found.sky}"),
+        celsius=round(found.celsius),
+        feels=round(found.feels_like_celsius),
+        humidity=found.humidity_percent,
+        wind=round(found.wind_kmh),
+    )
+
+
+def _day(day: DayWeather, today: date, call: Call) -> str:
+    ahead = day.day - today
+    if ahead < timedelta(days=2):
+        name = call.say("weather.tomorrow" if ahead else "weather.today")
+    else:
+        name = call.profile.texts.words("time.weekdays")[day.day.weekday()]
+    return call.say(
+        "weather.day" if day.rain_percent is None else "weather.day_with_chance",
+        day=name,
+        sky=call.say(f"weather.sky.{day.sky}"),
+        low=round(day.low_celsius),
+        high=round(day.high_celsius),
+        chance=day.rain_percent,
+    )
+
+
+def _data(found: Forecast, days: tuple[DayWeather, ...]) -> JsonObject:
+    return {
+        "place": found.place,
+        "country": found.country,
+        "now": {"sky": found.sky.value, "celsius": found.celsius, "humidity_percent": found.humidity_percent},
+        "days": [
+            {
+                "date": day.day.isoformat(),
+                "sky": day.sky.value,
+                "low_celsius": day.low_celsius,
+                "high_celsius": day.high_celsius,
+                "rain_percent": day.rain_percent,
+            }
+            for day in days
+        ],
+    }

@@ -1,0 +1,47 @@
+"""What decides about one run after its arguments are known: budget, taint and approval, each behind one interface."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from function_calls.context import MessageContext
+from function_calls.spec import FunctionResult, FunctionSpec
+from function_calls.turn import Turn
+from services.store.port import Write
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a policy says about one run."""
+
+    refusal: FunctionResult | None = None
+    """An error or a question instead of the run; None lets it pass."""
+    writes: tuple[Write, ...] = ()
+    """Executed in the same unit as the intent: a budget is taken where the run begins, or not at all."""
+
+
+ALLOWED = Verdict()
+
+
+class Policy(Protocol):
+    """Decides about one run."""
+
+    async def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
+        """ALLOWED, or why not."""
+
+
+class Open:
+    """Lets every run pass."""
+
+    async def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
+        return ALLOWED
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The three that every run passes, in this order."""
+
+    budget: Policy
+    taint: Policy
+    approval: Policy

@@ -1,0 +1,129 @@
+"""Questions: the one mechanism by which a turn stops to ask and a later message goes on from there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import orjson
+
+from config.texts import Phrases
+from function_calls.results import message_to_json
+from function_calls.spec import Choice, FunctionSpec, Message, Question
+from function_calls.turn import Continuation, OpenQuestion
+from function_calls.usage import allowed
+from services.json_values import JsonObject
+
+
+class Answered(StrEnum):
+    """How a message answers a question."""
+
+    FILLED = "filled"
+    YES = "yes"
+    NO = "no"
+    CANCELLED = "cancelled"
+    UNRELATED = "unrelated"  # the question stays open
+
+
+class Answer(NamedTuple):
+    """A message read as the answer to a question."""
+
+    kind: Answered
+    value: str = ""
+
+
+def argument_question(spec: FunctionSpec, raw: JsonObject, field: str, texts: Phrases) -> Question:
+    """Ask for one missing argument: the function's own words, else a sentence made from the schema."""
+    schema = spec.parameters["properties"].get(field, {})
+    if field in spec.ask:
+        text = texts.resolve(spec.ask[field], **raw)
+    else:
+        described = schema.get("description") or field
+        text = texts.say(
+            "questions.argument", name=spec.name, field=described.rstrip("."), allowed=allowed(schema, texts)
+        )
+    choices = tuple(Choice(str(value), str(value)) for value in schema.get("enum", ())[:10])
+    return Question("argument", text, spec.name, raw, field, choices)
+
+
+def confirm_question(spec: FunctionSpec, arguments: JsonObject, texts: Phrases) -> Question:
+    """Ask for a yes before a run: the function's own words, else what was understood."""
+    if spec.confirm:
+        text = texts.resolve(spec.confirm, **arguments)
+    else:
+        understood = ", ".join(f"{name} = {_shown(value)}" for name, value in arguments.items())
+        key = "questions.confirm_with" if understood else "questions.confirm"
+        text = texts.say(key, name=spec.name, description=spec.description.rstrip("."), arguments=understood)
+    choices = (
+        Choice(texts.say("questions.yes_label"), texts.words("answers.yes")[0]),
+        Choice(texts.say("questions.no_label"), texts.words("answers.no")[0]),
+    )
+    return Question("confirm", text, spec.name, arguments, choices=choices)
+
+
+def read_answer(question: Question, text: str, texts: Phrases) -> Answer:
+    """What `text`, said by the one who was asked, means for `question`."""
+    word = text.strip().strip(".!。！").casefold()
+    if not word:
+        return Answer(Answered.UNRELATED)
+    if question.kind == "confirm":
+        if word in texts.words("answers.yes"):
+            return Answer(Answered.YES)
+        if word in texts.words("answers.no") or word in texts.words("answers.cancel"):
+            return Answer(Answered.NO)
+        return Answer(Answered.UNRELATED)
+    if word in texts.words("answers.cancel"):
+        return Answer(Answered.CANCELLED)
+    return Answer(Answered.FILLED, text.strip())
+
+
+def fingerprint(spec: FunctionSpec) -> str:
+    """Of everything in `spec` that an answer relies on."""
+    facts = [spec.name, spec.parameters, spec.effect.value, sorted(spec.roles), spec.confirm]
+    return hashlib.sha256(orjson.dumps(facts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+
+
+def question_message(question: Question) -> Message:
+    """The question as it is said in the chat."""
+    return Message(question.text, choices=question.choices)
+
+
+def open_to_json(open_question: OpenQuestion) -> JsonObject:
+    """The question and where it goes on, as plain data."""
+    question, on = open_question.question, open_question.continuation
+    return {
+        "kind": question.kind,
+        "message": message_to_json(question_message(question)),
+        "function": question.function,
+        "arguments": question.arguments,
+        "field": question.field,
+        "path": on.path,
+        "fingerprint": on.fingerprint,
+        "state": on.state,
+        "transcript": list(on.transcript),
+        "call_id": on.call_id,
+        "calls": list(on.calls),
+        "rounds": on.rounds,
+        "final": on.final,
+        "asked": list(on.asked),
+    }
+
+
+def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
+    """The question that `open_to_json` wrote."""
+    question = Question(
+        data["kind"],
+        data["message"]["text"],
+        data["function"],
+        data["arguments"],
+        data["field"],
+        tuple(Choice(*one) for one in data["message"].get("choices", ())),
+    )
+    keys = ("path", "fingerprint", "state", "transcript", "call_id", "calls", "rounds", "final", "asked")
+    return OpenQuestion(question, Continuation(**{key: data[key] for key in keys}), id_)
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

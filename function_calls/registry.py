@@ -1,0 +1,161 @@
+"""All function specs: a registry collects them, a snapshot is what one turn sees from start to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+from typing import NamedTuple
+
+from function_calls.commands import CommandPlan, is_command_word, plan_for
+from function_calls.definition import DefinitionError
+from function_calls.encodings import offered_names
+from function_calls.sources.mappings import specs_of_module
+from function_calls.spec import FunctionSpec
+from services.llm.model import Offer, OfferedFunction
+from services.refs import Effect
+
+
+class CommandLine(NamedTuple):
+    """A message that starts with the word of a function."""
+
+    spec: FunctionSpec
+    plan: CommandPlan
+    word: str
+    rest: str
+    """What follows the word, as typed."""
+
+
+class BotFunctions:
+    """The functions of one bot, frozen: found by name or by command word in constant time."""
+
+    def __init__(self, specs: Iterable[FunctionSpec]) -> None:
+        self.specs = tuple(specs)
+        """In the order of registration, which is the order in which they are offered."""
+        self._by_name = {spec.name: spec for spec in self.specs}
+        self._offered_names = offered_names([spec.name for spec in self.specs])
+        self._by_offered_name = {offered: self._by_name[name] for name, offered in self._offered_names.items()}
+        self._commands: dict[str, tuple[FunctionSpec, CommandPlan]] = {}
+        self._first_words: set[str] = set()
+        for spec in self.specs:
+            plan = plan_for(spec)
+            for word in spec.commands:
+                self._commands[word] = (spec, plan)
+                if " " in word:
+                    self._first_words.add(word.split(" ", 1)[0])
+        self._offers: dict[tuple[int, ...], Offer] = {}
+
+    def find(self, name: str) -> FunctionSpec | None:
+        """The function of that name, or offered under that name."""
+        return self._by_name.get(name) or self._by_offered_name.get(name)
+
+    def by_tag(self, tag: str) -> list[FunctionSpec]:
+        """The functions that bear `tag`."""
+        return [spec for spec in self.specs if tag in spec.tags]
+
+    def command_line(self, text: str, *, bare: bool) -> CommandLine | None:
+        """The command that `text` starts with: `/word …`, and also `word …` where `bare` words count. Two-word
+        commands win over one-word ones. Any case; invisible characters never make a command."""
+        if text.startswith("/"):
+            text = text[1:]
+        elif not bare:
+            return None
+        word, _, rest = text.partition(" ")
+        if "\n" in word:
+            word, _, rest = text.partition("\n")
+        folded = word.casefold()
+        if folded in self._first_words:
+            second, _, after = rest.strip().partition(" ")
+            pair = f"{folded} {second.casefold()}"
+            found = self._commands.get(pair)
+            if found is not None:
+                return CommandLine(found[0], found[1], pair, after)
+        found = self._commands.get(folded)
+        if found is None or not is_command_word(word):
+            return None
+        return CommandLine(found[0], found[1], folded, rest)
+
+    @property
+    def command_words(self) -> Sequence[str]:
+        """Every command word."""
+        return tuple(self._commands)
+
+    def offer(self, specs: Sequence[FunctionSpec]) -> Offer:
+        """`specs` as a model is offered them; the same set gives the same object, with its encoded bytes."""
+        key = tuple(map(id, specs))
+        offer = self._offers.get(key)
+        if offer is None:
+            if len(self._offers) >= 256:
+                self._offers.clear()
+            offer = self._offers[key] = Offer([self._offered(spec) for spec in specs])
+        return offer
+
+    def _offered(self, spec: FunctionSpec) -> OfferedFunction:
+        return OfferedFunction(
+            name=self._offered_names[spec.name],
+            original=spec.name,
+            description=spec.description,
+            parameters=spec.parameters,
+            examples=spec.examples,
+            writes=spec.effect is not Effect.READ,
+            commands=spec.commands,
+        )
+
+
+class FunctionRegistry:
+    """Collects specs of all sources. A duplicate name or command within a bot is an error that names both places."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, list[FunctionSpec]] = {}
+        self._bots: dict[str, BotFunctions] = {}
+
+    def register_function(self, spec: FunctionSpec, source: str = "code") -> None:
+        """Add one spec. Raises DefinitionError (a ValueError) for a duplicate."""
+        self.register_functions([spec], source)
+
+    def register_functions(self, specs: Iterable[FunctionSpec], source: str = "code") -> None:
+        """Add specs: all of them, or none when one is a duplicate."""
+        self.replace_source(source, [*self._sources.get(source, []), *specs])
+
+    def register_module(self, module: ModuleType) -> None:
+        """Add the functions of a module that has `tools()`. Raises DefinitionError."""
+        self.register_functions(specs_of_module(module), module.__name__)
+
+    def replace_source(self, source: str, specs: Iterable[FunctionSpec]) -> None:
+        """What `source` publishes now, in place of what it did before. Raises DefinitionError and changes nothing."""
+        sources = {**self._sources, source: list(specs)}
+        _check_unique([spec for group in sources.values() for spec in group])
+        self._sources = sources
+        self._bots = {}
+
+    def of(self, bot: str) -> BotFunctions:
+        """The snapshot for one bot: its own functions and those of all bots."""
+        functions = self._bots.get(bot)
+        if functions is None:
+            functions = BotFunctions(spec for spec in self.specs if spec.bot is None or spec.bot == bot)
+            self._bots[bot] = functions
+        return functions
+
+    @property
+    def specs(self) -> tuple[FunctionSpec, ...]:
+        """Every spec, source after source."""
+        return tuple(spec for group in self._sources.values() for spec in group)
+
+
+def _check_unique(specs: Sequence[FunctionSpec]) -> None:
+    problems: list[str] = []
+    taken: dict[tuple[str, str], list[FunctionSpec]] = {}
+    for spec in specs:
+        for kind, word in [("name", spec.name), *(("command", word) for word in spec.commands)]:
+            others = taken.setdefault((kind, word), [])
+            problems += [
+                f"{kind} {word!r} is taken twice: by {_place(other)} and by {_place(spec)}"
+                for other in others
+                if other.bot is None or spec.bot is None or other.bot == spec.bot
+            ]
+            others.append(spec)
+    if problems:
+        raise DefinitionError("functions", problems)
+
+
+def _place(spec: FunctionSpec) -> str:
+    return f"{spec.name} ({spec.source})" if spec.source else spec.name

@@ -1,0 +1,120 @@
+"""Whatever a handler returns becomes a FunctionResult."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
+from pydantic import BaseModel
+
+from function_calls.context import Attachment
+from function_calls.spec import Choice, FunctionError, FunctionResult, Message
+from services.json_values import JsonObject, JsonValue
+from services.refs import ChatRef, ErrorCode, MemberRef
+
+
+def normalised(value: Any) -> FunctionResult:
+    """The result that `value` stands for:
+
+    a FunctionResult itself; a bool: handled or not; None: handled, nothing to say; a text: said; `("ok", v)`,
+    `("ok", v, updates)`, `("error", reason)`; `(v, updates)`: v, and the updates written into the turn's state;
+    `{"status": "success" | "error", "msg": …}`; a pydantic model, a dataclass or any other JSON value: data.
+    Raises TypeError for what is none of these.
+    """
+    if isinstance(value, FunctionResult):
+        return value
+    if value is None:
+        return FunctionResult()
+    if isinstance(value, bool):
+        return FunctionResult(handled=value)
+    if isinstance(value, str):
+        return FunctionResult(messages=(Message(value),), data=value)
+    if isinstance(value, tuple):
+        return _of_tuple(value)
+    if isinstance(value, Mapping) and set(value) == {"status", "msg"} and value["status"] in ("success", "error"):
+        if value["status"] == "error":
+            return FunctionResult.fail(ErrorCode.FAILED, str(value["msg"]))
+        return normalised(value["msg"])
+    return FunctionResult(data=_as_json(value))
+
+
+def _of_tuple(value: tuple[Any, ...]) -> FunctionResult:
+    match value:
+        case ("ok", result):
+            return normalised(result)
+        case ("error", reason):
+            return FunctionResult.fail(ErrorCode.FAILED, str(reason))
+        case ("ok", result, Mapping() as updates) | (result, Mapping() as updates):
+            return replace(normalised(result), context_updates=dict(updates))
+    return FunctionResult(data=_as_json(list(value)))
+
+
+def _as_json(value: Any) -> JsonValue:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(value)
+    return orjson.loads(orjson.dumps(value))
+
+
+def result_to_json(result: FunctionResult) -> JsonObject:
+    """`result` as plain data, for the ledger. A question is not part of it: a run that asks has not happened."""
+    return {
+        "handled": result.handled,
+        "messages": [message_to_json(message) for message in result.messages],
+        "data": result.data,
+        "error": [result.error.code.value, result.error.text, list(result.error.fields)] if result.error else None,
+        "context_updates": dict(result.context_updates),
+        "metadata": dict(result.metadata),
+    }
+
+
+def result_from_json(data: JsonObject) -> FunctionResult:
+    """The result that `result_to_json` wrote."""
+    error = data["error"]
+    return FunctionResult(
+        handled=data["handled"],
+        messages=tuple(message_from_json(message) for message in data["messages"]),
+        data=data["data"],
+        error=FunctionError(ErrorCode(error[0]), error[1], tuple(error[2])) if error else None,
+        context_updates=data["context_updates"],
+        metadata=data["metadata"],
+    )
+
+
+def message_to_json(message: Message) -> JsonObject:
+    """`message` as plain data; what is empty is left out."""
+    data: JsonObject = {"text": message.text}
+    if isinstance(message.to, ChatRef):
+        data["to_chat"] = message.to.key
+    elif message.to is not None:
+        data["to_member"] = message.to.key
+    if message.reply_to is not None:
+        data["reply_to"] = message.reply_to
+    if message.mentions:
+        data["mentions"] = [member.key for member in message.mentions]
+    if message.attachments:
+        data["attachments"] = [[one.name, one.media_type, one.url, one.size_bytes] for one in message.attachments]
+    if message.choices:
+        data["choices"] = [[choice.label, choice.value] for choice in message.choices]
+    return data
+
+
+def message_from_json(data: JsonObject) -> Message:
+    """The message that `message_to_json` wrote."""
+    to: ChatRef | MemberRef | None = None
+    if "to_chat" in data:
+        to = ChatRef.parse(data["to_chat"])
+    elif "to_member" in data:
+        to = MemberRef.parse(data["to_member"])
+    return Message(
+        text=data["text"],
+        to=to,
+        reply_to=data.get("reply_to"),
+        mentions=tuple(MemberRef.parse(key) for key in data.get("mentions", ())),
+        attachments=tuple(Attachment(*one) for one in data.get("attachments", ())),
+        choices=tuple(Choice(*one) for one in data.get("choices", ())),
+    )

@@ -1,0 +1,131 @@
+"""FunctionCallRouter: an open question, then a direct command, then a model; what none of them handles is chat."""
+
+from __future__ import annotations
+
+import difflib
+
+from function_calls.commands import arguments_of, is_command_word, value_of
+from function_calls.context import MessageContext
+from function_calls.invocation import Invoker
+from function_calls.llm import FunctionCallLLM, shown
+from function_calls.questions import Answered, fingerprint, question_message, read_answer
+from function_calls.registry import CommandLine
+from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Message
+from function_calls.turn import (
+    Continuation,
+    OpenQuestion,
+    OutcomeKind,
+    Path,
+    Turn,
+    TurnOutcome,
+    sent,
+)
+from function_calls.usage import fault_text
+from services.refs import ErrorCode, ReasonCode
+
+_REASONS = {
+    ErrorCode.BAD_ARGUMENTS: ReasonCode.USAGE,
+    ErrorCode.MISSING_ARGUMENTS: ReasonCode.USAGE,
+    ErrorCode.REFUSED: ReasonCode.REFUSED,
+    ErrorCode.UNKNOWN_OUTCOME: ReasonCode.UNKNOWN_OUTCOME,
+}
+
+
+class FunctionCallRouter:
+    """Decides how a message is answered."""
+
+    def __init__(self, invoker: Invoker, llm: FunctionCallLLM) -> None:
+        self._invoker = invoker
+        self._llm = llm
+
+    async def dispatch(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+        """The outcome of the turn. Falsy when nothing handled the message and nothing was done: then
+        `run_chat_fallback` answers it."""
+        if turn.answering is not None:
+            return await self._resume(context, turn, turn.answering[0], turn.answering[1])
+        line = turn.functions.command_line(context.text, bare=turn.addressed)
+        if line is not None:
+            return await self._command(context, turn, line)
+        word = unknown_command(context.text)
+        if word:
+            return self._unknown_command(turn, word)
+        if not turn.profile().functions_on:
+            return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.FUNCTIONS_OFF)
+        return await self._llm.answer(context, turn)
+
+    async def run_chat_fallback(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+        """Answer in plain words, without functions."""
+        return await self._llm.chat(context, turn)
+
+    async def _command(self, context: MessageContext, turn: Turn, line: CommandLine) -> TurnOutcome:
+        try:
+            raw = arguments_of(line.plan, line.rest)
+        except ArgumentFault as fault:
+            text = fault_text(line.spec, fault, turn.profile().texts)
+            return sent(ReasonCode.USAGE, [Message(text)], line.spec.name, ErrorCode.BAD_ARGUMENTS)
+        result = await self._invoker.invoke(context, line.spec.name, raw, turn, Path.COMMAND)
+        return self._ended(turn, line.spec, result, ReasonCode.COMMAND, ())
+
+    def _ended(
+        self, turn: Turn, spec: FunctionSpec, result: FunctionResult, reason: ReasonCode, asked: tuple[str, ...]
+    ) -> TurnOutcome:
+        """The outcome of a turn that is one run."""
+        question = result.question
+        if question is not None and question.field not in asked:
+            on = Continuation(
+                Path.COMMAND.value,
+                fingerprint(spec),
+                turn.state,
+                asked=(*asked, *([question.field] if question.field else [])),
+            )
+            message = question_message(question)
+            return TurnOutcome(
+                OutcomeKind.SENT, ReasonCode.ASKED, (message,), OpenQuestion(question, on), detail=spec.name
+            )
+        if result.error is not None:
+            reason = _REASONS.get(result.error.code, ReasonCode.FUNCTION_FAILED)
+            detail = str(result.metadata.get("refused_by") or result.metadata.get("failure_id") or spec.name)
+            return sent(reason, result.for_chat(), detail, result.error.code)
+        if not result.handled and not result.messages and not turn.effects:
+            return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=spec.name)
+        return sent(reason, shown(result), spec.name)
+
+    async def _resume(self, context: MessageContext, turn: Turn, open_question: OpenQuestion, text: str) -> TurnOutcome:
+        """Go on from a question with its answer."""
+        question, on = open_question.question, open_question.continuation
+        texts = turn.profile().texts
+        spec = turn.functions.find(question.function)
+        if spec is None or fingerprint(spec) != on.fingerprint:
+            return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=question.function))])
+        answer = read_answer(question, text, texts)
+        if answer.kind in (Answered.CANCELLED, Answered.NO, Answered.UNRELATED):
+            return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.dropped"))], spec.name)
+        turn.state.update(on.state)
+        raw = dict(question.arguments)
+        if question.field:
+            raw[question.field] = value_of(spec.parameters["properties"][question.field], answer.value)
+        path = Path(on.path)
+        confirmed = answer.kind is Answered.YES
+        result = await self._invoker.invoke(context, spec.name, raw, turn, path, confirmed=confirmed)
+        if path is Path.MODEL and on.transcript and not _is_usage(result):
+            return await self._llm.resume(context, turn, on, result, spec.name)
+        return self._ended(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked))
+
+    def _unknown_command(self, turn: Turn, word: str) -> TurnOutcome:
+        texts = turn.profile().texts
+        near = difflib.get_close_matches(word.casefold(), turn.functions.command_words, n=3, cutoff=0.6)
+        known = texts.say("commands.did_you_mean", commands=", ".join(f"/{one}" for one in near)) if near else ""
+        text = texts.say("commands.unknown", word=word)
+        return sent(ReasonCode.UNKNOWN_COMMAND, [Message(f"{text} {known}".strip())], word)
+
+
+def unknown_command(text: str) -> str:
+    """The word of `/word …`, for a text that looks like a command; empty for `//…`, `/ …`, paths and plain text."""
+    if not text.startswith("/"):
+        return ""
+    word = text[1:].split(maxsplit=1)[0] if text[1:2].strip() else ""
+    return word if word and "/" not in word and is_command_word(word) else ""
+
+
+def _is_usage(result: FunctionResult) -> bool:
+    return result.error is not None and result.error.code is ErrorCode.BAD_ARGUMENTS

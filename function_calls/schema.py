@@ -1,0 +1,162 @@
+"""JSON Schema as Rollcall uses it: draft 7, `$ref`s inlined, nothing that only costs tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from services.json_values import JsonObject
+
+EMPTY: JsonObject = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+
+# What other schemas call the types of JSON.
+_FOREIGN_TYPES = {
+    "dict": "object",
+    "map": "object",
+    "hashmap": "object",
+    "float": "number",
+    "double": "number",
+    "int": "integer",
+    "long": "integer",
+    "bool": "boolean",
+    "str": "string",
+    "char": "string",
+    "tuple": "array",
+    "list": "array",
+    "set": "array",
+}
+_KNOWN_TYPES = {"object", "array", "string", "number", "integer", "boolean", "null"}
+_DROPPED = {"title", "discriminator", "$defs", "definitions", "$schema"}
+_MAPPINGS_OF_SCHEMAS = ("properties", "patternProperties", "dependencies")
+
+
+class UnusableSchema(ValueError):
+    """A schema that cannot describe the arguments of a function; says where and why."""
+
+
+def schema_of(arguments: Any) -> JsonObject:
+    """The schema of a pydantic model or a dataclass, closed against unknown arguments.
+    Raises UnusableSchema for a type that refers to itself."""
+    generated = TypeAdapter(arguments).json_schema()
+    schema = cleaned(generated)
+    if schema.get("type") != "object":
+        raise UnusableSchema(f"{arguments!r} does not describe an object, so it cannot be the arguments of a function")
+    _close(schema)
+    return _completed(schema)
+
+
+def imported(schema: object) -> JsonObject:
+    """A schema from elsewhere as ours: type names of other languages mapped, `$ref`s within it inlined.
+    Raises UnusableSchema when it is no object schema, or refers outside itself."""
+    if not isinstance(schema, Mapping):
+        raise UnusableSchema(f"parameters must be a JSON Schema object, not {type(schema).__name__}")
+    ours = cleaned(schema)
+    if ours.get("type", "object") != "object":
+        raise UnusableSchema(f"parameters must have type object, not {ours.get('type')!r}")
+    return _completed({"type": "object", **ours})
+
+
+def cleaned(schema: Mapping[str, Any]) -> JsonObject:
+    """`schema` with local `$ref`s inlined, titles and null alternatives dropped, and foreign type names mapped."""
+    definitions = {
+        f"#/{place}/{name}": definition
+        for place in ("$defs", "definitions")
+        for name, definition in (schema.get(place) or {}).items()
+    }
+    result = _clean(schema, definitions, ())
+    if not isinstance(result, dict):
+        raise UnusableSchema("a schema must be an object")
+    return result
+
+
+def _clean(node: Any, definitions: Mapping[str, Any], open_refs: tuple[str, ...]) -> Any:
+    if isinstance(node, list):
+        return [_clean(item, definitions, open_refs) for item in node]
+    if not isinstance(node, Mapping):
+        return node
+    if "$ref" in node:
+        return _inline(node, definitions, open_refs)
+    result: JsonObject = {}
+    for key, value in node.items():
+        if key in _DROPPED:
+            continue
+        if key in _MAPPINGS_OF_SCHEMAS and isinstance(value, Mapping):
+            result[key] = {name: _clean(sub, definitions, open_refs) for name, sub in value.items()}
+        elif key in ("enum", "const", "default", "examples", "example", "required"):
+            result[key] = value
+        elif key == "prefixItems":
+            result["items"] = _clean(value, definitions, open_refs)
+        elif key == "type":
+            _set_type(result, value)
+        else:
+            result[key] = _clean(value, definitions, open_refs)
+    return _without_null(result)
+
+
+def _inline(node: Mapping[str, Any], definitions: Mapping[str, Any], open_refs: tuple[str, ...]) -> Any:
+    reference = node["$ref"]
+    if reference in open_refs:
+        raise UnusableSchema(f"{reference} refers to itself; a model cannot be told such a type")
+    if reference not in definitions:
+        raise UnusableSchema(f"$ref {reference!r} does not point into this schema")
+    target = _clean(definitions[reference], definitions, (*open_refs, reference))
+    beside = _clean({key: value for key, value in node.items() if key != "$ref"}, definitions, open_refs)
+    return {**target, **beside}
+
+
+def _set_type(result: JsonObject, value: Any) -> None:
+    if isinstance(value, list):
+        types = [_FOREIGN_TYPES.get(str(name).lower(), name) for name in value]
+        rest = [name for name in types if name != "null"]
+        result["type"] = rest[0] if len(rest) == 1 else rest
+        return
+    if not isinstance(value, str):
+        raise UnusableSchema(f"type must be a name, not {value!r}")
+    name = value if value in _KNOWN_TYPES else _FOREIGN_TYPES.get(value.lower(), value)
+    if name.lower() == "any":
+        return
+    if name not in _KNOWN_TYPES:
+        raise UnusableSchema(f"unknown type {value!r}; JSON Schema knows {', '.join(sorted(_KNOWN_TYPES))}")
+    result["type"] = name
+
+
+def _without_null(schema: JsonObject) -> JsonObject:
+    """An optional is simply absent for us, so `X or null` is X, and a default of null is no default."""
+    for union in ("anyOf", "oneOf"):
+        alternatives = schema.get(union)
+        if not isinstance(alternatives, list):
+            continue
+        rest = [one for one in alternatives if not (isinstance(one, dict) and one.get("type") == "null")]
+        if len(rest) == len(alternatives):
+            continue
+        del schema[union]
+        schema = {**rest[0], **schema} if len(rest) == 1 else {union: rest, **schema}
+    if "default" in schema and schema["default"] is None:
+        del schema["default"]
+    return schema
+
+
+def _completed(schema: JsonObject) -> JsonObject:
+    """Key order and the keys that every exporter relies on."""
+    head = {
+        "type": "object",
+        "properties": dict(schema.get("properties") or {}),
+        "required": list(schema.get("required") or []),
+    }
+    return {**head, **{key: value for key, value in schema.items() if key not in head}}
+
+
+def _close(schema: Any) -> None:
+    """Refuse unknown keys wherever an object names its own."""
+    if isinstance(schema, list):
+        for item in schema:
+            _close(item)
+    elif isinstance(schema, dict):
+        if "properties" in schema:
+            schema.setdefault("additionalProperties", False)
+            for sub in schema["properties"].values():
+                _close(sub)
+        for key in ("items", "anyOf", "oneOf", "allOf", "additionalProperties"):
+            _close(schema.get(key))

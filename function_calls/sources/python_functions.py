@@ -1,0 +1,214 @@
+"""Python functions marked with @tool_function become specs. Signatures are read once; a run touches no reflection."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib.util
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import is_dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, TypeAdapter
+
+from function_calls.arguments import ModelArguments
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import Declaration, declaration_of
+from function_calls.definition import DefinitionError, build_spec
+from function_calls.results import normalised
+from function_calls.schema import UnusableSchema, cleaned
+from function_calls.spec import FunctionResult, FunctionSpec, Handler
+from services.json_values import JsonObject
+
+Services = Mapping[type, object]
+
+
+class NoArguments(BaseModel, frozen=True, extra="forbid"):
+    """For functions that take none."""
+
+
+class PythonFunctions:
+    """The marked functions of modules that are imported already."""
+
+    def __init__(self, name: str, modules: Sequence[ModuleType], services: Services) -> None:
+        self.name = name
+        self._modules = modules
+        self._services = services
+
+    def load(self) -> Sequence[FunctionSpec]:
+        """The specs of all marked functions, in the order of the files. Raises DefinitionError."""
+        return [spec for module in self._modules for spec in specs_of(module, self._services)]
+
+
+class PythonFiles:
+    """The marked functions of files that an operator named: each path is a file, or a folder of files."""
+
+    def __init__(self, name: str, paths: Sequence[Path], services: Services) -> None:
+        self.name = name
+        self._paths = paths
+        self._services = services
+
+    def load(self) -> Sequence[FunctionSpec]:
+        """The specs of all marked functions. Raises DefinitionError, also for a file that cannot be imported."""
+        return [spec for file in self._files() for spec in specs_of(_imported(file), self._services)]
+
+    def _files(self) -> list[Path]:
+        files: list[Path] = []
+        for path in self._paths:
+            if not path.exists():
+                raise DefinitionError(str(path), ["there is no such file or folder"])
+            files += sorted(path.glob("[!_.]*.py")) if path.is_dir() else [path]
+        return files
+
+
+def specs_of(module: ModuleType, services: Services) -> list[FunctionSpec]:
+    """The specs of the marked functions that `module` defines itself, in their order. Raises DefinitionError."""
+    found = [
+        (function, declaration)
+        for function in vars(module).values()
+        if (declaration := declaration_of(function)) is not None and function.__module__ == module.__name__
+    ]
+    return [as_spec(function, services, declaration) for function, declaration in found]
+
+
+def as_spec(function: Callable[..., Any], services: Services, declaration: Declaration | None = None) -> FunctionSpec:
+    """The spec of one marked function, with its keyword-only parameters bound by type.
+    Raises DefinitionError when the function is not marked, its signature is another, or a service is missing."""
+    declared = declaration or declaration_of(function)
+    where = _where(function)
+    if declared is None:
+        raise DefinitionError(where, [f"{function.__qualname__} is not marked with @tool_function"])
+    signature = _signature(function, where)
+    handler = _handler(function, signature, services, where)
+    try:
+        arguments = ModelArguments(signature.model)
+    except UnusableSchema as error:
+        raise DefinitionError(where, [str(error)]) from None
+    return build_spec(
+        name=declared.name,
+        description=declared.description,
+        handler=handler,
+        arguments=arguments,
+        parameters=arguments.schema,
+        options={"examples": declared.examples, **declared.meta},
+        source=where,
+        result_schema=_result_schema(signature.returns),
+    )
+
+
+class _Signature:
+    """What a marked function takes: the context, perhaps a model, and services by keyword."""
+
+    def __init__(self, model: Any, takes_model: bool, wanted: Mapping[str, Any], returns: Any) -> None:
+        self.model = model
+        self.takes_model = takes_model
+        self.wanted = wanted
+        self.returns = returns
+
+
+def _signature(function: Callable[..., Any], where: str) -> _Signature:
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise DefinitionError(where, [f"a type in the signature is unknown: {error}"]) from None
+    parameters = list(inspect.signature(function).parameters.values())
+    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    problems: list[str] = []
+    if not positional or hints.get(positional[0].name) is not MessageContext:
+        problems.append("the first parameter must be the MessageContext")
+    if len(positional) > 2:
+        problems.append("only the context and the arguments are positional; put `*` before services")
+    model = hints.get(positional[1].name) if len(positional) > 1 else NoArguments
+    if not (isinstance(model, type) and (issubclass(model, BaseModel) or is_dataclass(model))):
+        problems.append("the arguments must be annotated with a pydantic model or a dataclass")
+    wanted = {one.name: hints.get(one.name) for one in parameters if one.kind is one.KEYWORD_ONLY}
+    problems += [
+        f"parameter {name!r} needs a type, so that a service can be found for it"
+        for name, kind in wanted.items()
+        if kind is None
+    ]
+    if problems:
+        raise DefinitionError(where, problems)
+    return _Signature(model, len(positional) > 1, wanted, hints.get("return"))
+
+
+def _handler(function: Callable[..., Any], signature: _Signature, services: Services, where: str) -> Handler:
+    bound: dict[str, object] = {}
+    call_name = ""
+    missing: list[str] = []
+    for name, kind in signature.wanted.items():
+        if kind is Call:
+            call_name = name
+        elif kind in services:
+            bound[name] = services[kind]
+        else:
+            missing.append(f"there is no service of type {getattr(kind, '__qualname__', kind)} for parameter {name!r}")
+    if missing:
+        raise DefinitionError(where, missing)
+    run = functools.partial(function, **bound) if bound else function
+    if inspect.iscoroutinefunction(function):
+        return _async_handler(run, signature.takes_model, call_name)
+    return _threaded_handler(run, signature.takes_model, call_name)
+
+
+def _async_handler(run: Callable[..., Awaitable[Any]], takes_model: bool, call_name: str) -> Handler:
+    async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        given = (context, arguments) if takes_model else (context,)
+        value = await (run(*given, **{call_name: call}) if call_name else run(*given))
+        return value if type(value) is FunctionResult else normalised(value)
+
+    return handle
+
+
+def _threaded_handler(run: Callable[..., Any], takes_model: bool, call_name: str) -> Handler:
+    """A plain function may block, so it runs in a thread."""
+
+    async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        given = (context, arguments) if takes_model else (context,)
+        named = {call_name: call} if call_name else {}
+        return normalised(await asyncio.to_thread(run, *given, **named))
+
+    return handle
+
+
+def _result_schema(returns: Any) -> JsonObject | None:
+    if (
+        isinstance(returns, type)
+        and (issubclass(returns, BaseModel) or is_dataclass(returns))
+        and returns is not FunctionResult
+    ):
+        return cleaned(TypeAdapter(returns).json_schema(mode="serialization"))
+    return None
+
+
+def _where(function: Callable[..., Any]) -> str:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{_shortened(code.co_filename)}:{code.co_firstlineno}" if code else getattr(function, "__qualname__", "?")
+
+
+def _shortened(file: str) -> str:
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except ValueError:
+        return file
+
+
+def _imported(file: Path) -> ModuleType:
+    name = f"rollcall_functions.{file.stem}_{abs(hash(str(file.resolve()))):x}"
+    found = importlib.util.spec_from_file_location(name, file)
+    if found is None or found.loader is None:
+        raise DefinitionError(str(file), ["this is not a Python file"])
+    module = importlib.util.module_from_spec(found)
+    # Pydantic and get_type_hints look names up in the module that defines them.
+    sys.modules[name] = module
+    try:
+        found.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise DefinitionError(str(file), [f"it cannot be imported: {type(error).__name__}: {error}"]) from error
+    return module

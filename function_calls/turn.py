@@ -1,0 +1,211 @@
+"""Turn: one message being answered, as routing and invocation see it; and its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+from function_calls.context import MessageContext
+from function_calls.profile import ChatProfile
+from function_calls.registry import BotFunctions
+from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
+from services.json_values import JsonObject
+from services.llm.model import ModelAnswer
+from services.refs import ErrorCode, ReasonCode
+from services.store.port import Write
+
+
+class Path(StrEnum):
+    """The way by which a run came about."""
+
+    COMMAND = "command"
+    MODEL = "model"
+    TIMER = "timer"
+    API = "api"
+    MCP = "mcp"
+    CLI = "cli"
+    NESTED = "nested"  # a handler called another function
+
+
+class Run(NamedTuple):
+    """One run of a function, as the ledger and the call log know it."""
+
+    key: str
+    spec: FunctionSpec
+    arguments: Any
+    path: Path
+    round_number: int
+    request_id: str
+    """The model request that asked for it; empty for commands."""
+
+
+class StoredRun(NamedTuple):
+    """What is known of a run from before a restart."""
+
+    function: str
+    result: FunctionResult | None
+    """None: it was begun, and nobody knows how it ended."""
+
+
+class TurnLog(Protocol):
+    """What a turn must remember to survive a crash. The order of these calls is the order of what is durable."""
+
+    def stored_answer(self, round_number: int) -> ModelAnswer | None:
+        """The model's answer in that round, from before a restart."""
+
+    def stored_run(self, key: str) -> StoredRun | None:
+        """The run of that key, from before a restart."""
+
+    def answer(self, round_number: int, answer: ModelAnswer) -> None:
+        """Note an answer; durable with the next intent, or with the end of the turn."""
+
+    async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
+        """Note that `run` is about to happen, together with `writes`. Durable on return when the run has an effect."""
+
+    def result(self, run: Run, result: FunctionResult) -> None:
+        """Note how it ended; durable with the next `settle` or the end of the turn."""
+
+    async def settle(self) -> None:
+        """Make results of effects durable before anything slow happens."""
+
+
+class MemoryTurnLog:
+    """Remembers nothing beyond the turn: for calls outside a daemon, and for tests."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[Run, FunctionResult]] = []
+
+    def stored_answer(self, round_number: int) -> ModelAnswer | None:
+        return None
+
+    def stored_run(self, key: str) -> StoredRun | None:
+        return None
+
+    def answer(self, round_number: int, answer: ModelAnswer) -> None:
+        return None
+
+    async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
+        return None
+
+    def result(self, run: Run, result: FunctionResult) -> None:
+        self.runs.append((run, result))
+
+    async def settle(self) -> None:
+        return None
+
+
+class HistoryLine(NamedTuple):
+    """One message of the chat's past."""
+
+    sender_name: str
+    text: str
+    at_ms: int
+    from_bot: bool
+    reply_to_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """Where a turn that asked a question goes on: plain data, so that it survives a restart."""
+
+    path: str
+    fingerprint: str
+    """Of the spec when it was asked: a function that has changed since is not run on an old answer."""
+    state: JsonObject
+    transcript: Sequence[JsonObject] = ()
+    """The model conversation so far; empty for a command."""
+    call_id: str = ""
+    """The model's call that the question interrupted."""
+    calls: Sequence[JsonObject] = ()
+    """The calls of the same answer that have not run."""
+    rounds: int = 0
+    final: bool = False
+    """The model is not asked again after the calls."""
+    asked: Sequence[str] = ()
+    """Parameters that were asked for already: none is asked twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """A question that waits for its answer."""
+
+    question: Question
+    continuation: Continuation
+    id: int = 0
+
+
+async def _no_status(text: str) -> None:
+    return None
+
+
+async def _no_history() -> Sequence[HistoryLine]:
+    return ()
+
+
+@dataclass(slots=True)
+class Turn:
+    """One message being answered. Lives as long as the turn and is given to nobody but routing and invocation."""
+
+    id: str
+    functions: BotFunctions
+    """The snapshot that holds from start to end."""
+    profile: Callable[[], ChatProfile]
+    """The chat's settings as they are now: asked again at each call."""
+    deadline: float
+    """On the clock's `monotonic()`."""
+    log: TurnLog = field(default_factory=MemoryTurnLog)
+    addressed: bool = True
+    answering: tuple[OpenQuestion, str] | None = None
+    """The question that this message answers, and the answer as it was understood."""
+    history: Callable[[], Awaitable[Sequence[HistoryLine]]] = _no_history
+    status: Callable[[str], Awaitable[None]] = _no_status
+    state: dict[str, Any] = field(default_factory=dict)
+    effects: int = 0
+    """Runs with an effect that were begun: after one there is no chat fallback."""
+    runs: int = 0
+    request_ids: list[str] = field(default_factory=list)
+
+    def next_key(self) -> str:
+        """The key of the next run: the same on every attempt of this turn."""
+        key = f"{self.id}:{self.runs}"
+        self.runs += 1
+        return key
+
+
+class OutcomeKind(StrEnum):
+    """What is left to do after `dispatch`."""
+
+    SENT = "sent"  # there are messages to send
+    SILENT = "silent"  # handled, and nothing is to be said
+    FALLBACK = "fallback"  # not handled: answer as chat
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOutcome:
+    """The end of a turn. True when it was handled."""
+
+    kind: OutcomeKind
+    reason: ReasonCode
+    messages: tuple[Message, ...] = ()
+    question: OpenQuestion | None = None
+    error: ErrorCode | None = None
+    detail: str = ""
+    """A function's name, a settings key or a short id, for `/why`."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.kind is not OutcomeKind.FALLBACK
+
+
+def sent(
+    reason: ReasonCode, messages: Sequence[Message], detail: str = "", error: ErrorCode | None = None
+) -> TurnOutcome:
+    """Messages to send; without any, handled in silence."""
+    if not messages:
+        return TurnOutcome(OutcomeKind.SILENT, reason, detail=detail, error=error)
+    return TurnOutcome(OutcomeKind.SENT, reason, tuple(messages), detail=detail, error=error)
+
+
+Dispatch = Callable[[MessageContext, Turn], Awaitable[TurnOutcome]]

@@ -1,0 +1,58 @@
+"""What a function's usage line and its faults look like to people; made from its schema and the texts."""
+
+from __future__ import annotations
+
+from config.texts import Phrases
+from function_calls.spec import ArgumentFault, FunctionSpec
+from services.json_values import JsonObject
+
+
+def usage_line(spec: FunctionSpec) -> str:
+    """`/weather <city> [days]`, in the order in which a command line fills the parameters."""
+    required = spec.parameters["required"]
+    properties = spec.parameters["properties"]
+    order = [name for name in properties if name in required] + [name for name in properties if name not in required]
+    parts = [f"<{name}>" if name in required else f"[{name}]" for name in order]
+    return " ".join([f"/{spec.commands[0]}" if spec.commands else spec.name, *parts])
+
+
+def allowed(schema: JsonObject | None, texts: Phrases) -> str:
+    """What a value may be: `a whole number from 1 to 7`, `one of low, normal, high`."""
+    if schema is None:
+        return texts.say("arguments.unknown")
+    if "enum" in schema:
+        return texts.say("arguments.one_of", values=", ".join(str(value) for value in schema["enum"]))
+    kind = schema.get("type")
+    words = texts.say(f"arguments.{kind}") if isinstance(kind, str) and texts.has(f"arguments.{kind}") else ""
+    low, high = _bound(schema, "minimum", "minItems", "minLength"), _bound(schema, "maximum", "maxItems", "maxLength")
+    if kind in ("integer", "number"):
+        return _ranged(words, low, high, texts)
+    if kind == "array" and (low is not None or high is not None):
+        return texts.say("arguments.list_of", low=low or 0, high=high if high is not None else "…")
+    if kind == "string" and high is not None:
+        return texts.say("arguments.text_up_to", high=high)
+    return words or texts.say("arguments.string")
+
+
+def fault_text(spec: FunctionSpec, fault: ArgumentFault, texts: Phrases) -> str:
+    """What is wrong, field by field, and the usage line."""
+    lines = [
+        texts.say("arguments.wrong", name=name, allowed=allowed(schema, texts))
+        for name, schema in fault.problems.items()
+    ]
+    lines += [texts.say("arguments.missing", name=name) for name in fault.missing]
+    return "\n".join([*lines, texts.say("arguments.usage", usage=usage_line(spec))])
+
+
+def _bound(schema: JsonObject, *keys: str) -> object | None:
+    return next((schema[key] for key in keys if key in schema), None)
+
+
+def _ranged(words: str, low: object | None, high: object | None, texts: Phrases) -> str:
+    if low is not None and high is not None:
+        return texts.say("arguments.between", kind=words, low=low, high=high)
+    if low is not None:
+        return texts.say("arguments.at_least", kind=words, low=low)
+    if high is not None:
+        return texts.say("arguments.at_most", kind=words, high=high)
+    return words

@@ -1,0 +1,44 @@
+"""Named places where a test can make the process die or a write fail. Off, each costs one look-up."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Mapping
+
+
+class FaultPoints:
+    """What is armed, from a text such as `tool.after_intent:3=kill;reply.before_outbox:1=ENOSPC`."""
+
+    def __init__(self, armed: Mapping[str, tuple[int, str]] | None = None) -> None:
+        self._armed = dict(armed or {})
+        self._reached: dict[str, int] = {}
+
+    @classmethod
+    def parse(cls, text: str) -> FaultPoints:
+        """The points that `text` arms: `name:n=action`, action `kill` or the name of an errno.
+        Raises ValueError for anything else."""
+        armed: dict[str, tuple[int, str]] = {}
+        for part in filter(None, (piece.strip() for piece in text.split(";"))):
+            place, equals, action = part.partition("=")
+            name, _, count = place.partition(":")
+            if not equals or not name or (action != "kill" and action not in errno.errorcode.values()):
+                raise ValueError(f"{part!r} is not of the form name:n=kill or name:n=ENOSPC")
+            armed[name] = (int(count or 1), action)
+        return cls(armed)
+
+    def reach(self, name: str) -> None:
+        """Say that execution is at the point `name`. Does what is armed for this hit, and usually nothing."""
+        if name in self._armed:
+            self._hit(name)
+
+    def _hit(self, name: str) -> None:
+        at, action = self._armed[name]
+        self._reached[name] = self._reached.get(name, 0) + 1
+        if self._reached[name] != at:
+            return
+        if action == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        number = next(code for code, label in errno.errorcode.items() if label == action)
+        raise OSError(number, os.strerror(number))

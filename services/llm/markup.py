@@ -1,0 +1,135 @@
+"""What a model writes into its text that is not meant for people: reasoning, special tokens, calls in a dialect.
+
+A server that knows its model turns these into fields; one that does not leaves them into `content`. Calls found in
+text are never run from here, since anybody whose words the model repeats could write them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import orjson
+
+from services.json_values import JsonValue
+
+_REASONING = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+)
+_TURN_ENDS = (
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|eot|>",
+    "<|end|>",
+    "<|return|>",
+    "<|user|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|begin_of_text|>",
+    "<｜end▁of▁sentence｜>",
+    "<｜begin▁of▁sentence｜>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<eos>",
+    "<bos>",
+    "</s>",
+)
+_MOST_IN_A_ROW = 8
+_MARKUP = re.compile(
+    r"""
+      <\|[^\s|<>]{1,64}\|>                      # <|python_tag|>
+    | <\|[\w/]{1,64}> | <[a-z_]{1,64}\|>        # <|tool_call> … <tool_call|>
+    | <\|\w{0,64}\|?\Z                          # the beginning of one, at the end
+    | </?[|｜]{0,2}\s?DSML | </?｜              # <｜tool▁calls▁begin｜>
+    | </?(?:[\w-]{1,32}[:_])?(?:tool_?calls?|tool_use|tool_response|tool_code|function_calls?)(?=[\s>/]|\Z)
+    | <(?:tool|function)\w{0,32}\Z
+    | <function= | </function> | <parameter= | <invoke\s+name= | </invoke> | </?arg_(?:key|value)>
+    | <(?:start|end)_of_turn> | <unused\d{1,4}>
+    | \[/?(?:END_)?TOOL_(?:CALLS?|REQUEST|RESULTS?)(?:\]|\Z) | \[/?(?:AVAILABLE_TOOLS|INST)\]
+    | ```tool_(?:code|calls?)\b | \bfunctools\[ | \bto=functions\.\w
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_SIGNS = ("<", "[", "{", "◁", "```tool", "to=functions")
+_PYTHONIC = re.compile(r"\[[A-Za-z_][\w.]{0,63}\((?:[A-Za-z_]\w{0,63}\s*=.*)?\)\]", re.DOTALL)
+_CALL_KEYS = frozenset({"id", "type", "name", "arguments", "parameters"})
+
+
+class Visible(NamedTuple):
+    """The part of a model's text that people may see, and whether a call or a special token had leaked into it."""
+
+    text: str
+    leaked: bool
+
+
+def visible_text(content: str) -> Visible:
+    """`content` without reasoning and without anything from the first leaked token or call on."""
+    if not any(sign in content for sign in _SIGNS):
+        return Visible(content, leaked=False)
+    text = _without_turn_ends(_without_reasoning(content))
+    found = _MARKUP.search(text)
+    if found:
+        return Visible(text[: found.start()].rstrip(), leaked=True)
+    if _is_nothing_but_calls(text.strip()):
+        return Visible("", leaked=True)
+    return Visible(text, leaked=False)
+
+
+def _without_reasoning(content: str) -> str:
+    text = content
+    for _ in range(_MOST_IN_A_ROW):
+        head = text.lstrip()
+        closing = next((closing for opening, closing in _REASONING if head.startswith(opening)), None)
+        if closing is None:
+            break
+        text = head.partition(closing)[2].lstrip()
+    # The template of the chat may have opened the block itself, so that only its end is in the answer.
+    _, closed, after = text.rpartition("</think>")
+    if closed:
+        text = after.lstrip()
+    return text.partition("<think>")[0]
+
+
+def _without_turn_ends(content: str) -> str:
+    text = content
+    for _ in range(_MOST_IN_A_ROW):
+        shorter = text.strip()
+        for token in _TURN_ENDS:
+            shorter = shorter.removesuffix(token).removeprefix(token)
+        if shorter == text.strip():
+            return text
+        text = shorter.strip()
+    return text
+
+
+def _is_nothing_but_calls(text: str) -> bool:
+    """Whether the whole text is a call, as JSON or in Python's notation. JSON within a sentence stays a quotation."""
+    if text.startswith("[") and _PYTHONIC.fullmatch(text):
+        return True
+    if not text.startswith(("{", "[")):
+        return False
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    entries = value if isinstance(value, list) else [value]
+    return bool(entries) and all(_is_call(entry) for entry in entries)
+
+
+def _is_call(value: JsonValue) -> bool:
+    if not isinstance(value, dict):
+        return False
+    if value.keys() == {"tool_calls"} or value.keys() == {"function_call"}:
+        return True
+    function = value.get("function")
+    if isinstance(function, dict):
+        value = function
+    arguments = value.get("arguments", value.get("parameters"))
+    return isinstance(value.get("name"), str) and isinstance(arguments, dict | str) and value.keys() <= _CALL_KEYS

@@ -1,0 +1,60 @@
+"""Numbers as people write them: 12, 1,500, 3.5, twenty-four, a hundred and two, 二十四."""
+
+from __future__ import annotations
+
+import re
+
+from services.llm.word_classes import FRACTIONS, HAN_NUMBERS, HAN_SCALES, NUMBERS, SCALES
+
+_DIGITS = re.compile(r"(?<![\d.])-?\d+(?:,\d{3})*(?:\.\d+)?")
+_HAN = re.compile(f"[{''.join(HAN_NUMBERS)}{''.join(HAN_SCALES)}]+")
+_WORD = re.compile(r"[a-z]+")
+
+
+def number_in(text: str) -> float | None:
+    """The one number that `text` holds, in digits or words; None when there is none, or more than one in digits."""
+    digits = _DIGITS.findall(text)
+    if digits:
+        return float(digits[0].replace(",", "")) if len(digits) == 1 else None
+    han = _HAN.findall(text)
+    if han:
+        return _from_han(han[0]) if len(han) == 1 else None
+    return _from_words(_WORD.findall(text.lower()))
+
+
+def _from_words(words: list[str]) -> float | None:
+    total, part, seen = 0.0, 0.0, False
+    for place, word in enumerate(words):
+        if word in NUMBERS:
+            part += NUMBERS[word]
+        elif word == "hundred":
+            part = (part or 1) * 100
+        elif word in SCALES:
+            total, part = total + (part or 1) * SCALES[word], 0.0
+        elif word in FRACTIONS and not seen:
+            part += FRACTIONS[word]
+        elif word in ("a", "an") and words[place + 1 : place + 2] and words[place + 1] in SCALES:
+            continue
+        elif not seen or word == "and":
+            continue
+        else:
+            break
+        seen = True
+    return total + part if seen else None
+
+
+def _from_han(characters: str) -> float:
+    if not any(character in HAN_SCALES for character in characters):
+        return float("".join(str(HAN_NUMBERS[character]) for character in characters))
+    total, section, digit = 0, 0, 0
+    for character in characters:
+        if character in HAN_NUMBERS:
+            digit = HAN_NUMBERS[character]
+            continue
+        scale = HAN_SCALES[character]
+        if scale >= 10_000:
+            total, section = total + (section + digit or 1) * scale, 0
+        else:
+            section += (digit or 1) * scale
+        digit = 0
+    return float(total + section + digit)

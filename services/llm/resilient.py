@@ -1,0 +1,51 @@
+"""A model that is asked again when asking again may help, within one deadline over all attempts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from services.clock import Clock
+from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
+from services.retry import Retry, Verdict
+
+
+class ResilientModel:
+    """A ChatModel around another. `request.timeout_seconds` holds for all attempts and the waits between them."""
+
+    def __init__(
+        self, model: ChatModel, retry: Retry, clock: Clock, attempt_timeout_seconds: float | None = None
+    ) -> None:
+        """`attempt_timeout_seconds` ends a single attempt earlier, so that one that hangs leaves time for another."""
+        self.name = model.name
+        self._model = model
+        self._retry = retry
+        self._clock = clock
+        self._attempt_timeout_seconds = attempt_timeout_seconds
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        """The model's answer. Raises the last ModelError: at once when it will not pass by itself, or when the
+        provider asks for a longer wait than is left (the error's `retry_after_seconds` says how long)."""
+        deadline = self._clock.monotonic() + request.timeout_seconds
+
+        async def attempt() -> ModelAnswer:
+            return await self._model.complete(self._within(request, deadline))
+
+        return await self._retry.run(attempt, on=ModelError, judge=_judge, deadline=deadline)
+
+    async def probe(self) -> str:
+        """One short line that says the model can be reached. Raises ModelError when not; asks once."""
+        return await self._model.probe()
+
+    async def close(self) -> None:
+        """Free the connections of the model inside."""
+        await self._model.close()
+
+    def _within(self, request: ModelRequest, deadline: float) -> ModelRequest:
+        seconds = deadline - self._clock.monotonic()
+        if self._attempt_timeout_seconds is not None:
+            seconds = min(seconds, self._attempt_timeout_seconds)
+        return request if seconds >= request.timeout_seconds else replace(request, timeout_seconds=seconds)
+
+
+def _judge(error: ModelError) -> Verdict:
+    return Verdict(error.retryable, error.retry_after_seconds)

@@ -1,0 +1,291 @@
+"""Where places lie in time.
+
+`PLACES` has one entry for each zone, `zone | cities and regions | countries`, with names between commas; a line that
+begins with spaces goes on with the entry above. The first city is the one shown where a country has several zones. A
+name in several entries is ambiguous. Zones without countries (the Azores, say) are not meant by the country's name.
+"""
+
+from __future__ import annotations
+
+US_STATES = {
+    "America/New_York": "CT DC DE FL GA IN KY MA MD ME MI NC NH NJ NY OH PA RI SC VA VT WV",
+    "America/Chicago": "AL AR IA IL KS LA MN MO MS ND NE OK SD TN TX WI",
+    "America/Denver": "CO ID MT NM UT WY",
+    "America/Phoenix": "AZ",
+    "America/Los_Angeles": "CA NV OR WA",
+    "America/Anchorage": "AK",
+    "Pacific/Honolulu": "HI",
+}
+"""Codes of states, by the zone that most of each keeps; they only count behind a comma (`Houston, TX`)."""
+
+PLACES = """\
+Europe/London | London, 伦敦, Manchester, 曼彻斯特, Birmingham, Liverpool, Edinburgh, 爱丁堡, Glasgow, Cardiff,
+  Belfast, Leeds, Bristol, Oxford, 牛津, Cambridge, 剑桥, England, Scotland, Wales, Northern Ireland | United Kingdom,
+  UK, Great Britain, Britain, GB, 英国
+Europe/Dublin | Dublin, 都柏林, Cork, Galway | Ireland, IE, 爱尔兰
+Europe/Lisbon | Lisbon, 里斯本, Porto, Lisboa | Portugal, 葡萄牙
+Europe/Madrid | Madrid, 马德里, Barcelona, 巴塞罗那, Valencia, Seville, Sevilla, Bilbao, Malaga, Zaragoza | Spain, ES,
+  西班牙
+Atlantic/Canary | Canary Islands, Tenerife, Las Palmas, Gran Canaria
+Atlantic/Azores | Azores, Ponta Delgada
+Europe/Paris | Paris, 巴黎, Lyon, Marseille, 马赛, Nice, Toulouse, Bordeaux, Lille, Strasbourg, Nantes | France, FR,
+  法国
+Europe/Berlin | Berlin, 柏林, Munich, München, 慕尼黑, Hamburg, 汉堡, Frankfurt, 法兰克福, Cologne, Köln, Stuttgart,
+  Düsseldorf, Leipzig, Dresden, Bremen, Hanover | Germany, Deutschland, DE, 德国
+Europe/Vienna | Vienna, Wien, 维也纳, Salzburg, Graz, Innsbruck | Austria, AT, 奥地利
+Europe/Zurich | Zurich, Zürich, 苏黎世, Geneva, 日内瓦, Basel, Bern, Lausanne | Switzerland, CH, 瑞士
+Europe/Rome | Rome, Roma, 罗马, Milan, Milano, 米兰, Naples, Turin, Florence, 佛罗伦萨, Venice, 威尼斯, Bologna,
+  Palermo | Italy, IT, 意大利
+Europe/Vatican | Vatican, Vatican City, 梵蒂冈 | Holy See
+Europe/Amsterdam | Amsterdam, 阿姆斯特丹, Rotterdam, The Hague, 海牙, Utrecht, Eindhoven | Netherlands, Holland, NL,
+  荷兰
+Europe/Brussels | Brussels, 布鲁塞尔, Antwerp, Ghent, Bruges | Belgium, BE, 比利时
+Europe/Luxembourg | Luxembourg, 卢森堡 | LU
+Europe/Copenhagen | Copenhagen, København, 哥本哈根, Aarhus | Denmark, DK, 丹麦
+Europe/Oslo | Oslo, 奥斯陆, Bergen, Trondheim, Stavanger, Tromsø, Tromso | Norway, NO, 挪威
+Europe/Stockholm | Stockholm, 斯德哥尔摩, Gothenburg, Göteborg, Malmö, Malmo, Uppsala | Sweden, SE, 瑞典
+Europe/Helsinki | Helsinki, 赫尔辛基, Tampere, Turku, Espoo | Finland, FI, 芬兰
+Atlantic/Reykjavik | Reykjavik, 雷克雅未克 | Iceland, 冰岛
+Europe/Tallinn | Tallinn, Tartu | Estonia, EE, 爱沙尼亚
+Europe/Riga | Riga | Latvia, LV, 拉脱维亚
+Europe/Vilnius | Vilnius, Kaunas | Lithuania, LT, 立陶宛
+Europe/Warsaw | Warsaw, Warszawa, 华沙, Krakow, Kraków, Gdansk, Wroclaw, Poznan, Lodz | Poland, PL, 波兰
+Europe/Prague | Prague, Praha, 布拉格, Brno | Czech Republic, Czechia, CZ, 捷克
+Europe/Bratislava | Bratislava | Slovakia, SK, 斯洛伐克
+Europe/Budapest | Budapest, 布达佩斯 | Hungary, HU, 匈牙利
+Europe/Ljubljana | Ljubljana | Slovenia, 斯洛文尼亚
+Europe/Zagreb | Zagreb, Split, Dubrovnik | Croatia, HR, 克罗地亚
+Europe/Belgrade | Belgrade, 贝尔格莱德, Novi Sad | Serbia, RS, 塞尔维亚
+Europe/Sarajevo | Sarajevo | Bosnia, Bosnia and Herzegovina
+Europe/Skopje | Skopje | North Macedonia, Macedonia
+Europe/Podgorica | Podgorica | Montenegro
+Europe/Tirane | Tirana | Albania, 阿尔巴尼亚
+Europe/Athens | Athens, 雅典, Thessaloniki, Crete | Greece, GR, 希腊
+Europe/Sofia | Sofia, Plovdiv, Varna | Bulgaria, BG, 保加利亚
+Europe/Bucharest | Bucharest, 布加勒斯特, Cluj, Timisoara | Romania, RO, 罗马尼亚
+Europe/Chisinau | Chisinau | Moldova
+Europe/Kyiv | Kyiv, Kiev, 基辅, Lviv, Odesa, Odessa, Kharkiv | Ukraine, UA, 乌克兰
+Europe/Minsk | Minsk | Belarus, BY, 白俄罗斯
+Europe/Istanbul | Istanbul, 伊斯坦布尔, Ankara, 安卡拉, Izmir, Antalya | Turkey, Türkiye, TR, 土耳其
+Europe/Malta | Valletta | Malta, MT, 马耳他
+Europe/Monaco | Monte Carlo | Monaco, 摩纳哥
+Europe/Andorra | Andorra la Vella | Andorra
+Asia/Nicosia | Nicosia, Limassol | Cyprus, CY, 塞浦路斯
+Europe/Kaliningrad | Kaliningrad | Russia, RU, 俄罗斯
+Europe/Moscow | Moscow, 莫斯科, Saint Petersburg, St Petersburg, St. Petersburg, 圣彼得堡, Kazan, Sochi, Nizhny
+  Novgorod | Russia, RU, 俄罗斯
+Europe/Samara | Samara, Izhevsk | Russia, RU, 俄罗斯
+Asia/Yekaterinburg | Yekaterinburg, Chelyabinsk, Ufa, Perm | Russia, RU, 俄罗斯
+Asia/Omsk | Omsk | Russia, RU, 俄罗斯
+Asia/Novosibirsk | Novosibirsk, Krasnoyarsk, 新西伯利亚 | Russia, RU, 俄罗斯
+Asia/Irkutsk | Irkutsk | Russia, RU, 俄罗斯
+Asia/Yakutsk | Yakutsk | Russia, RU, 俄罗斯
+Asia/Vladivostok | Vladivostok, Khabarovsk, 海参崴, 符拉迪沃斯托克 | Russia, RU, 俄罗斯
+Asia/Kamchatka | Petropavlovsk-Kamchatsky, Kamchatka | Russia, RU, 俄罗斯
+Asia/Shanghai | Beijing, 北京, Peking, Shanghai, 上海, Guangzhou, 广州, Shenzhen, 深圳, Chengdu, 成都, Hangzhou, 杭州,
+  Nanjing, 南京, Wuhan, 武汉, Xi'an, Xian, 西安, Chongqing, 重庆, Tianjin, 天津, Suzhou, 苏州, Qingdao, 青岛, Xiamen,
+  厦门, Kunming, 昆明, Shenyang, 沈阳, Harbin, 哈尔滨, Dalian, 大连, Changsha, 长沙, Zhengzhou, 郑州, Jinan, 济南 |
+  China, PRC, CN, 中国
+Asia/Urumqi | Urumqi, 乌鲁木齐, Xinjiang, 新疆
+Asia/Hong_Kong | Hong Kong, 香港, Hongkong | HK
+Asia/Macau | Macau, Macao, 澳门 | MO
+Asia/Taipei | Taipei, 台北, Kaohsiung, 高雄, Taichung, 台中 | Taiwan, TW, 台湾
+Asia/Tokyo | Tokyo, 东京, Osaka, 大阪, Kyoto, 京都, Nagoya, 名古屋, Sapporo, 札幌, Yokohama, 横滨, Fukuoka, 福冈,
+  Kobe, 神户, Hiroshima, Okinawa, 冲绳 | Japan, JP, 日本
+Asia/Seoul | Seoul, 首尔, Busan, 釜山, Incheon, Daegu | South Korea, Korea, KR, 韩国
+Asia/Pyongyang | Pyongyang, 平壤 | North Korea, 朝鲜
+Asia/Ulaanbaatar | Ulaanbaatar, 乌兰巴托 | Mongolia, MN, 蒙古
+Asia/Singapore | Singapore, 新加坡 | SG
+Asia/Kuala_Lumpur | Kuala Lumpur, 吉隆坡, Penang, 槟城, Johor Bahru | Malaysia, MY, 马来西亚
+Asia/Jakarta | Jakarta, 雅加达, Bandung, Surabaya, Yogyakarta | Indonesia, ID, 印度尼西亚, 印尼
+Asia/Makassar | Makassar, Bali, Denpasar, 巴厘岛 | Indonesia, ID, 印度尼西亚, 印尼
+Asia/Jayapura | Jayapura | Indonesia, ID, 印度尼西亚, 印尼
+Asia/Manila | Manila, 马尼拉, Cebu, Davao, Quezon City | Philippines, PH, 菲律宾
+Asia/Bangkok | Bangkok, 曼谷, Chiang Mai, 清迈, Phuket, 普吉岛, Pattaya | Thailand, TH, 泰国
+Asia/Ho_Chi_Minh | Ho Chi Minh City, Ho Chi Minh, 胡志明市, Saigon, Hanoi, 河内, Da Nang | Vietnam, Viet Nam, VN, 越南
+Asia/Phnom_Penh | Phnom Penh, 金边, Siem Reap | Cambodia, KH, 柬埔寨
+Asia/Vientiane | Vientiane | Laos, 老挝
+Asia/Yangon | Yangon, 仰光, Rangoon, Mandalay, Naypyidaw | Myanmar, Burma, MM, 缅甸
+Asia/Brunei | Bandar Seri Begawan | Brunei, 文莱
+Asia/Dili | Dili | East Timor, Timor-Leste
+Asia/Kolkata | New Delhi, Delhi, 新德里, 德里, Mumbai, Bombay, 孟买, Bangalore, Bengaluru, 班加罗尔, Kolkata,
+  Calcutta, Chennai, Madras, Hyderabad, Pune, Ahmedabad, Jaipur, Goa | India, IN, 印度
+Asia/Karachi | Karachi, 卡拉奇, Lahore, Islamabad, 伊斯兰堡 | Pakistan, PK, 巴基斯坦
+Asia/Dhaka | Dhaka, 达卡, Chittagong | Bangladesh, BD, 孟加拉国
+Asia/Kathmandu | Kathmandu, 加德满都 | Nepal, NP, 尼泊尔
+Asia/Colombo | Colombo, 科伦坡 | Sri Lanka, LK, 斯里兰卡
+Asia/Thimphu | Thimphu | Bhutan, 不丹
+Indian/Maldives | Male, Malé | Maldives, 马尔代夫
+Asia/Kabul | Kabul, 喀布尔 | Afghanistan, AF, 阿富汗
+Asia/Tehran | Tehran, 德黑兰, Isfahan, Shiraz | Iran, IR, 伊朗
+Asia/Baghdad | Baghdad, 巴格达, Basra, Erbil | Iraq, IQ, 伊拉克
+Asia/Riyadh | Riyadh, 利雅得, Jeddah, Mecca, 麦加, Medina | Saudi Arabia, SA, KSA, 沙特阿拉伯, 沙特
+Asia/Dubai | Dubai, 迪拜, Abu Dhabi, 阿布扎比, Sharjah | United Arab Emirates, UAE, AE, 阿联酋
+Asia/Qatar | Doha, 多哈 | Qatar, QA, 卡塔尔
+Asia/Kuwait | Kuwait City | Kuwait, KW, 科威特
+Asia/Bahrain | Manama | Bahrain, BH, 巴林
+Asia/Muscat | Muscat | Oman, OM, 阿曼
+Asia/Aden | Sanaa, Aden | Yemen, 也门
+Asia/Amman | Amman | Jordan, JO, 约旦
+Asia/Beirut | Beirut, 贝鲁特 | Lebanon, LB, 黎巴嫩
+Asia/Damascus | Damascus, 大马士革, Aleppo | Syria, SY, 叙利亚
+Asia/Jerusalem | Jerusalem, 耶路撒冷, Tel Aviv, 特拉维夫, Haifa | Israel, IL, 以色列
+Asia/Gaza | Gaza, Ramallah | Palestine, 巴勒斯坦
+Asia/Tbilisi | Tbilisi | Georgia, GE, 格鲁吉亚
+Asia/Yerevan | Yerevan | Armenia, AM, 亚美尼亚
+Asia/Baku | Baku | Azerbaijan, AZ, 阿塞拜疆
+Asia/Almaty | Almaty, Astana, 阿拉木图, 阿斯塔纳 | Kazakhstan, KZ, 哈萨克斯坦
+Asia/Tashkent | Tashkent, 塔什干, Samarkand | Uzbekistan, UZ, 乌兹别克斯坦
+Asia/Bishkek | Bishkek | Kyrgyzstan, 吉尔吉斯斯坦
+Asia/Dushanbe | Dushanbe | Tajikistan, 塔吉克斯坦
+Asia/Ashgabat | Ashgabat | Turkmenistan, 土库曼斯坦
+Africa/Cairo | Cairo, 开罗, Alexandria, Giza, Luxor | Egypt, EG, 埃及
+Africa/Tripoli | Tripoli | Libya, LY, 利比亚
+Africa/Tunis | Tunis | Tunisia, TN, 突尼斯
+Africa/Algiers | Algiers, Oran | Algeria, DZ, 阿尔及利亚
+Africa/Casablanca | Casablanca, 卡萨布兰卡, Rabat, Marrakech, Marrakesh, Fez | Morocco, MA, 摩洛哥
+Africa/Lagos | Lagos, 拉各斯, Abuja, Kano, Ibadan | Nigeria, NG, 尼日利亚
+Africa/Accra | Accra, Kumasi | Ghana, GH, 加纳
+Africa/Abidjan | Abidjan | Ivory Coast, Côte d'Ivoire, 科特迪瓦
+Africa/Dakar | Dakar | Senegal, SN, 塞内加尔
+Africa/Bamako | Bamako | Mali, 马里
+Africa/Douala | Douala, Yaounde | Cameroon, 喀麦隆
+Africa/Kinshasa | Kinshasa | Democratic Republic of the Congo, DR Congo, DRC, 刚果
+Africa/Lubumbashi | Lubumbashi | Democratic Republic of the Congo, DR Congo, DRC, 刚果
+Africa/Luanda | Luanda | Angola, AO, 安哥拉
+Africa/Khartoum | Khartoum | Sudan, 苏丹
+Africa/Addis_Ababa | Addis Ababa, 亚的斯亚贝巴 | Ethiopia, 埃塞俄比亚
+Africa/Mogadishu | Mogadishu | Somalia, 索马里
+Africa/Nairobi | Nairobi, 内罗毕, Mombasa | Kenya, KE, 肯尼亚
+Africa/Kampala | Kampala | Uganda, UG, 乌干达
+Africa/Kigali | Kigali | Rwanda, RW, 卢旺达
+Africa/Dar_es_Salaam | Dar es Salaam, Dodoma, Zanzibar | Tanzania, TZ, 坦桑尼亚
+Africa/Lusaka | Lusaka | Zambia, 赞比亚
+Africa/Harare | Harare | Zimbabwe, ZW, 津巴布韦
+Africa/Maputo | Maputo | Mozambique, 莫桑比克
+Africa/Gaborone | Gaborone | Botswana, 博茨瓦纳
+Africa/Windhoek | Windhoek | Namibia, NA, 纳米比亚
+Africa/Johannesburg | Johannesburg, 约翰内斯堡, Cape Town, 开普敦, Durban, Pretoria | South Africa, ZA, 南非
+Indian/Antananarivo | Antananarivo | Madagascar, 马达加斯加
+Indian/Mauritius | Port Louis | Mauritius, 毛里求斯
+America/New_York | New York, New York City, NYC, 纽约, Washington, Washington DC, Washington D.C., DC, 华盛顿, Boston,
+  波士顿, Philadelphia, 费城, Miami, 迈阿密, Atlanta, 亚特兰大, Orlando, Tampa, Charlotte, Pittsburgh, Cleveland,
+  Cincinnati, Columbus, Buffalo, Baltimore, Jacksonville, Raleigh, Richmond, Savannah, Florida, Georgia, Connecticut,
+  Delaware, Maine, Maryland, Massachusetts, New Hampshire, New Jersey, North Carolina, Ohio, Pennsylvania, Rhode
+  Island, South Carolina, Vermont, Virginia, West Virginia, Eastern, Eastern Time, Eastern Standard Time, Eastern
+  Daylight Time, EST, EDT, ET, 美东 | United States, United States of America, US, USA, U.S., U.S.A., America, 美国
+America/Chicago | Chicago, 芝加哥, Houston, 休斯敦, 休斯顿, Dallas, 达拉斯, Austin, 奥斯汀, San Antonio, New Orleans,
+  Minneapolis, Milwaukee, St. Louis, St Louis, Saint Louis, Kansas City, Nashville, Memphis, Oklahoma City, Omaha,
+  Texas, Illinois, Wisconsin, Minnesota, Iowa, Missouri, Arkansas, Louisiana, Mississippi, Alabama, Oklahoma, Central
+  Time, Central Standard Time, Central Daylight Time, Central, CDT, 美中 | United States, United States of America,
+  US, USA, U.S., U.S.A., America, 美国
+America/Denver | Denver, 丹佛, Salt Lake City, Albuquerque, Santa Fe, El Paso, Colorado, Utah, New Mexico, Wyoming,
+  Montana, Mountain Time, Mountain Standard Time, Mountain Daylight Time, Mountain, MST, MDT | United States, United
+  States of America, US, USA, U.S., U.S.A., America, 美国
+America/Phoenix | Phoenix, 凤凰城, Tucson, Arizona | United States, United States of America, US, USA, U.S., U.S.A.,
+  America, 美国
+America/Los_Angeles | Los Angeles, LA, 洛杉矶, San Francisco, 旧金山, SF, Seattle, 西雅图, San Diego, 圣地亚哥, San
+  Jose, Las Vegas, 拉斯维加斯, Portland, Sacramento, Oakland, Silicon Valley, 硅谷, California, 加州, Washington
+  State, Nevada, Pacific, Pacific Time, Pacific Standard Time, Pacific Daylight Time, PST, PDT, PT, 美西 | United
+  States, United States of America, US, USA, U.S., U.S.A., America, 美国
+America/Anchorage | Anchorage, Fairbanks, Juneau, Alaska, AKST, AKDT | United States, United States of America, US,
+  USA, U.S., U.S.A., America, 美国
+Pacific/Honolulu | Honolulu, 檀香山, Hawaii, 夏威夷, Maui, HST | United States, United States of America, US, USA,
+  U.S., U.S.A., America, 美国
+America/Detroit | Detroit, 底特律, Michigan
+America/Indiana/Indianapolis | Indianapolis, Indiana
+America/Boise | Boise
+America/Puerto_Rico | San Juan | Puerto Rico, PR, 波多黎各
+America/St_Johns | St. John's, St Johns, Newfoundland, NST, NDT | Canada, CA, 加拿大
+America/Halifax | Halifax, 哈利法克斯, Nova Scotia, Atlantic Time, ADT | Canada, CA, 加拿大
+America/Toronto | Toronto, 多伦多, Ottawa, 渥太华, Montreal, Montréal, 蒙特利尔, Quebec, Quebec City, 魁北克,
+  Hamilton, Ontario | Canada, CA, 加拿大
+America/Winnipeg | Winnipeg, Manitoba | Canada, CA, 加拿大
+America/Regina | Regina, Saskatoon, Saskatchewan | Canada, CA, 加拿大
+America/Edmonton | Edmonton, Calgary, 卡尔加里, 埃德蒙顿, Alberta | Canada, CA, 加拿大
+America/Vancouver | Vancouver, 温哥华, British Columbia | Canada, CA, 加拿大
+America/Mexico_City | Mexico City, 墨西哥城, Guadalajara, Monterrey, Puebla | Mexico, MX, 墨西哥
+America/Cancun | Cancun, Cancún, 坎昆 | Mexico, MX, 墨西哥
+America/Tijuana | Tijuana | Mexico, MX, 墨西哥
+America/Hermosillo | Hermosillo | Mexico, MX, 墨西哥
+America/Guatemala | Guatemala City | Guatemala, GT, 危地马拉
+America/Belize | Belmopan | Belize
+America/El_Salvador | San Salvador | El Salvador, 萨尔瓦多
+America/Tegucigalpa | Tegucigalpa | Honduras, 洪都拉斯
+America/Managua | Managua | Nicaragua, 尼加拉瓜
+America/Costa_Rica | San José | Costa Rica, CR, 哥斯达黎加
+America/Panama | Panama City | Panama, 巴拿马
+America/Havana | Havana, 哈瓦那 | Cuba, CU, 古巴
+America/Jamaica | Kingston | Jamaica, JM, 牙买加
+America/Port-au-Prince | Port-au-Prince | Haiti, 海地
+America/Santo_Domingo | Santo Domingo, Punta Cana | Dominican Republic, 多米尼加
+America/Nassau | Nassau | Bahamas, 巴哈马
+America/Port_of_Spain | Port of Spain | Trinidad and Tobago, Trinidad
+America/Bogota | Bogota, Bogotá, 波哥大, Medellin, Medellín, Cali, Cartagena | Colombia, CO, 哥伦比亚
+America/Caracas | Caracas, 加拉加斯 | Venezuela, VE, 委内瑞拉
+America/Guayaquil | Quito, 基多, Guayaquil | Ecuador, EC, 厄瓜多尔
+Pacific/Galapagos | Galapagos
+America/Lima | Lima, 利马, Cusco | Peru, PE, 秘鲁
+America/La_Paz | La Paz, Santa Cruz | Bolivia, BO, 玻利维亚
+America/Santiago | Santiago, Valparaiso | Chile, CL, 智利
+Pacific/Easter | Easter Island
+America/Argentina/Buenos_Aires | Buenos Aires, 布宜诺斯艾利斯, Cordoba, Rosario, Mendoza | Argentina, AR, 阿根廷
+America/Montevideo | Montevideo | Uruguay, UY, 乌拉圭
+America/Asuncion | Asuncion, Asunción | Paraguay, PY, 巴拉圭
+America/Guyana | Georgetown | Guyana
+America/Paramaribo | Paramaribo | Suriname
+America/Noronha | Fernando de Noronha | Brazil, BR, 巴西
+America/Sao_Paulo | São Paulo, Sao Paulo, 圣保罗, Rio de Janeiro, Rio, 里约热内卢, 里约, Brasilia, Brasília, 巴西利亚,
+  Belo Horizonte, Porto Alegre, Curitiba, Salvador, Recife, Fortaleza, BRT | Brazil, BR, 巴西
+America/Manaus | Manaus | Brazil, BR, 巴西
+America/Rio_Branco | Rio Branco | Brazil, BR, 巴西
+Australia/Perth | Perth, 珀斯, Western Australia, AWST | Australia, AU, 澳大利亚, 澳洲
+Australia/Darwin | Darwin, Northern Territory | Australia, AU, 澳大利亚, 澳洲
+Australia/Adelaide | Adelaide, 阿德莱德, South Australia, ACST, ACDT | Australia, AU, 澳大利亚, 澳洲
+Australia/Brisbane | Brisbane, 布里斯班, Gold Coast, Queensland, Cairns | Australia, AU, 澳大利亚, 澳洲
+Australia/Sydney | Sydney, 悉尼, Canberra, 堪培拉, Newcastle, New South Wales, AEST, AEDT | Australia, AU, 澳大利亚,
+  澳洲
+Australia/Melbourne | Melbourne, 墨尔本, Geelong
+Australia/Hobart | Hobart, Tasmania
+Pacific/Auckland | Auckland, 奥克兰, Wellington, 惠灵顿, Christchurch, 基督城, Queenstown, NZST, NZDT | New Zealand,
+  NZ, 新西兰
+Pacific/Chatham | Chatham Islands
+Pacific/Fiji | Suva | Fiji, FJ, 斐济
+Pacific/Port_Moresby | Port Moresby | Papua New Guinea, PNG
+Pacific/Noumea | Noumea | New Caledonia
+Pacific/Tahiti | Papeete, Tahiti | French Polynesia
+Pacific/Apia | Apia | Samoa, 萨摩亚
+Pacific/Tongatapu | Nuku'alofa | Tonga, 汤加
+Pacific/Kiritimati | Kiritimati
+Pacific/Guam | Hagåtña | Guam, 关岛
+America/Nuuk | Nuuk | Greenland, GL, 格陵兰
+Atlantic/Bermuda | Hamilton Bermuda | Bermuda, 百慕大
+Atlantic/Cape_Verde | Praia | Cape Verde
+UTC | UTC, GMT, Z, Zulu, Universal Time, Greenwich, 格林威治, 世界时
+Europe/Paris | CET, CEST, MET, Central European Time, Central European Summer Time
+Europe/Athens | EET, EEST, Eastern European Time
+Europe/Lisbon | WET, WEST
+Europe/Moscow | MSK
+Asia/Tokyo | JST
+Asia/Seoul | KST
+Asia/Hong_Kong | HKT
+Asia/Singapore | SGT
+Asia/Manila | PHT
+Asia/Jakarta | WIB
+Asia/Karachi | PKT
+Asia/Bangkok | ICT
+Africa/Nairobi | EAT
+Africa/Johannesburg | SAST
+Africa/Maputo | CAT
+Africa/Lagos | WAT
+Asia/Kathmandu | NPT
+Asia/Shanghai | CST
+America/Chicago | CST
+America/Havana | CST
+Asia/Kolkata | IST
+Europe/Dublin | IST
+Asia/Jerusalem | IST
+Europe/London | BST
+America/Halifax | AST
+Asia/Riyadh | AST
+"""

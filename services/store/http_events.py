@@ -1,0 +1,100 @@
+"""What happened in the chats of the HTTP platform, in order: the rows behind its event streams."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import Index, bindparam, delete, or_, select
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Row, Statement, Write
+from services.store.schema import integer, table, text
+
+EVENTS = table(
+    "http_events",
+    integer("id", primary_key=True),
+    text("chat"),
+    text("native_id"),
+    text("private_to", nullable=True),
+    text("body"),
+)
+Index("http_events_by_chat", EVENTS.c.chat, EVENTS.c.id)
+Index("http_events_once", EVENTS.c.chat, EVENTS.c.native_id, unique=True)
+
+_ADD = Statement(
+    "http_events.add",
+    insert(EVENTS)
+    .values({name: bindparam(name) for name in ("id", "chat", "native_id", "private_to", "body")})
+    .on_conflict_do_nothing(index_elements=["chat", "native_id"]),
+)
+_NEWEST_TO_GO = (
+    select(EVENTS.c.id)
+    .where(EVENTS.c.chat == bindparam("chat"))
+    .order_by(EVENTS.c.id.desc())
+    .limit(1)
+    .offset(bindparam("keep"))
+    .scalar_subquery()
+)
+_PRUNE = Statement(
+    "http_events.prune", delete(EVENTS).where(EVENTS.c.chat == bindparam("chat"), EVENTS.c.id <= _NEWEST_TO_GO)
+)
+_VISIBLE = or_(EVENTS.c.private_to.is_(None), EVENTS.c.private_to == bindparam("viewer"), bindparam("sees_all", 0) == 1)
+_PAGE = select(EVENTS.c.id, EVENTS.c.body).where(
+    EVENTS.c.chat == bindparam("chat"), EVENTS.c.id > bindparam("after"), EVENTS.c.id < bindparam("before"), _VISIBLE
+)
+_AFTER = Statement("http_events.after", _PAGE.order_by(EVENTS.c.id).limit(bindparam("count")))
+_NEWEST = Statement("http_events.newest", _PAGE.order_by(EVENTS.c.id.desc()).limit(bindparam("count")))
+_FIND = Statement(
+    "http_events.find",
+    select(EVENTS.c.id, EVENTS.c.body).where(
+        EVENTS.c.chat == bindparam("chat"), EVENTS.c.native_id == bindparam("native_id"), _VISIBLE
+    ),
+)
+
+
+class Event(NamedTuple):
+    """One row: its place in the order of all events, and what happened as a JSON object."""
+
+    id: int
+    body: str
+
+
+class Viewer(NamedTuple):
+    """Whose eyes the events are for: one member, or a program that is trusted with all of them."""
+
+    member: str
+    sees_all: bool = False
+
+
+def add(event: Event, chat: str, native_id: str, private_to: str | None = None) -> Write:
+    """Keep `event` of `chat`; nothing when the chat has one with this native id already."""
+    return _ADD.write(id=event.id, chat=chat, native_id=native_id, private_to=private_to, body=event.body)
+
+
+def prune(chat: str, keep: int) -> Write:
+    """Forget all events of `chat` but the newest `keep`."""
+    return _PRUNE.write(chat=chat, keep=keep)
+
+
+def after(chat: str, cursor: int, before: int, count: int, viewer: Viewer) -> Query:
+    """Up to `count` events of `chat` with cursor < id < before that `viewer` may see, oldest first."""
+    return _AFTER.query(chat=chat, after=cursor, before=before, count=count, **_eyes(viewer))
+
+
+def newest(chat: str, before: int, count: int, viewer: Viewer) -> Query:
+    """The last `count` events of `chat` with id < before that `viewer` may see, newest first."""
+    return _NEWEST.query(chat=chat, after=-1, before=before, count=count, **_eyes(viewer))
+
+
+def find(chat: str, native_id: str, viewer: Viewer) -> Query:
+    """The event of `chat` with this native id, when `viewer` may see it."""
+    return _FIND.query(chat=chat, native_id=native_id, **_eyes(viewer))
+
+
+def event_of(row: Row) -> Event:
+    """The event that a row of these queries holds."""
+    return Event(row["id"], row["body"])
+
+
+def _eyes(viewer: Viewer) -> dict[str, str | int]:
+    return {"viewer": viewer.member, "sees_all": int(viewer.sees_all)}

@@ -1,0 +1,57 @@
+"""One process at a time on a SQLite database: two writers would starve each other."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from services.store.port import StoreError
+
+
+class StoreInUse(StoreError):
+    """Another process, or another store of this one, has the database; the message names the holder's process id."""
+
+
+class StoreLock:
+    """The right to write a database, held until `release` or the end of the process, even by kill -9.
+
+    The lock is on a file beside the database. That file stays: removing it would let two processes hold two files.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    @classmethod
+    def take(cls, database: Path) -> StoreLock:
+        """The lock of `database`, whose folder has to exist.
+
+        Raises:
+            StoreInUse: somebody holds it.
+            StoreError: the lock file cannot be written.
+        """
+        path = lock_file(database)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StoreError(f"cannot write {path}: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+            os.close(descriptor)
+            raise StoreInUse(f"{database} is in use by process {holder}; stop it first (its lock is {path})") from None
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode("ascii"))
+        return cls(descriptor)
+
+    def release(self) -> None:
+        """Give the database free; a second call does nothing."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def lock_file(database: Path) -> Path:
+    """The file beside `database` that the lock is on."""
+    return database.with_name(f"{database.name}.lock")

@@ -1,0 +1,60 @@
+"""Who owns the bot on the chat page, and the one-time links that make somebody owner."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Row, Statement, Write
+from services.store.schema import integer, table, text
+
+OWNERS = table("page_owners", text("member", primary_key=True), integer("since_ms"))
+LINKS = table(
+    "page_owner_links",
+    text("token_hash", primary_key=True),
+    integer("made_ms"),
+    text("used_by", nullable=True),
+)
+
+_FORGET_UNUSED = Statement("page_owners.forget_unused_links", delete(LINKS).where(LINKS.c.used_by.is_(None)))
+_ADD_LINK = Statement(
+    "page_owners.add_link",
+    insert(LINKS).values(token_hash=bindparam("token_hash"), made_ms=bindparam("made_ms"), used_by=None),
+)
+_USE_LINK = Statement(
+    "page_owners.use_link",
+    update(LINKS)
+    .where(LINKS.c.token_hash == bindparam("hash_of_token"), LINKS.c.used_by.is_(None))
+    .values(used_by=bindparam("member")),
+)
+_ADD_OWNER = Statement(
+    "page_owners.add",
+    insert(OWNERS)
+    .values(member=bindparam("member"), since_ms=bindparam("since_ms"))
+    .on_conflict_do_nothing(index_elements=["member"]),
+)
+_ALL = Statement("page_owners.all", select(OWNERS.c.member))
+
+
+def new_link(token_hash: str, now_ms: int) -> list[Write]:
+    """A link that can be used once; all earlier links that nobody used are void."""
+    return [_FORGET_UNUSED.write(), _ADD_LINK.write(token_hash=token_hash, made_ms=now_ms)]
+
+
+def use_link(token_hash: str, member: str, now_ms: int) -> list[Write]:
+    """Make `member` owner by a link. The unit ends in Conflict when the link is unknown or used."""
+    return [
+        _USE_LINK.write_expecting(1, hash_of_token=token_hash, member=member),
+        _ADD_OWNER.write(member=member, since_ms=now_ms),
+    ]
+
+
+def owners() -> Query:
+    """Every owner."""
+    return _ALL.query()
+
+
+def owner_of(row: Row) -> str:
+    """The member id that a row of `owners` holds."""
+    member: str = row["member"]
+    return member

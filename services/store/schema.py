@@ -1,0 +1,27 @@
+"""The types that every table is made of. A table stands in the file of its aggregate, beside its statements."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Table, Text
+
+metadata = MetaData()
+"""All tables, once the aggregates are imported (`migrations/` and tests import them all)."""
+
+# Only integers and text: they need no conversion on the way in, and mean the same on SQLite and PostgreSQL.
+INTEGER = BigInteger().with_variant(Integer, "sqlite")
+TEXT = Text()
+
+
+def table(name: str, *columns: Column[int] | Column[str] | Column[int | None] | Column[str | None] | Index) -> Table:
+    """A table that refuses values of another type (STRICT on SQLite, as PostgreSQL always does)."""
+    return Table(name, metadata, *columns, sqlite_strict=True)
+
+
+def integer(name: str, *, primary_key: bool = False, nullable: bool = False) -> Column[int]:
+    """A 64-bit integer. Instants are milliseconds since 1970 UTC and named `…_ms`."""
+    return Column(name, INTEGER, primary_key=primary_key, nullable=nullable, autoincrement=False)
+
+
+def text(name: str, *, primary_key: bool = False, nullable: bool = False) -> Column[str]:
+    """Text without NUL and lone surrogates (intake strips both)."""
+    return Column(name, TEXT, primary_key=primary_key, nullable=nullable)

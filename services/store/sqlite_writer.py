@@ -1,0 +1,241 @@
+"""The thread that writes to SQLite: takes lists of units, and makes one transaction of each list."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import structlog
+
+from services.store.lock import StoreLock
+from services.store.port import BadUnit, Conflict, StoreBroken, StoreError, StoreFull
+
+# The disk has no room, is read-only or failed: the statement was undone, and may succeed later.
+_NO_ROOM = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+class Step(NamedTuple):
+    """One write of a unit, ready for the driver."""
+
+    name: str
+    sql: str
+    values: tuple[Any, ...]
+    expect: int | None
+
+
+class Unit:
+    """What is done as a whole or not at all. `waiter` is None where nobody waits."""
+
+    __slots__ = ("outcome", "steps", "waiter")
+    outcome: list[int] | StoreError
+    """The row counts, or why it was not done. Unset until the writer had it."""
+
+    def __init__(self, steps: Sequence[Step], waiter: asyncio.Future[list[int]] | None) -> None:
+        self.steps = steps
+        self.waiter = waiter
+
+
+def connect_writer(path: Path) -> sqlite3.Connection:
+    """A connection whose commits survive a loss of power, in autocommit mode. Creates the file."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
+    for pragma in (
+        "busy_timeout = 5000",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "journal_size_limit = 67108864",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+def refusal(name: str, error: Exception) -> StoreError:
+    """What the store raises for an `error` of the driver in the statement `name`."""
+    code = primary_code(error)
+    if code in _NO_ROOM:
+        return StoreFull(f"{name}: {error}")
+    if code in _DAMAGED:
+        return StoreBroken(f"{name}: the database file is damaged: {error}")
+    return BadUnit(f"{name}: {error}")
+
+
+def primary_code(error: Exception) -> int:
+    """SQLite's result code without its details; 0 for an error that is not SQLite's own."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF
+
+
+class GroupCommitter:
+    """Executes groups of units on one connection. Belongs to one thread at a time."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._cursor = connection.cursor()
+        self._log = structlog.get_logger("store")
+        self.commits = 0
+        """Transactions committed so far."""
+        self.broken: StoreBroken | None = None
+        """Why nothing is taken any more."""
+
+    def run(self, units: Sequence[Unit]) -> None:
+        """Set the outcome of every unit. A unit that fails is undone and leaves no trace in the others: those before it
+        are done again without it, those after it are tried next."""
+        todo = [units]
+        while todo:
+            part = todo.pop()
+            if not part:
+                continue
+            failed = self._transaction(part)
+            if failed is not None:
+                todo += (part[failed + 1 :], part[:failed])
+
+    def close(self) -> None:
+        """Empty the write-ahead log into the database and close."""
+        try:
+            if self.broken is None:
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            # All is in the log already; the next start reads it from there.
+            self._log.warning("store_checkpoint_failed", error=str(error))
+        finally:
+            self._connection.close()
+
+    def _transaction(self, units: Sequence[Unit]) -> int | None:
+        """The position of the unit that failed, all being undone; None when every unit has its outcome."""
+        if self.broken is not None:
+            self._give_all(units, self.broken)
+            return None
+        done = 0
+        try:
+            self._begin()
+            for unit in units:
+                unit.outcome = self._execute(unit)
+                done += 1
+        except (Conflict, sqlite3.Error, ValueError, OverflowError) as error:
+            # A lone surrogate is a ValueError, an integer over 64 bits an OverflowError.
+            self._undo()
+            return self._refuse(units, done, error)
+        try:
+            self._connection.execute("COMMIT")
+            self.commits += 1
+        except sqlite3.Error as error:
+            self._commit_failed(units, error)
+        return None
+
+    def _begin(self) -> None:
+        """Only here can another process's lock be met. The whole group waits for it, however long it takes."""
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if primary_code(error) != sqlite3.SQLITE_BUSY:
+                    raise
+                self._log.warning("store_waits_for_lock", hint="another process holds the write lock of the database")
+            else:
+                return
+
+    def _execute(self, unit: Unit) -> list[int]:
+        cursor = self._cursor
+        counts = []
+        for name, sql, values, expect in unit.steps:
+            cursor.execute(sql, values)
+            if cursor.description is not None:
+                # The count of RETURNING is known, and COMMIT possible, only when its rows are fetched.
+                cursor.fetchall()
+            count = cursor.rowcount
+            if count < 0:
+                # The driver counts only what begins with INSERT, UPDATE, DELETE or REPLACE; `WITH … UPDATE` does not.
+                (count,) = cursor.execute("SELECT changes()").fetchone()
+            if expect is not None and count != expect:
+                raise Conflict(f"{name}: touched {count} rows, expected {expect}")
+            counts.append(count)
+        return counts
+
+    def _undo(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _refuse(self, units: Sequence[Unit], position: int, error: Exception) -> int | None:
+        unit = units[position]
+        outcome = error if isinstance(error, StoreError) else refusal(_names(unit), error)
+        if isinstance(outcome, StoreBroken):
+            self.broken = outcome
+            self._give_all(units, outcome)
+            return None
+        unit.outcome = outcome
+        return position
+
+    def _commit_failed(self, units: Sequence[Unit], error: sqlite3.Error) -> None:
+        if primary_code(error) == sqlite3.SQLITE_FULL:
+            # The frame that would make the transaction valid had no room in the log: a crash cannot bring it back.
+            self._undo()
+            self._give_all(units, StoreFull(f"commit: {error}"))
+        else:
+            self.broken = StoreBroken(f"commit: {error}; what is durable is known after a restart")
+            self._give_all(units, self.broken)
+
+    @staticmethod
+    def _give_all(units: Sequence[Unit], outcome: StoreError) -> None:
+        for unit in units:
+            unit.outcome = outcome
+
+
+class WriterThread:
+    """Runs a GroupCommitter in a daemon thread: a store that nobody closed must not keep the process from ending, and
+    dying at any point is safe. Gives `lock` back at its end. `on_done` and `on_end` are called in the loop."""
+
+    def __init__(
+        self,
+        committer: GroupCommitter,
+        lock: StoreLock,
+        loop: asyncio.AbstractEventLoop,
+        on_done: Callable[[], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._committer = committer
+        self._lock = lock
+        self._loop = loop
+        self._on_done = on_done
+        self._on_end = on_end
+        self._inbox: SimpleQueue[Sequence[Unit] | None] = SimpleQueue()
+
+    def start(self) -> None:
+        """Begin to work."""
+        threading.Thread(target=self._work, name="store-writer", daemon=True).start()
+
+    def run(self, units: Sequence[Unit]) -> None:
+        """Hand a group over; `on_done` follows when all its outcomes are set."""
+        self._inbox.put(units)
+
+    def end(self) -> None:
+        """Close the connection after the groups handed over; `on_end` follows."""
+        self._inbox.put(None)
+
+    def _work(self) -> None:
+        try:
+            while (units := self._inbox.get()) is not None:
+                self._committer.run(units)
+                if not self._tell(self._on_done):
+                    break
+        finally:
+            self._committer.close()
+            self._lock.release()
+            self._tell(self._on_end)
+
+    def _tell(self, callback: Callable[[], None]) -> bool:
+        """False when the loop is closed, and nobody is there to be told."""
+        try:
+            self._loop.call_soon_threadsafe(callback)
+        except RuntimeError:
+            return False
+        return True
+
+
+def _names(unit: Unit) -> str:
+    return ", ".join(step.name for step in unit.steps)

@@ -1,0 +1,134 @@
+"""Statements as a driver takes them: SQL text with positional binds, compiled once for each dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any, Literal
+
+from sqlalchemy import BindParameter, ClauseElement, Dialect
+from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg, PGDialect_psycopg
+from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.sql.compiler import SQLCompiler
+
+from services.store.port import Statement
+
+DialectName = Literal["sqlite", "postgresql"]
+
+
+class NotCompilable(Exception):
+    """This statement cannot be compiled once and for all; the message names it and says why."""
+
+
+class CompiledStatement:
+    """`sql` with one placeholder (`?` on SQLite, `%s` on PostgreSQL) for each name in `order`."""
+
+    __slots__ = ("_count", "_pick", "is_select", "name", "order", "sql")
+
+    def __init__(self, name: str, sql: str, order: tuple[str, ...], *, is_select: bool) -> None:
+        self.name = name
+        self.sql = sql
+        self.order = order
+        self.is_select = is_select
+        self._pick = _picker(order)
+        self._count = len(set(order))
+
+    def bind(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The values in the order of the placeholders.
+
+        Raises:
+            ValueError: a name is missing from `values`, or is not one of this statement.
+        """
+        try:
+            picked = self._pick(values)
+        except KeyError as error:
+            raise ValueError(f"no value for {error.args[0]!r}") from None
+        if len(values) != self._count:
+            raise ValueError(f"does not take {', '.join(sorted(set(values) - set(self.order)))}")
+        return picked
+
+
+class StatementCompiler:
+    """Compiles for one dialect, each statement once."""
+
+    def __init__(self, dialect: DialectName) -> None:
+        self._dialect = _dialect(dialect)
+        self._compiled: dict[Statement, CompiledStatement] = {}
+
+    def compiled(self, statement: Statement) -> CompiledStatement:
+        """`statement` in this dialect.
+
+        Raises:
+            NotCompilable: it has a bind whose value needs a conversion or changes the text, or is no valid SQL here.
+        """
+        known = self._compiled.get(statement)
+        if known is None:
+            known = self._compiled[statement] = _compile(statement, self._dialect)
+        return known
+
+
+def compile_statement(statement: Statement, dialect: DialectName) -> CompiledStatement:
+    """`statement` in `dialect`, a pure function: needs no driver and no server. Raises NotCompilable."""
+    return _compile(statement, _dialect(dialect))
+
+
+# Constants of a statement stand in its text, so that the planner can use partial indexes; binds are what was named by
+# `bindparam("name")` and the columns of an INSERT that were given no value. SQLAlchemy's compilers are untyped.
+class _InliningSQLiteCompiler(SQLiteCompiler):
+    def visit_bindparam(self, bindparam: BindParameter[Any], *args: Any, **options: Any) -> str:
+        options["literal_binds"] = options.get("literal_binds", False) or _is_constant(bindparam)
+        text: str = super().visit_bindparam(bindparam, *args, **options)  # type: ignore[no-untyped-call]
+        return text
+
+
+class _InliningPostgreSQLCompiler(PGCompiler_psycopg):
+    def visit_bindparam(self, bindparam: BindParameter[Any], *args: Any, **options: Any) -> str:
+        options["literal_binds"] = options.get("literal_binds", False) or _is_constant(bindparam)
+        text: str = super().visit_bindparam(bindparam, *args, **options)  # type: ignore[no-untyped-call]
+        return text
+
+
+def _is_constant(bind: BindParameter[Any]) -> bool:
+    """`bindparam("name", 0)` is no constant: there the value only tells the type."""
+    return not bind.required and (bind.unique or bind._is_crud)  # noqa: SLF001  # `.values(name=0)` shows in no other way
+
+
+def _dialect(name: DialectName) -> Dialect:
+    dialect: Dialect
+    if name == "sqlite":
+        dialect = SQLiteDialect_pysqlite(paramstyle="qmark")
+        dialect.statement_compiler = _InliningSQLiteCompiler
+    else:
+        dialect = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
+        dialect.statement_compiler = _InliningPostgreSQLCompiler
+    return dialect
+
+
+def _compile(statement: Statement, dialect: Dialect) -> CompiledStatement:
+    try:
+        if not isinstance(statement.clause, ClauseElement):
+            raise NotCompilable(f"{statement.name}: is no SQL expression")
+        compiled = statement.clause.compile(dialect=dialect)
+    except SQLAlchemyError as error:
+        raise NotCompilable(f"{statement.name} on {dialect.name}: {error}") from error
+    if not isinstance(compiled, SQLCompiler):
+        raise NotCompilable(f"{statement.name}: defines the schema; migrations do that")
+    for name, bind in compiled.binds.items():
+        if bind.expanding or bind in compiled.post_compile_params:
+            raise NotCompilable(f"{statement.name}: the length of {name!r} is not known before it runs")
+        if bind.type.dialect_impl(dialect).bind_processor(dialect) is not None:
+            raise NotCompilable(f"{statement.name} on {dialect.name}: {name!r} is converted; store integers and text")
+    order = tuple(compiled.positiontup or ())
+    return CompiledStatement(statement.name, compiled.string, order, is_select=statement.clause.is_select)
+
+
+def _picker(order: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """itemgetter gives a bare value for one name and nothing for none."""
+    if not order:
+        return lambda _: ()
+    if len(order) == 1:
+        (name,) = order
+        return lambda values: (values[name],)
+    return itemgetter(*order)

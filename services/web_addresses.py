@@ -1,0 +1,200 @@
+"""Which addresses on the web may be asked: public ones, spelled in one way only."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, urljoin, urlsplit
+
+from services.refs import ErrorCode
+
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Host and port to IP addresses; raises OSError."""
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_PORTS = {"http": 80, "https": 443}
+_UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
+_NAME = re.compile(r"(?=.{1,253}\Z)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]\Z")
+_LOCAL_NAMES = (
+    ".localhost",
+    ".local",
+    ".localdomain",
+    ".internal",
+    ".intranet",
+    ".lan",
+    ".corp",
+    ".home",
+    ".home.arpa",
+)
+# Beside what is not global: ranges that carry an IPv4 address inside, and those that the standard library calls global.
+_REFUSED = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "198.18.0.0/15",
+        "240.0.0.0/4",
+        "::/96",
+        "::ffff:0:0/96",
+        "::ffff:0:0:0/96",
+        "64:ff9b::/96",
+        "64:ff9b:1::/48",
+        "100::/64",
+        "2001::/23",
+        "2001:db8::/32",
+        "2002::/16",
+        "3fff::/20",
+        "5f00::/16",
+        "fec0::/10",
+    )
+)
+
+
+class WebError(Exception):
+    """The web gave no usable answer. `code` says whether trying again may help; `status` is the HTTP status, 0 when
+    there was none. The text names hosts and causes, never a stranger's words."""
+
+    def __init__(self, code: ErrorCode, text: str, *, status: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL in its parts, read once; nothing reads the text again."""
+
+    scheme: str
+    host: str
+    """Lower case; a name in ASCII (IDNA), or an address without brackets."""
+    port: int
+    path: str
+    """With the query."""
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """Scheme, host and port: what credentials belong to."""
+        return self.scheme, self.host, self.port
+
+    @property
+    def authority(self) -> str:
+        """The value of the Host header."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The URL in normal form."""
+        return f"{self.scheme}://{self.authority}{self.path}"
+
+    def pinned_url(self, address: str) -> str:
+        """The same URL at an IP address instead of a name."""
+        host = f"[{address}]" if ":" in address else address
+        return f"{self.scheme}://{host}:{self.port}{self.path}"
+
+    def join(self, location: str) -> str:
+        """Where a redirect from here to `location` leads. Raises WebError."""
+        try:
+            return urljoin(self.url, location)
+        except ValueError as error:
+            raise _refused(f"{self.host} redirects to something that is not a URL") from error
+
+
+def read_url(url: str) -> Target:
+    """The parts of `url`. Raises WebError (refused) unless it is http or https, free of user names, control
+    characters, backslashes and odd spellings of hosts, and names a host that may be public."""
+    if _UNSAFE.search(url):
+        raise _refused("the URL holds spaces, control characters or backslashes")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise _refused("the URL cannot be read") from error
+    if parts.scheme not in _PORTS:
+        raise _refused("only http and https URLs are fetched")
+    if "@" in parts.netloc:
+        raise _refused("the URL holds a user name")
+    port = _PORTS[parts.scheme] if port is None else port
+    if port < 1024 and port not in _PORTS.values():
+        raise _refused(f"port {port} is not a port of the web")
+    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
+    query = quote(parts.query, safe="/%:@!$&'()*+,;=~-._?[]")
+    return Target(parts.scheme, _host(parts.hostname or ""), port, f"{path}?{query}" if parts.query else path)
+
+
+def is_public(address: Address) -> bool:
+    """Whether `address` belongs to the public internet and hides no other address."""
+    if not address.is_global or address.is_multicast or address.is_reserved:
+        return False
+    return not any(address in network for network in _REFUSED if network.version == address.version)
+
+
+async def vetted(target: Target, resolve: Resolver, *, allow_loopback: bool) -> Sequence[str]:
+    """The addresses of the target's host, each once. Raises WebError: refused when even one of them is not public
+    (or, with `allow_loopback`, of this machine), environment when the name cannot be resolved."""
+    if _literal(target.host) is not None:
+        found: Sequence[str] = (target.host,)
+    elif _is_local_name(target.host) and not (allow_loopback and target.host == "localhost"):
+        raise _refused(f"{target.host} is a name of a local network")
+    else:
+        try:
+            found = await resolve(target.host, target.port)
+        except (OSError, UnicodeError) as error:
+            raise WebError(ErrorCode.ENVIRONMENT, f"{target.host} cannot be found") from error
+    if not found:
+        raise WebError(ErrorCode.ENVIRONMENT, f"{target.host} has no address")
+    for text in found:
+        address = _literal(text)
+        if address is None or not (is_public(address) or (allow_loopback and _is_loopback(address))):
+            raise _refused(f"{target.host} is not on the public internet")
+    return tuple(dict.fromkeys(found))
+
+
+async def resolve_by_system(host: str, port: int) -> Sequence[str]:
+    """The addresses that the system's resolver gives for `host`."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in found]
+
+
+def _host(text: str) -> str:
+    """The one spelling of a host. Raises WebError."""
+    if ":" in text:
+        address = _literal(text)
+        if address is None or "%" in text:
+            raise _refused("the URL's host is not an address")
+        return str(address)
+    try:
+        host = text.encode("idna").decode("ascii").lower().removesuffix(".")
+    except UnicodeError as error:
+        raise _refused("the URL's host is not a name") from error
+    if host == "localhost" or _NAME.match(host):
+        return host
+    address = _literal(host)
+    if address is None:
+        # `0x7f.1`, `2130706433` and `127.1` are addresses to some readers and names to others.
+        raise _refused("the URL's host is neither a full name nor an address")
+    return str(address)
+
+
+def _literal(text: str) -> Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def _is_local_name(host: str) -> bool:
+    return "." not in host or host.endswith(_LOCAL_NAMES)
+
+
+def _is_loopback(address: Address) -> bool:
+    # Not `is_loopback`, which takes ::ffff:127.0.0.1 as well.
+    return str(address) == "::1" or (address.version == 4 and address.is_loopback)
+
+
+def _refused(text: str) -> WebError:
+    return WebError(ErrorCode.REFUSED, text)

@@ -1,0 +1,61 @@
+"""What every test has: the data folder, and no way out to a network other than this machine's own."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+DATA_VARIABLE = "ROLLCALL_DATA"
+_TO_AN_ADDRESS = frozenset({"socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"})
+
+
+class OutsideThisMachine(RuntimeError):
+    """A test reached for another machine. Not an OSError, so that no code takes it for a failing network."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse other machines for the whole run; there is no way to take an audit hook back."""
+    sys.addaudithook(_refuse_other_machines)
+    hypothesis.settings.register_profile("rollcall", deadline=None, derandomize=True, database=None)
+    hypothesis.settings.load_profile("rollcall")
+
+
+@pytest.fixture
+def data() -> Callable[[str], Path]:
+    """Finds a file of the data folder, `$ROLLCALL_DATA` or `../shared/data` beside the repository, by its path there.
+    The test is skipped where the file is absent."""
+    folder = Path(os.environ.get(DATA_VARIABLE) or REPOSITORY.parent / "shared" / "data")
+
+    def find(path: str) -> Path:
+        found = folder / path
+        if not found.exists():
+            pytest.skip(f"there is no {path} in {folder}; {DATA_VARIABLE} says where the data lies")
+        return found
+
+    return find
+
+
+def _refuse_other_machines(event: str, args: tuple[object, ...]) -> None:
+    if not event.startswith("socket."):
+        return
+    if event in _TO_AN_ADDRESS:
+        address = args[1]
+        if isinstance(address, tuple) and not _is_this_machine(address[0]):
+            raise OutsideThisMachine(f"{event} to {address[0]!r}: tests use 127.0.0.1")
+    elif event == "socket.getaddrinfo" and not _is_this_machine(args[0]):
+        raise OutsideThisMachine(f"the name {args[0]!r} was looked up: tests use 127.0.0.1")
+
+
+def _is_this_machine(host: object) -> bool:
+    name = host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"

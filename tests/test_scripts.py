@@ -1,0 +1,177 @@
+"""`./run` and `./test` prepare their environment themselves, once, or say in one line what the machine lacks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+NEEDED = ("bash", "sh", "env", "dirname", "readlink", "cat", "cp", "rm", "chmod")
+DAEMON = """\
+import os, sys, time
+
+def main():
+    print(os.getpid(), os.getcwd(), os.environ["ROLLCALL_HOME"], *sys.argv[1:], sep="|", flush=True)
+    if "wait" in sys.argv:
+        time.sleep(60)
+    return 3
+"""
+
+
+class House:
+    """A copy of the scripts beside empty locks and a daemon that only says how it was started."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name in ("run", "deploy/bootstrap.sh"):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, root / name)
+        for lock in ("requirements.txt", "requirements-dev.txt"):
+            (root / lock).write_text(f"# {lock}\n", encoding="utf-8")
+        (root / "bot").mkdir()
+        (root / "bot" / "__init__.py").touch()
+        (root / "bot" / "__main__.py").write_text(DAEMON, encoding="utf-8")
+
+    def start(
+        self, *command: str, path: str = os.environ["PATH"], cwd: Path | None = None
+    ) -> tuple[int, list[str], str]:
+        """Exit code, what the daemon said of its start, and the error output of `command` (or of `./run`)."""
+        environment = {"PATH": path, "HOME": os.environ.get("HOME", "")}
+        finished = subprocess.run(
+            command or [str(self.root / "run")],
+            cwd=cwd or self.root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        return finished.returncode, finished.stdout.strip().split("|")[1:], finished.stderr
+
+    def bootstrap(self, *locks: str, path: str = os.environ["PATH"]) -> tuple[int, list[str], str]:
+        """The same of preparing the environment alone."""
+        return self.start("bash", "-euc", f"source deploy/bootstrap.sh; bootstrap {' '.join(locks)}", path=path)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path / "a house")
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> House:
+    """A house whose environment is made already."""
+    house = House(tmp_path_factory.mktemp("furnished") / "a house")
+    assert house.bootstrap("requirements.txt")[0] == 0
+    return house
+
+
+def machine(folder: Path, python: str) -> str:
+    """A PATH with the few commands that the scripts may need, and a `python3` that is the shell script `python`."""
+    folder.mkdir()
+    for name in NEEDED:
+        found = shutil.which(name)
+        assert found is not None
+        (folder / name).symlink_to(found)
+    if python:
+        (folder / "python3").write_text(f"#!/bin/sh\n{python}\n", encoding="utf-8")
+        (folder / "python3").chmod(0o755)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("given", "passed_on"),
+    [
+        ([], ["run"]),
+        (["--config", "my own.yaml"], ["run", "--config", "my own.yaml"]),
+        (["check", "my own.yaml"], ["check", "my own.yaml"]),
+        (["--help"], ["--help"]),
+        (["--version"], ["--version"]),
+    ],
+)
+def test_run_starts_the_daemon_or_passes_its_arguments_on(
+    furnished: House, given: list[str], passed_on: list[str]
+) -> None:
+    code, said, _ = furnished.start("./run", *given)
+    assert (code, said[2:]) == (3, passed_on)
+
+
+def test_started_from_another_folder_it_keeps_its_state_and_the_callers_files(furnished: House, tmp_path: Path) -> None:
+    code, said, _ = furnished.start(str(furnished.root / "run"), "check", "x.yaml", cwd=tmp_path)
+    assert (code, said) == (3, [str(tmp_path), str(furnished.root / "var"), "check", "x.yaml"])
+
+
+def test_a_signal_reaches_the_daemon_itself(furnished: House) -> None:
+    with subprocess.Popen([furnished.root / "run", "wait"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        started_as = process.stdout.readline().split("|")[0]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == -signal.SIGTERM
+    assert int(started_as) == process.pid
+
+
+def test_the_first_start_installs_and_the_second_does_nothing(house: House) -> None:
+    assert "installing requirements.txt" in house.start()[2]
+    assert house.start() == (3, [str(house.root), str(house.root / "var"), "run"], "")
+
+
+def test_a_changed_lock_is_installed(house: House) -> None:
+    house.bootstrap("requirements.txt")
+    (house.root / "requirements.txt").write_text("# other\n", encoding="utf-8")
+    assert "installing requirements.txt" in house.start()[2]
+    assert house.start()[2] == ""
+
+
+def test_what_the_tests_need_covers_the_daemon_but_not_the_other_way_round(house: House) -> None:
+    house.bootstrap("requirements.txt")
+    assert "installing requirements-dev.txt" in house.bootstrap("requirements-dev.txt", "requirements.txt")[2]
+    assert house.start()[2] == ""
+    (house.root / "requirements.txt").write_text("# other\n", encoding="utf-8")
+    house.start()
+    assert "installing requirements-dev.txt" in house.bootstrap("requirements-dev.txt", "requirements.txt")[2]
+
+
+def test_a_failed_installation_is_said_and_tried_again(house: House) -> None:
+    (house.root / "requirements.txt").write_text("rollcall-has-no-such-package\n", encoding="utf-8")
+    for _ in range(2):
+        code, _, said = house.start()
+        assert (code, "could not install requirements.txt" in said) == (1, True)
+
+
+def test_the_folder_may_move(house: House) -> None:
+    house.bootstrap("requirements.txt")
+    moved = house.root.rename(house.root.parent / "elsewhere")
+    code, said, complaint = house.start(str(moved / "run"), cwd=moved)
+    assert (code, said, complaint) == (3, [str(moved), str(moved / "var"), "run"], "")
+
+
+@pytest.mark.parametrize(
+    ("python", "advice"),
+    [
+        (
+            'case "$*" in *"import ensurepip"*) exit 1 ;; *sys.executable*) echo "$0" ;; *) echo python3.11-venv ;; esac',
+            "apt-get install -y python3.11-venv",
+        ),
+        ('case "$*" in --version) echo Python 3.9.2 ;; *) exit 1 ;; esac', "Python 3.11 or newer is needed"),
+        ("", "Python 3.11 or newer is needed"),
+    ],
+    ids=["no venv", "old", "no Python"],
+)
+def test_what_is_missing_is_named_in_one_line(house: House, tmp_path: Path, python: str, advice: str) -> None:
+    code, _, said = house.start(path=machine(tmp_path / "bin", python))
+    assert code == 2
+    assert said.splitlines()[0] == "rollcall: installing requirements.txt into .venv" or python != "no venv"
+    assert advice in said.splitlines()[-1]
+
+
+def test_without_uv_pip_does_it(house: House, tmp_path: Path) -> None:
+    real = shutil.which("python3")
+    path = machine(tmp_path / "bin", f'exec "{real}" "$@"')
+    assert house.start(path=path)[:2] == (3, [str(house.root), str(house.root / "var"), "run"])
+    assert list((house.root / ".venv").glob("lib/python3*/site-packages/pip")) != []
