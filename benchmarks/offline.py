@@ -2,8 +2,10 @@
 
     python -m benchmarks.offline [--data DIR] [--threshold 0.65] [--errors N]
 
-Builds the offer from the built-in functions themselves and runs every labelled message of `C_intents` and every line of
-`F_group_chat` in the data folder through the selection. Prints one JSON line; shares are of the messages of their group.
+Builds the offer from the built-in functions themselves, and runs every labelled message of `C_intents` and every line
+of `F_group_chat` in the data folder through the selection. Prints one JSON line; shares are of the messages of their
+group: `right` and `wrong` calls, or functions `asked` about, of messages that are meant for one of the functions; calls
+for messages that are meant for none, that are `near` to one, or that were overheard.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from function_calls.registry import BotFunctions
 from function_calls.sources.python_functions import specs_of
 from services.llm.example_match import ExampleIndex, Match
 from services.llm.model import Offer
-from services.llm.offline import ASK_THRESHOLD, NAME_THRESHOLD, READ_THRESHOLD, call_for
+from services.llm.offline import NAME_THRESHOLD, READ_THRESHOLD, call_for
+from services.text_index import listed
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("ROLLCALL_DATA", REPOSITORY.parent / "shared" / "data"))
@@ -60,11 +63,11 @@ MEANT: Mapping[str, str] = {
 """The functions that are right for an intent; the other intents are meant for none of the built-in functions."""
 
 NEAR = frozenset(
-    """
+    listed("""
     shopping_list shopping_list_update update_playlist AddToPlaylist play_music reminder reminder_update alarm timer
     alarm_set alarm_query alarm_remove calendar calendar_update calendar_set calendar_query calendar_remove
     next_holiday exchange_rate qa_currency distance cancel repeat
-    """.split()
+    """)
 )
 """Intents that are close to a function or could be taken as one: reported apart, since a call may be arguable."""
 
@@ -114,7 +117,7 @@ def built_in_offer() -> Offer:
 
 
 def intent_cases(folder: Path, known: frozenset[str]) -> list[Case]:
-    """The labelled messages of all three sets, whatever part of them `folder` holds. `known` are the functions there are."""
+    """The labelled messages of all three sets, whatever part of them `folder` holds; `known` names the functions."""
     cases: list[Case] = []
     for pattern in ("clinc150_*.jsonl", "slurp_*.jsonl", "snips_*.jsonl"):
         for file in sorted(folder.glob(pattern)):
@@ -136,7 +139,9 @@ def overheard_cases(folder: Path, most: int = 10_000) -> list[Case]:
     for file in sorted(folder.glob("irc_*.jsonl.gz")):
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines]
-        cases += [Case(row["text"], "", "irc") for row in rows if row.get("kind", "message") == "message" and row["text"]]
+        cases += [
+            Case(row["text"], "", "irc") for row in rows if row.get("kind", "message") == "message" and row["text"]
+        ]
     return cases if len(cases) <= most else random.Random(7).sample(cases, most)
 
 
@@ -198,7 +203,8 @@ def _print_errors(found: Sequence[Outcome], most: int) -> None:
         kind = "right" if right else "false" if outcome.called else "asked" if outcome.named else "left"
         by_intent[f"{outcome.case.group:8} {outcome.case.intent}"][kind] += 1
         if kind == "false":
-            false.append(f"{outcome.score:.2f} {outcome.called:14} {outcome.case.group:8} {outcome.case.intent:20} {outcome.case.text}")
+            case = outcome.case
+            false.append(f"{outcome.score:.2f} {outcome.called:14} {case.group:8} {case.intent:20} {case.text}")
     for intent, counts in sorted(by_intent.items()):
         print(intent, dict(counts), file=sys.stderr)
     print("\n".join(random.Random(3).sample(false, min(most, len(false)))), file=sys.stderr)
@@ -208,7 +214,9 @@ def main() -> None:
     """Run the benchmark as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="the data folder (default: $ROLLCALL_DATA)")
-    parser.add_argument("--threshold", type=float, default=READ_THRESHOLD, help="for functions that read; the others move along")
+    parser.add_argument(
+        "--threshold", type=float, default=READ_THRESHOLD, help="for functions that read; the others move along"
+    )
     parser.add_argument("--errors", type=int, default=0, metavar="N", help="print counts by intent and N false calls")
     options = parser.parse_args()
     offer = built_in_offer()

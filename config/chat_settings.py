@@ -91,13 +91,19 @@ def why_unheeded(settings: Settings, name: str, text: str) -> Unheeded | None:
         return "unknown"
     if name not in settings.chats.changeable:
         return "not_changeable"
-    good = {
-        "language": is_language(text),
-        "timezone": is_timezone(text),
-        "persona": len(text) <= LONGEST_PERSONA,
-        "functions_on": text.lower() in _FLAGS,
-    }
-    return None if good[name] else "bad_value"
+    return None if _is_good(name, text) else "bad_value"
+
+
+def _is_good(name: str, text: str) -> bool:
+    match name:
+        case "language":
+            return is_language(text)
+        case "timezone":
+            return is_timezone(text)
+        case "persona":
+            return len(text) <= LONGEST_PERSONA
+        case _:
+            return text.lower() in _FLAGS
 
 
 def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) -> ResolvedChat:

@@ -19,7 +19,9 @@ from config.terms import (
     RoomId,
     Seconds,
     Section,
+    Temperature,
     Timezone,
+    Tokens,
     Word,
     fault,
 )
@@ -85,11 +87,11 @@ class ModelSettings(Section):
     """How long one question may take, with all attempts."""
     attempts: Count = Field(default=3, ge=1, le=10)
     """How often one question is sent when the provider fails for a moment."""
-    max_output_tokens: Annotated[Count, Field(ge=1, le=1_000_000)] | None = None
+    max_output_tokens: Tokens | None = None
     """The longest answer, in tokens. Left out: the provider's own limit."""
     parallel_calls: bool | None = None
     """Whether one answer may call several functions. Left out: the provider's own way; some know no such switch."""
-    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
+    temperature: Temperature | None = None
     """How much chance there is in answers. Left out: the provider's own value; some models take none."""
 
     @property

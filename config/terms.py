@@ -28,7 +28,6 @@ class Section(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
-        allow_inf_nan=False,
         hide_input_in_errors=True,
         use_attribute_docstrings=True,
         validate_default=True,
@@ -99,12 +98,17 @@ def _path(path: Path) -> Path:
         raise fault("starts with ~, but there is no home folder to put there") from None
 
 
-Count = Annotated[int, BeforeValidator(_not_a_flag)]
+_A_NUMBER = BeforeValidator(_not_a_flag)
+Count = Annotated[int, _A_NUMBER]
 """A whole number."""
-Number = Annotated[float, BeforeValidator(_not_a_flag)]
+Number = Annotated[float, _A_NUMBER]
 """A number that may have a fraction."""
-Seconds = Annotated[Number, Field(gt=0, le=3600)]
+Seconds = Annotated[float, Field(gt=0, le=3600), _A_NUMBER]
 """A time of up to an hour."""
+Tokens = Annotated[int, Field(ge=1, le=1_000_000), _A_NUMBER]
+"""A length as language models count it."""
+Temperature = Annotated[float, Field(ge=0, le=2), _A_NUMBER]
+"""How much chance there is in what a language model says."""
 Language = Annotated[
     str,
     _matching(_LANGUAGE, "has to be a language tag such as en, zh or pt-BR"),

@@ -15,7 +15,6 @@ from config.settings import Settings
 from config.yaml_document import Location, YamlDocument
 
 _MESSAGES = {
-    "missing": "is missing",
     "dict_type": "has to be a mapping (key: value)",
     "mapping_type": "has to be a mapping (key: value)",
     "model_type": "has to be a mapping (key: value)",
@@ -54,15 +53,12 @@ def diagnostic_of(document: YamlDocument, details: ErrorDetails) -> Diagnostic:
 
 
 def _words(details: ErrorDetails) -> str:
-    if details["type"] == "settings":
-        return details["msg"]
-    text = details["msg"]
-    return _MESSAGES.get(details["type"], text.removeprefix("Input ").removeprefix("Value "))
+    return _MESSAGES.get(details["type"], details["msg"].removeprefix("Input ").removeprefix("Value "))
 
 
 def _suggestion(location: Location) -> str:
     names = _names_known_at(location[:-1])
-    return did_you_mean(str(location[-1]).replace("-", "_"), names) or f"; there are: {', '.join(names)}"
+    return did_you_mean(str(location[-1]), names) or f"; there are: {', '.join(names)}"
 
 
 def _names_known_at(location: Sequence[str | int]) -> list[str]:

@@ -50,6 +50,7 @@ class Places(NamedTuple):
     key: Position
     """For an item of a list: the item itself."""
     value: Position
+    is_scalar: bool
 
 
 @dataclass(slots=True)
@@ -69,9 +70,10 @@ class YamlDocument:
         return self._nearest(location).key
 
     def value_at(self, location: Sequence[str | int]) -> Position:
-        """Where the value at `location` stands; when the file has none, the key of the nearest thing around it."""
-        found = self.places.get(tuple(location))
-        return found.value if found else self._nearest(location).key
+        """Where the value at `location` stands; when the file has none, the scalar that stands in its place, or the key
+        of the nearest thing around it."""
+        found = self._nearest(location)
+        return found.value if found.is_scalar or tuple(location) in self.places else found.key
 
     def complain(self, at: Position, code: Code, message: str, severity: Severity = "error") -> None:
         """Add one fault."""
@@ -86,7 +88,7 @@ class YamlDocument:
             found = self.places.get(tuple(location[:end]))
             if found is not None:
                 return found
-        return Places(_START, _START)
+        return Places(_START, _START, is_scalar=False)
 
 
 def read_yaml_file(path: Path) -> YamlDocument:
@@ -193,6 +195,8 @@ class _Reader:
 
     def _take_value(self, parent: _Open | None, event: NodeEvent, at: Position) -> None:
         location, value = self._location(parent), self._value(event, at)
+        if parent is not None and parent.key is not None and _is_left_out(event):
+            at = parent.key_at  # the parser says it stands where the next key begins
         if isinstance(event, AliasEvent):
             self._document.complain(at, Code.ALIAS, f"the alias *{event.anchor} is not allowed; repeat the text")
             self._document.unknown.add(location)
@@ -203,15 +207,16 @@ class _Reader:
             self._open.append(_Open(location, value))
 
     def _attach(self, parent: _Open | None, location: Location, value: Plain, at: Position) -> None:
+        is_scalar = not isinstance(value, dict | list)
         if parent is None:
             self._document.value = value
         elif isinstance(parent.value, list):
             parent.value.append(value)
-            self._document.places[location] = Places(at, at)
+            self._document.places[location] = Places(at, at, is_scalar)
         elif parent.key is not None:
             if not parent.key_is_duplicate:
                 parent.value[parent.key] = value
-                self._document.places[location] = Places(parent.key_at, at)
+                self._document.places[location] = Places(parent.key_at, at, is_scalar)
             parent.key = None
 
     @staticmethod
@@ -245,6 +250,10 @@ class _Reader:
     def _give_up(self, event: Event, code: Code, message: str) -> NoReturn:
         self._document.complain(_position_of(event.start_mark), code, message)
         raise _Hopeless
+
+
+def _is_left_out(event: NodeEvent) -> bool:
+    return isinstance(event, ScalarEvent) and event.style is None and event.value == ""
 
 
 def _plain_scalar(text: str) -> Plain:

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by ./run, ./test and .ci/run. `bootstrap LOCK [COVERED…]` gives .venv everything that LOCK names; COVERED are
 # the locks that LOCK includes. Needs bash and Python 3.11 or newer, takes uv where there is one, and does nothing when
-# LOCK is installed already: the stamp is a copy of the lock, because not every machine has a command for its hash.
+# LOCK is installed already, by a stamp that holds the lock itself: not every machine has a command for its hash.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
@@ -28,6 +28,12 @@ venv_package() { # prints the Debian package that the Python at $1 lacks to make
     "$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'
 }
 
+require_venv() {
+  local package
+  package=$(venv_package "$python")
+  [[ -z $package ]] || die 2 "$python cannot make virtual environments; as root: apt-get install -y $package"
+}
+
 has_uv() { uv --version >/dev/null 2>&1; }
 
 install_with_uv() {
@@ -37,16 +43,14 @@ install_with_uv() {
 }
 
 install_with_pip() {
-  local package
-  package=$(venv_package "$python")
-  [[ -z $package ]] || die 2 "$python cannot make virtual environments; as root: apt-get install -y $package"
+  require_venv
   "$venv_python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$venv" || return 1
   "$venv_python" -m pip install -qq --disable-pip-version-check --no-input --require-hashes -r "$1"
 }
 
 link_project() { # as an editable install would, without a build backend; both files stay true when the folder moves
-  local site=("$venv"/lib/python3*/site-packages)
-  echo ../../../.. >"${site[0]}/rollcall.pth"
+  local site
+  for site in "$venv"/lib/python3*/site-packages; do echo ../../../.. >"$site/rollcall.pth"; done
   cat >"$venv/bin/rollcall" <<'SCRIPT'
 #!/bin/sh
 '''exec' "$(dirname -- "$(readlink -f -- "$0")")/python" "$0" "$@"
@@ -60,17 +64,22 @@ SCRIPT
   chmod +x "$venv/bin/rollcall"
 }
 
+stamp() { # the lock, and the Python that it was installed for
+  printf '# %s\n%s\n' "$(readlink -f "$venv_python")" "$(<"$root/$1")"
+}
+
 is_installed() {
-  [[ -x $venv_python && -f $venv/installed-$1 && $(<"$root/$1") == "$(<"$venv/installed-$1")" ]]
+  [[ -x $venv_python && -f $venv/installed-$1 && $(stamp "$1") == "$(<"$venv/installed-$1")" ]]
 }
 
 bootstrap() {
   local lock
   if is_installed "$1"; then return; fi
   find_python
+  has_uv || require_venv
   echo "rollcall: installing $1 into .venv" >&2
   rm -f "$venv"/installed-*
   install_with_uv "$root/$1" || install_with_pip "$root/$1" || die 1 "could not install $1; the lines above say why"
   link_project
-  for lock in "$@"; do cp "$root/$lock" "$venv/installed-$lock"; done
+  for lock in "$@"; do stamp "$lock" >"$venv/installed-$lock"; done
 }

@@ -13,7 +13,7 @@ from config.texts import Phrases
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
-from function_calls.permissions import Refusal, callable_here, refusal
+from function_calls.permissions import Refusal, callable_here, refusal, timeout_seconds
 from function_calls.policies import Policies
 from function_calls.profile import ChatProfile
 from function_calls.questions import argument_question, confirm_question
@@ -151,7 +151,7 @@ class Invoker:
     ) -> FunctionResult:
         spec = run.spec
         proceed = self._chains.get(spec) or self._chain(spec)
-        deadline = min(self._clock.monotonic() + spec.timeout_seconds, turn.deadline)
+        deadline = min(self._clock.monotonic() + timeout_seconds(spec, profile), turn.deadline)
         call = Call(
             key=run.key,
             deadline=deadline,

@@ -8,7 +8,7 @@ from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
 from function_calls.spec import Activation, FunctionSpec, OfferedTo
 from function_calls.turn import Path, Turn
-from services.refs import ErrorCode
+from services.refs import ErrorCode, Role
 
 
 class Refusal(NamedTuple):
@@ -30,9 +30,10 @@ _DOORS = {
 
 def enabled(spec: FunctionSpec, profile: ChatProfile) -> Refusal | None:
     """Off here by settings?"""
-    if profile.disabled and spec.name in profile.disabled:
-        return Refusal("refusals.disabled", profile.disabled[spec.name])
-    return None
+    setting = profile.functions.get(spec.name)
+    if setting is None or setting.enabled:
+        return None
+    return Refusal("refusals.disabled", setting.layers["enabled"])
 
 
 def open_to(spec: FunctionSpec, path: Path) -> Refusal | None:
@@ -43,26 +44,37 @@ def open_to(spec: FunctionSpec, path: Path) -> Refusal | None:
     return Refusal("refusals.closed", path.value)
 
 
-def in_scope(spec: FunctionSpec, context: MessageContext) -> Refusal | None:
+def in_scope(spec: FunctionSpec, context: MessageContext, profile: ChatProfile) -> Refusal | None:
     """Group, private, or both?"""
-    if spec.scope == "both" or (spec.scope == "group") == context.is_group:
+    setting = profile.functions.get(spec.name)
+    scope = (setting.scope if setting else None) or spec.scope
+    if scope == "both" or (scope == "group") == context.is_group:
         return None
-    return Refusal(f"refusals.only_{spec.scope}", spec.scope)
+    return Refusal(f"refusals.only_{scope}", scope)
 
 
-def addressed(spec: FunctionSpec, context: MessageContext, turn: Turn) -> Refusal | None:
+def addressed(spec: FunctionSpec, context: MessageContext, turn: Turn, profile: ChatProfile) -> Refusal | None:
     """Does it insist on being addressed, in a group?"""
-    if not spec.require_at or turn.addressed or not context.is_group:
+    setting = profile.functions.get(spec.name)
+    require_at = spec.require_at if setting is None or setting.require_at is None else setting.require_at
+    if not require_at or turn.addressed or not context.is_group:
         return None
     return Refusal("refusals.not_addressed", "require_at")
 
 
 def role_allows(spec: FunctionSpec, context: MessageContext, profile: ChatProfile) -> Refusal | None:
     """Is the sender's role among those that may?"""
-    roles = profile.roles.get(spec.name, spec.roles) if profile.roles else spec.roles
+    setting = profile.functions.get(spec.name)
+    roles = spec.roles if setting is None or setting.roles is None else frozenset(map(Role, setting.roles))
     if context.sender.role in roles:
         return None
     return Refusal("refusals.role", min(roles, key=lambda role: role.rank).value if roles else "")
+
+
+def timeout_seconds(spec: FunctionSpec, profile: ChatProfile) -> float:
+    """How long a run may take here."""
+    setting = profile.functions.get(spec.name)
+    return spec.timeout_seconds if setting is None or setting.timeout_seconds is None else setting.timeout_seconds
 
 
 def refusal(
@@ -72,8 +84,8 @@ def refusal(
     return (
         enabled(spec, profile)
         or open_to(spec, path)
-        or in_scope(spec, context)
-        or addressed(spec, context, turn)
+        or in_scope(spec, context, profile)
+        or addressed(spec, context, turn, profile)
         or role_allows(spec, context, profile)
     )
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
+from config.chat_settings import ResolvedFunction
 from config.texts import Phrases
-from services.refs import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,7 @@ class ChatProfile:
     timezone: ZoneInfo
     functions_on: bool
     """False: no function calling by the model; commands and chat go on."""
-    disabled: Mapping[str, str]
-    """Functions that are off here, each with the settings key that says so."""
-    roles: Mapping[str, frozenset[Role]]
-    """Functions for which this chat names other roles than their spec does."""
+    functions: Mapping[str, ResolvedFunction]
+    """Functions for which settings say something that holds here; for others their spec does."""
     layers: Mapping[str, str]
     """For each setting that is not a default: where its value comes from, for `/why`."""

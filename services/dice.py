@@ -85,7 +85,5 @@ def _term(match: re.Match[str]) -> tuple[int, int, int]:
 
 
 def _normal(terms: Sequence[tuple[int, int, int]]) -> str:
-    text = "".join(
-        f"{'-' if sign < 0 else '+'}{count}{f'd{sides}' if sides else ''}" for sign, count, sides in terms
-    )
+    text = "".join(f"{'-' if sign < 0 else '+'}{count}{f'd{sides}' if sides else ''}" for sign, count, sides in terms)
     return text.removeprefix("+")

@@ -18,13 +18,31 @@ _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _UNSPACED = f"{_HAN}\u3040-\u30ff\uac00-\ud7af"
 _RUN = re.compile(rf"[{_UNSPACED}]+|[a-z]+|[0-9]+|[^\W\d_]+")
 _TOKEN = re.compile(
-    rf"[{_UNSPACED}]|[0-9]+(?:[.,:][0-9]+)*|[^\W\d_{_UNSPACED}]+(?:['’][^\W\d_{_UNSPACED}]+)?|[-+*/×÷^=%()$€£¥°]"
+    rf"[{_UNSPACED}]|[0-9]+(?:st|nd|rd|th)\b|[0-9]{{1,4}}[-/][0-9]{{1,2}}[-/][0-9]{{1,4}}|[0-9]+(?:[.,:][0-9]+)*|[^\W\d_{_UNSPACED}]+(?:['’][^\W\d_{_UNSPACED}]+)?|[-+*/×÷^=%()$€£¥°]"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _POSSESSIVE = re.compile(r"['’]s\b")
 
+
+def listed(words: str) -> tuple[str, ...]:
+    """The words of a list that is written with spaces and line ends between them."""
+    return tuple(words.split())
+
+
 STOP_WORDS = frozenset(
-    ["a", "an", "the", "this", "that", "these", "those", "some", "any", "each", "every", "all", "both", "either", "other", "another", "such", "same", "i", "me", "my", "mine", "myself", "we", "us", "our", "ours", "you", "your", "yours", "he", "him", "his", "she", "her", "hers", "it", "its", "they", "them", "their", "theirs", "one", "am", "is", "are", "was", "were", "be", "been", "being", "do", "does", "did", "doing", "done", "have", "has", "had", "having", "will", "would", "shall", "should", "can", "could", "may", "might", "must", "not", "no", "nor", "and", "or", "but", "if", "then", "than", "so", "as", "because", "while", "at", "by", "for", "from", "in", "into", "of", "off", "on", "onto", "out", "over", "to", "up", "with", "within", "without", "about", "above", "across", "after", "against", "along", "among", "around", "before", "behind", "below", "between", "during", "since", "through", "toward", "towards", "under", "until", "upon", "via", "what", "which", "who", "whom", "whose", "when", "where", "why", "how", "there", "here", "want", "wants", "wanted", "need", "needs", "needed", "like", "looking", "look", "help", "tell", "give", "show", "let", "know", "please", "could", "get", "got", "use", "using", "used", "provide", "provides", "specific", "specified", "given", "also", "just", "only", "very", "more", "most", "much", "many", "too", "thank", "thanks", "hello", "hi", "hey", "ok", "okay"]
+    listed("""
+    a an the this that these those some any each every all both either other another such same
+    i me my mine myself we us our ours you your yours he him his she her hers it its they them their theirs one
+    am is are was were be been being do does did doing done have has had having
+    will would shall should can could may might must
+    not no nor and or but if then than so as because while
+    at by for from in into of off on onto out over to up with within without about above across after against along
+    among around before behind below between during since through toward towards under until upon via
+    what which who whom whose when where why how there here
+    want wants wanted need needs needed like looking look help tell give show let know please get got
+    use using used provide provides specific specified given also just only very more most much many too
+    thank thanks hello hi hey ok okay
+    """)
 )
 STOP_CHARACTERS = frozenset("的了我你他她它们是在有和与就都也很吗呢吧啊呀么请帮给把被一个这那要想能可以会为从到对上下")
 

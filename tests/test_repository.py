@@ -117,7 +117,7 @@ def test_the_developers_lock_holds_the_daemons_lock() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["https://pypi." + "org/simple", "pip install --index" + "-url x", "export PIP_EXTRA" + "_INDEX_URL=x"]
+    "line", ["https://pypi" + ".org/x", "pip install --" + "index-url x", "export PIP_" + "EXTRA_INDEX_URL=x"]
 )
 def test_an_index_would_be_noticed(line: str) -> None:
     assert places({"deploy/x.sh": f"true\n{line}\n"}, PACKAGE_INDEX) == [f"deploy/x.sh:2: {line}"]

@@ -96,11 +96,11 @@ class HttpPlatform:
         chat = outgoing.chat.native
         native_id = bot_id(outgoing.key)
         private_to = outgoing.private_to.native if outgoing.private_to else None
-        body = message_body(outgoing, self._clock.now().isoformat(timespec="milliseconds"))
         try:
+            body = message_body(outgoing, self._clock.now().isoformat(timespec="milliseconds"))
             with self.feed.taking(chat) as event_id:
                 await self._store.commit(self.feed.writes(chat, native_id, Event(event_id, body), private_to))
-        except (BadUnit, StoreBroken, StoreClosed) as error:
+        except (orjson.JSONEncodeError, BadUnit, StoreBroken, StoreClosed) as error:
             raise SendFailed(f"the event of {native_id!r} was not stored: {error}", retryable=False) from error
         except StoreError as error:
             raise SendFailed(f"the event of {native_id!r} was not stored: {error}", retryable=True) from error

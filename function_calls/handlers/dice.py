@@ -23,12 +23,6 @@ class RollArguments(BaseModel):
     dice: str = Field(default="1d6", description="Dice notation, e.g. '2d6+1', 'd20'", max_length=60)
 
 
-class FlipArguments(BaseModel):
-    """Nothing: a coin has two sides."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class PickArguments(BaseModel):
     """What to pick from."""
 
@@ -88,7 +82,7 @@ async def roll_dice(ctx: MessageContext, args: RollArguments, *, dice: Dice, cal
     commands=("flip", "coin", "抛硬币", "硬币"),
     effect="read",
 )
-async def flip_coin(ctx: MessageContext, args: FlipArguments, *, dice: Dice, call: Call) -> FunctionResult:
+async def flip_coin(ctx: MessageContext, *, dice: Dice, call: Call) -> FunctionResult:
     """Say heads or tails."""
     heads = dice.flip()
     return FunctionResult.say(call.say("dice.heads" if heads else "dice.tails"), data="heads" if heads else "tails")

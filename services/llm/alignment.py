@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from services.llm.slot_values import TYPED, Slot, SlotKind
 from services.llm.templates import Lexicon, Literal, Template
 from services.llm.utterance import Utterance, Word
+from services.text_index import listed
 
 _CONCEPT_SHARE = 0.35
 """Of a literal's weight: the cost of a word that only means something alike."""
@@ -18,11 +19,13 @@ _LEADING_QUESTION = 0.45
 _MISFIT = {SlotKind.TIME: 0.7, SlotKind.NUMBER: 1.2, SlotKind.CHOICE: 1.2, SlotKind.EXPRESSION: 0.9}
 _HAN_SHARE = 0.5
 _OPENING_COST = 0.04
-_LOST_ACTION, _LOST_PREPOSITION, _LOST_VALUE = 0.8, 0.9, 0.6
+_LOST_ACTION, _LOST_PREPOSITION, _LOST_VALUE, _LOST_TYPED = 0.8, 0.9, 0.6, 1.2
 _SHORT_WORDS, _EXTRA_WORD, _PERSONAL_WORD = 3, 0.3, 0.6
 _FIRST_TIME, _MORE_TIME = 0.3, 0.08
 _LOST_QUESTION, _WORDLESS, _LOOSE_WORD = 0.3, 0.15, 0.1
 _TYPED_BONUS = 0.5
+_UNBROKEN = 0.3
+"""Two free values beside each other are told apart by a colon or a question mark."""
 _SKIP_WORD, _MATCH, _SKIP_ITEM = -1, -2, -3
 
 
@@ -59,7 +62,9 @@ class Aligner:
     def __init__(self, said: Utterance, lexicon: Lexicon) -> None:
         self._said = said
         self._lexicon = lexicon
-        self._skip = [_skip_cost(word, previous) for previous, word in zip((None, *said.words), said.words, strict=False)]
+        self._skip = [
+            _skip_cost(word, previous) for previous, word in zip((None, *said.words), said.words, strict=False)
+        ]
         self._absorb: dict[tuple[int, str], list[float]] = {}
 
     def align(self, template: Template) -> Alignment:
@@ -68,12 +73,17 @@ class Aligner:
         for skip in self._skip:
             costs.append(costs[-1] + skip)
         choices: list[list[int]] = []
+        previous: Literal | Slot | None = None
         for item in template.items:
             if isinstance(item, Literal):
                 costs, choice = self._after_literal(item, costs)
             else:
-                costs, choice = self._after_slot(item, template.function, costs)
+                unbroken = (
+                    _UNBROKEN if isinstance(previous, Slot) and {item.kind, previous.kind}.isdisjoint(TYPED) else 0.0
+                )
+                costs, choice = self._after_slot(item, template.function, costs, unbroken)
             choices.append(choice)
+            previous = item
         return self._traced(template, costs[-1], choices)
 
     def _after_literal(self, literal: Literal, before: list[float]) -> tuple[list[float], list[int]]:
@@ -98,14 +108,17 @@ class Aligner:
             last = best
         return after, choice
 
-    def _after_slot(self, slot: Slot, function: int, before: list[float]) -> tuple[list[float], list[int]]:
-        """A choice of 0 or more is the number of the first word that the slot takes."""
+    def _after_slot(
+        self, slot: Slot, function: int, before: list[float], unbroken: float
+    ) -> tuple[list[float], list[int]]:
+        """A choice of 0 or more is the number of the first word that the slot takes. `unbroken` is the cost of
+        beginning where no clause ends."""
         absorb = self._absorption(slot, function)
         skip = _SKIP_REQUIRED if slot.required else _SKIP_OPTIONAL
         after, choice = [before[0] + skip], [_SKIP_ITEM]
         last, inside, start = after[0], float("inf"), 0
         for place, word in enumerate(self._said.words):
-            opened = before[place] + _opening_of(slot, word)
+            opened = before[place] + _opening_of(slot, word) + (0.0 if word.is_after_break else unbroken)
             if opened < inside:
                 inside, start = opened, place
             inside += absorb[place]
@@ -166,13 +179,13 @@ class Aligner:
                 continue
             span = by_slot.get(id(item))
             if span is None:
-                penalty += _LOST_VALUE if item.required else 0.0
+                penalty += _lost_value(item)
                 continue
             length = self._length(span)
             if item.kind is not SlotKind.SHORT:
                 penalty += _LOOSE_WORD * max(0, length - _SHORT_WORDS) if template.content_words <= 1 else 0.0
                 continue
-            penalty += _EXTRA_WORD * max(0, length - _SHORT_WORDS)
+            penalty += _EXTRA_WORD * max(0, length - (_SHORT_WORDS if template.content_words else 1))
             words = self._said.words[span.first : span.last + 1]
             penalty += _PERSONAL_WORD * sum(word.text in _PERSONAL for word in words)
             before = template.items[number - 1] if number else None
@@ -215,10 +228,20 @@ class Aligner:
         return _ABSORB * share
 
 
+def _lost_value(slot: Slot) -> float:
+    """What is said without the value that the example shows is likely something else."""
+    if not slot.required:
+        return 0.0
+    return _LOST_TYPED if slot.kind in TYPED else _LOST_VALUE
+
+
 def _opening_of(slot: Slot, word: Word) -> float:
     """What it costs `slot` to begin with `word`, beside taking it."""
     if slot.kind in TYPED:
-        return 0.0 if fits(word, slot) else _MISFIT[slot.kind]
+        begins = fits(word, slot) and not (
+            slot.kind is SlotKind.EXPRESSION and word.text.isalpha() and word.meaning.is_filler
+        )
+        return 0.0 if begins else _MISFIT[slot.kind]
     return _LEADING_QUESTION if word.meaning.is_question else 0.0
 
 
@@ -232,7 +255,7 @@ def _skip_cost(word: Word, previous: Word | None) -> float:
     return cost
 
 
-_PERSONAL = frozenset("my i your till 我的".split())
+_PERSONAL = frozenset(listed("my i your till 我的"))
 
 
 def fits(word: Word, slot: Slot) -> bool:

@@ -1,4 +1,4 @@
-"""Groups of everyday words that stand for one another in a request, so that an example reaches further than its words."""
+"""Groups of everyday words that stand for one another in a request: an example reaches further than its words."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ GROUPS: dict[str, str] = {
     "list": "list lists agenda",
     "task": "todo task tasks chore chores errand errands item items thing things",
     "poll": "poll vote survey ballot",
-    "weather": "weather forecast temperature climate conditions",
-    "wet": "rain raining rainy snow snowing snowy drizzle shower showers storm stormy thunderstorm wet umbrella hail "
-    "blizzard precipitation raincoat",
-    "sky": "sunny sun clear cloud clouds cloudy overcast fog foggy wind windy breezy humid humidity hurricane",
-    "warmth": "hot cold warm cool chilly freezing hotter colder warmer cooler freeze jacket coat sweater degrees temperature",
+    "weather": "weather forecast climate conditions temperature rain raining rainy snow snowing snowy snowfall "
+    "rainfall drizzle shower showers storm stormy thunderstorm wet dry hail blizzard precipitation sunny sun sunshine "
+    "cloud clouds cloudy overcast fog foggy mist misty wind windy breezy humid humidity hurricane tornado hot cold "
+    "warm cool chilly freezing hotter colder warmer cooler freeze frost icy heat",
+    "outfit": "umbrella raincoat jacket coat sweater boots sunscreen sunglasses",
+    "carry": "need take bring wear carry pack",
+    "where": "in at near around for on",
+    "whither": "to into in",
     "clock": "time clock hour",
     "zone": "timezone zone",
     "date": "date day weekday",

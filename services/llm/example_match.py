@@ -62,7 +62,7 @@ class ExampleIndex:
             alignment = aligner.align(template)
             if alignment.likeness < max(WORTH_A_LOOK, known[0] if known else 0.0):
                 continue
-            values = filled(said, alignment, self._lexicon.facts[template.function].slots)
+            values = filled(said, alignment, self._lexicon.facts[template.function])
             score = self._score(said, alignment, values)
             if score > (known[0] if known else 0.0):
                 best[template.function] = (score, alignment, values)
@@ -113,6 +113,8 @@ class ExampleIndex:
 
     def _score(self, said: Utterance, alignment: Alignment, values: Filled) -> float:
         template = alignment.template
+        if template.content_words and not alignment.content:
+            return 0.0
         facts = self._lexicon.facts[template.function]
         score = alignment.likeness - _MISSING * len(values.missing) - _UNUSABLE * len(values.unusable)
         if alignment.content < template.content_weight * _THIN_SHARE:

@@ -53,7 +53,7 @@ _MARKUP = re.compile(
     | <function= | </function> | <parameter= | <invoke\s+name= | </invoke> | </?arg_(?:key|value)>
     | <(?:start|end)_of_turn> | <unused\d{1,4}>
     | \[/?(?:END_)?TOOL_(?:CALLS?|REQUEST|RESULTS?)(?:\]|\Z) | \[/?(?:AVAILABLE_TOOLS|INST)\]
-    | ```tool_(?:code|calls?)\b | \bfunctools\[ | \bto=functions\.\w
+    | ```tool_(?:code|calls?)\b | \bfunctools\[ | (?:\bcommentary\s)?\bto=functions\.\w
     """,
     re.VERBOSE | re.IGNORECASE,
 )

@@ -11,6 +11,11 @@ _HAN = re.compile(f"[{''.join(HAN_NUMBERS)}{''.join(HAN_SCALES)}]+")
 _WORD = re.compile(r"[a-z]+")
 
 
+def is_number(word: str) -> bool:
+    """Whether a word in lower case, or one Chinese character, is a number or part of one."""
+    return word[0].isdigit() or word in NUMBERS or word in SCALES or word in HAN_NUMBERS or word in HAN_SCALES
+
+
 def number_in(text: str) -> float | None:
     """The one number that `text` holds, in digits or words; None when there is none, or more than one in digits."""
     digits = _DIGITS.findall(text)
@@ -24,7 +29,7 @@ def number_in(text: str) -> float | None:
 
 def _from_words(words: list[str]) -> float | None:
     total, part, seen = 0.0, 0.0, False
-    for place, word in enumerate(words):
+    for word in words:
         if word in NUMBERS:
             part += NUMBERS[word]
         elif word == "hundred":
@@ -33,8 +38,6 @@ def _from_words(words: list[str]) -> float | None:
             total, part = total + (part or 1) * SCALES[word], 0.0
         elif word in FRACTIONS and not seen:
             part += FRACTIONS[word]
-        elif word in ("a", "an") and words[place + 1 : place + 2] and words[place + 1] in SCALES:
-            continue
         elif not seen or word == "and":
             continue
         else:

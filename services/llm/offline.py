@@ -13,6 +13,7 @@ from services.llm.example_match import ExampleIndex, Match
 from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, ToolCall
 from services.llm.slot_values import Slot, SlotKind, slots_of
 from services.llm.templates import with_values
+from services.text_index import is_unspaced
 
 READ_THRESHOLD = 0.65
 """From this score on, a function that only reads is called."""
@@ -24,6 +25,7 @@ NAME_THRESHOLD = 0.45
 """From this score on, a function is named as a guess."""
 _MOST_GUESSES = 3
 _MOST_INDEXES = 64
+_UNSPACED_LANGUAGES = frozenset({"zh", "ja", "ko"})
 _DIVIDER = "\n---\n"
 
 
@@ -102,8 +104,8 @@ def call_for(matches: Sequence[Match], said: str, shift: float = 0.0) -> ToolCal
 
 
 def contested_examples(offer: Offer) -> list[tuple[str, str, str, float]]:
-    """Every example that another function wins, or that no function is called for, as (function, example, winner,
-    winner's score); the winner is empty where nothing resembles the example. Slots are filled with neutral values."""
+    """Every example that another function wins, as (function, example, winner, winner's score); the winner is empty
+    where nothing resembles the example, not even its own function. Slots are filled with neutral values."""
     index = ExampleIndex(offer.functions)
     contested: list[tuple[str, str, str, float]] = []
     for function in offer.functions:
@@ -112,7 +114,7 @@ def contested_examples(offer: Offer) -> list[tuple[str, str, str, float]]:
             best = next(iter(index.matches(with_values(example, samples), 1)), None)
             if best is None:
                 contested.append((function.original, example, "", 0.0))
-            elif best.function.name != function.name:
+            elif best.function is not function:
                 contested.append((function.original, example, best.function.original, best.score))
     return contested
 
@@ -136,10 +138,19 @@ def _sample(slot: Slot) -> str:
 
 def _in_words(matches: Sequence[Match], phrases: Phrases) -> str:
     """The functions that may be meant, by the command that starts them; else how to connect a model."""
-    commands = [f"/{match.function.commands[0]}" for match in matches if match.score >= NAME_THRESHOLD and match.function.commands]
-    if commands:
-        return phrases.say("offline.did_you_mean", commands=", ".join(commands))
-    return phrases.say("offline.no_model")
+    guesses = [
+        match.function.commands for match in matches if match.score >= NAME_THRESHOLD and match.function.commands
+    ]
+    if not guesses:
+        return phrases.say("offline.no_model")
+    words = dict.fromkeys(_command_in(phrases.language, commands) for commands in guesses)
+    return phrases.say("offline.did_you_mean", commands=", ".join(f"/{word}" for word in words))
+
+
+def _command_in(language: str, commands: Sequence[str]) -> str:
+    """The first of `commands` in the script of `language`, or simply the first."""
+    unspaced = language in _UNSPACED_LANGUAGES
+    return next((command for command in commands if is_unspaced(command) == unspaced), commands[0])
 
 
 def _told_by_function(content: str) -> str:
@@ -147,10 +158,10 @@ def _told_by_function(content: str) -> str:
     try:
         told: JsonValue = json.loads(content)
     except ValueError:
-        return content
+        return content.strip()
     if not isinstance(told, dict):
         return ""
     said = told.get("said_in_chat")
     if isinstance(said, list):
         return "\n".join(str(line) for line in said)
-    return str(told.get("message", ""))
+    return str(told.get("message") or told.get("asked") or "")

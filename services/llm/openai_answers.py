@@ -6,6 +6,7 @@ What is a call is decided by the calls that are there; the finish reason can onl
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
@@ -37,6 +38,7 @@ REASONING_FIELDS = (
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _MOST_TOKENS = 100_000_000
+_STREAM_STARTS = (b"data:", b"event:", b":")
 _OBJECT_ARGUMENTS = re.compile(rb'"arguments"\s*:\s*\{')
 _CALLS_MAY_RUN = frozenset({"", "stop", "tool_calls", "tool_call", "tool_use", "function_call", "end_turn", "eos"})
 _CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
@@ -49,9 +51,7 @@ _BROKEN = frozenset(
 _FAILED = frozenset({"error", "network_error", "insufficient_system_resource", "abort", "aborted", "cancelled"})
 
 
-def read_body(
-    status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None
-) -> ModelAnswer:
+def read_body(status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None) -> ModelAnswer:
     """The answer in an HTTP response. Names in `headers` are lower case. `now` dates a `Retry-After` that is a date.
 
     Raises ModelError: `provider_error` or `content_filtered` for a refusal, `empty_response`, `malformed_by_provider`
@@ -62,8 +62,24 @@ def read_body(
         raise ModelError(ErrorCode.MALFORMED_BY_PROVIDER, "the answer is larger than 8 MiB", request_id=request_id)
     if not 200 <= status < 300:
         raise error_of_status(status, headers, body, now)
-    if body.lstrip()[:5] in {b"data:", b"event"} or body[:1] == b":":
+    body = body.removeprefix(BOM_UTF8)
+    if body.lstrip().startswith(_STREAM_STARTS):
         return read_stream(body, headers)
+    return _read_completion(_parse(body, request_id), request_id)
+
+
+def read_stream(sse: bytes, headers: Mapping[str, str] = _NO_HEADERS) -> ModelAnswer:
+    """The answer in a whole stream of server-sent events. Raises ModelError as `read_body` does, and
+    `stream_incomplete` for a stream that ends before the answer does."""
+    request_id = request_id_of(headers)
+    if len(sse) > MAX_BODY_BYTES:
+        raise ModelError(ErrorCode.MALFORMED_BY_PROVIDER, "the answer is larger than 8 MiB", request_id=request_id)
+    if sse.lstrip().startswith(b"{"):
+        return _read_completion(_parse(sse, request_id), request_id)
+    return _read_completion(collect_stream(sse, request_id), request_id)
+
+
+def _parse(body: bytes, request_id: str) -> JsonValue:
     if not body.strip():
         _passing(ErrorCode.EMPTY_RESPONSE, "the body is empty", request_id)
     try:
@@ -73,16 +89,7 @@ def read_body(
             data = loads_unique(body.decode())
     except (ValueError, RecursionError):
         _passing(ErrorCode.MALFORMED_BY_PROVIDER, f"the body is no JSON: {body[:80]!r}", request_id)
-    return _read_completion(data, request_id)
-
-
-def read_stream(sse: bytes, headers: Mapping[str, str] = _NO_HEADERS) -> ModelAnswer:
-    """The answer in a whole stream of server-sent events. Raises ModelError as `read_body` does, and
-    `stream_incomplete` for a stream that ends before the answer does."""
-    request_id = request_id_of(headers)
-    if len(sse) > MAX_BODY_BYTES:
-        raise ModelError(ErrorCode.MALFORMED_BY_PROVIDER, "the answer is larger than 8 MiB", request_id=request_id)
-    return _read_completion(collect_stream(sse, request_id), request_id)
+    return data
 
 
 def _read_completion(data: JsonValue, request_id: str) -> ModelAnswer:
@@ -120,9 +127,7 @@ def _first_choice(data: JsonObject, request_id: str) -> JsonObject:
     return choice
 
 
-def _read_message(
-    message: JsonObject, finish: str, model: str, request_id: str, usage: Usage
-) -> ModelAnswer:
+def _read_message(message: JsonObject, finish: str, model: str, request_id: str, usage: Usage) -> ModelAnswer:
     content, refusal = _words(message)
     if refusal:
         return ModelAnswer(refusal, (), "refusal", model, request_id, usage)
@@ -139,7 +144,7 @@ def _read_message(
     return ModelAnswer(text, found.calls, finish, model, request_id, usage, _opaque(message, found))
 
 
-def _refuse_finish(finish: str, has_calls: bool, has_text: bool, request_id: str) -> None:  # noqa: FBT001
+def _refuse_finish(finish: str, has_calls: bool, has_text: bool, request_id: str) -> None:
     """Raise for a finish reason under which nothing may run and, but for a text cut off, nothing is worth showing."""
     if finish in _FILTERED or (finish == "refusal" and (has_calls or not has_text)):
         raise ModelError(ErrorCode.CONTENT_FILTERED, f"the answer was filtered ({finish})", request_id=request_id)

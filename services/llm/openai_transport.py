@@ -1,19 +1,105 @@
 """One connection pool to an OpenAI-compatible server, over the openai package: bytes out, bytes in.
 
-Importing this module imports openai, which takes most of a second: `openai_chat` does so on the first request.
+Importing this module imports openai, which takes most of a second: `openai_chat` does so for the first request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 import aiohttp
 import httpx2
 import openai
-from openai._types import RequestOptions  # noqa: PLC2701
+from pydantic import SecretStr
 
 from services.clock import Clock
 from services.llm.model import ModelError
+from services.llm.openai_answers import MAX_BODY_BYTES
 from services.llm.provider_errors import error_of_status
 from services.refs import ErrorCode
+
+_MAX_ERROR_BYTES = 64 * 1024
+_CONNECT_SECONDS = 10.0
+_IDLE_SECONDS = 30.0
+
+
+class OpenAITransport:
+    """Posts to one server. Never follows a redirect, so the key stays with the origin it was configured for."""
+
+    def __init__(self, base_url: str, api_key: SecretStr, connections: int, clock: Clock) -> None:
+        self._clock = clock
+        self._api_key = api_key
+        # Only connecting has a limit of its own; the whole request has the caller's.
+        timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
+        self._client = openai.AsyncOpenAI(
+            base_url=base_url,
+            api_key=api_key.get_secret_value(),
+            max_retries=0,
+            timeout=timeout,
+            http_client=openai.DefaultAioHttpClient(
+                limits=httpx2.Limits(
+                    max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=_IDLE_SECONDS
+                ),
+                timeout=timeout,
+                follow_redirects=False,
+                event_hooks={"response": [self._refuse_status]},
+            ),
+        )
+        self._options: openai.RequestOptions = {
+            "headers": {"content-type": "application/json"},
+            "security": {"bearer_auth": True},
+        }
+
+    async def post_chat(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and body of the answer to `body`; at most 8 MiB and one byte of the body are read.
+
+        Raises ModelError for any other status than 2xx and for a connection that fails.
+        """
+        try:
+            # `stream` leaves the body unread, so that no more of it than is allowed gets into memory.
+            response = await self._client.post(
+                "/chat/completions", cast_to=httpx2.Response, content=body, options=self._options, stream=True
+            )
+            try:
+                return response.status_code, response.headers, await _read(response, MAX_BODY_BYTES)
+            finally:
+                await response.aclose()
+        except (openai.APIConnectionError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError) as error:
+            if isinstance(error, TimeoutError):
+                raise
+            raise self._connection_error(error) from error
+        except openai.OpenAIError as error:
+            raise ModelError(ErrorCode.PROVIDER_ERROR, self._without_key(str(error))) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def _refuse_status(self, response: httpx2.Response) -> None:
+        """Called for each response before its body is read. The package itself would read all of a refusal."""
+        if response.is_success:
+            return
+        text = self._without_key((await _read(response, _MAX_ERROR_BYTES)).decode("utf-8", "replace"))
+        raise error_of_status(response.status_code, response.headers, text.encode(), self._clock.now())
+
+    def _connection_error(self, error: Exception) -> ModelError:
+        reason = error.__cause__ or error
+        text = self._without_key(f"{type(reason).__name__}: {reason}")
+        return ModelError(ErrorCode.TRANSIENT, f"the connection to the provider failed: {text}", retryable=True)
+
+    def _without_key(self, text: str) -> str:
+        """Some gateways quote the key that they refuse."""
+        key = self._api_key.get_secret_value()
+        return text.replace(key, "***") if key else text
+
+
+async def _read(response: httpx2.Response, most_bytes: int) -> bytes:
+    """The decoded body, or its first `most_bytes` + 1 where it is longer: enough to see that it is."""
+    parts: list[bytes] = []
+    missing = most_bytes + 1
+    async for part in response.aiter_bytes():
+        parts.append(part[:missing])
+        missing -= len(part)
+        if missing <= 0:
+            break
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -17,13 +17,20 @@ _REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-amzn-request
 _PASSING_STATUSES = frozenset({408, 409, 425, 429})
 _SPENT = ("insufficient_quota", "quota_exceeded", "billing", "insufficient_balance", "insufficient_user_quota")
 _FILTERED = ("content_filter", "content_policy", "responsibleaipolicy", "data_inspection_failed")
-_LASTING = ("invalid", "auth", "permission", "forbidden", "not_found", "not_supported", "unsupported", "tool_use_failed")
+_LASTING = (
+    "invalid",
+    "auth",
+    "permission",
+    "forbidden",
+    "not_found",
+    "not_supported",
+    "unsupported",
+    "tool_use_failed",
+)
 _LONGEST_MESSAGE = 500
 
 
-def error_of_status(
-    status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None
-) -> ModelError:
+def error_of_status(status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None) -> ModelError:
     """The error that an answer with an HTTP status other than 2xx stands for.
 
     408, 409, 425, 429 and 5xx may pass by themselves; a spent quota and everything else do not. A date in

@@ -8,13 +8,24 @@ from dataclasses import dataclass
 from services.json_values import JsonObject, JsonValue
 from services.llm.alignment import Alignment, Span, fits
 from services.llm.slot_values import TYPED, Slot, SlotKind, value_of
+from services.llm.templates import FunctionFacts, Literal
 from services.llm.utterance import Utterance, Word
-from services.llm.word_classes import FILLERS, REQUESTS
+from services.llm.word_classes import FILLERS, PREPOSITIONS, REQUESTS
+from services.text_index import listed
 
-_POINTING = frozenset("it that this them those these here there one item thing something anything everything me us 它 这个 那个".split())
+_POINTING = frozenset(
+    listed("it that this them those these here there one item thing something anything everything me us 它 这个 那个")
+)
 """Words that point at something said before; alone they are no value."""
-_LOOSE = frozenset("please thanks thank right now currently exactly located kindly 请 吗 呢 吧 啊 了".split())
+_LOOSE = frozenset(listed("please thanks thank right currently exactly located kindly 请 吗 呢 吧 啊 了"))
 """Words that may hang on either end of a value without belonging to it."""
+_LOOSE_SHORT = _LOOSE | FILLERS | REQUESTS
+_LEADING = frozenset(listed("the a an my our that some between among 在 从"))
+"""Words that come before a value without belonging to it."""
+_OPEN = frozenset(listed("the a an my our your this that"))
+"""Words that something must follow: a text that ends with one goes on outside the slot."""
+_Range = tuple[int, int]
+"""The numbers of the first and the last word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +33,17 @@ class Filled:
     """The arguments read from one alignment."""
 
     arguments: JsonObject
-    raw: Mapping[str, str]
     missing: tuple[str, ...]
     """Required parameters without a value."""
     unusable: tuple[str, ...]
     """Slots whose words gave no value."""
 
 
-def filled(said: Utterance, alignment: Alignment, slots: Mapping[str, Slot]) -> Filled:
+def filled(said: Utterance, alignment: Alignment, facts: FunctionFacts) -> Filled:
     """The arguments of the call that `alignment` stands for."""
-    raw = dict(_raw_texts(said, alignment.spans, slots))
+    slots = facts.slots
+    literals = {item.stem for item in alignment.template.items if isinstance(item, Literal)}
+    raw = _raw_texts(said, alignment.spans, slots, facts.name_stems | literals)
     arguments: dict[str, JsonValue] = {}
     unusable: list[str] = []
     for name, text in raw.items():
@@ -42,72 +54,76 @@ def filled(said: Utterance, alignment: Alignment, slots: Mapping[str, Slot]) -> 
             arguments[name] = value
     _take_sole_number(said, alignment.spans, slots, arguments)
     missing = tuple(name for name, slot in slots.items() if slot.required and name not in arguments)
-    return Filled(arguments, raw, missing, tuple(unusable))
+    return Filled(arguments, missing, tuple(unusable))
 
 
-def _raw_texts(said: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot]) -> list[tuple[str, str]]:
-    texts: list[tuple[str, str]] = []
-    free_time = next((slot for slot in slots.values() if slot.kind is SlotKind.TIME), None)
+def _raw_texts(
+    said: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot], own: frozenset[str]
+) -> dict[str, str]:
+    """What each slot took, less what only hangs on; a time at the end of a text goes to a time slot that took none.
+    Words that are all the function's `own` (`my todo list` of a function for todos) are no value."""
+    texts: dict[str, str] = {}
     taken = {span.slot.name for span in spans}
+    free_time = next((name for name, slot in slots.items() if slot.kind is SlotKind.TIME and name not in taken), None)
     for span in spans:
-        first, last = span.first, span.last
+        words: _Range | None
         if span.slot.kind in TYPED:
-            first, last = _trim_misfits(said, span)
+            words = _fitting(said, span)
         else:
-            inner = _without_times(said, first, last)
-            if inner is None and span.slot.kind is SlotKind.SHORT:
-                continue
-            if free_time is not None and free_time.name not in taken and inner not in (None, (first, last)):
-                taken.add(free_time.name)
-                texts.append((free_time.name, _outside(said, (first, last), inner or (first, last))))
-                first, last = inner or (first, last)
+            words = _trimmed(said, span.slot, (span.first, span.last))
+            inner, time = _parted(said, words)
+            if free_time is not None and inner is not None and time is not None:
+                texts[free_time], free_time, words = said.between(*time), None, inner
             elif span.slot.kind is SlotKind.SHORT:
-                first, last = inner or (first, last)
-            first, last = _trimmed(said, span.slot, first, last)
-        if first <= last and not _only_points(said.words[first : last + 1]):
-            texts.append((span.slot.name, said.between(first, last)))
+                words = inner
+            words = _trimmed(said, span.slot, words) if words is not None else None
+        if words is not None and not _says_nothing(said.words[words[0] : words[1] + 1], span.slot, own):
+            texts[span.slot.name] = said.between(*words)
     return texts
 
 
-def _trim_misfits(said: Utterance, span: Span) -> tuple[int, int]:
+def _fitting(said: Utterance, span: Span) -> _Range | None:
     """From the first to the last word that looks like a value, so that prepositions around it fall off."""
     fitting = [at for at in range(span.first, span.last + 1) if fits(said.words[at], span.slot)]
-    return (fitting[0], fitting[-1]) if fitting else (span.last + 1, span.last)
+    return (fitting[0], fitting[-1]) if fitting else None
 
 
-def _without_times(said: Utterance, first: int, last: int) -> tuple[int, int] | None:
-    """The words between `first` and `last` less a time at either end; None when nothing else is there."""
+def _parted(said: Utterance, whole: _Range) -> tuple[_Range | None, _Range | None]:
+    """The words of `whole` less a time at either end, and that time (the longer one where both ends have one)."""
     words = said.words
+    first, last = whole
     while first <= last and words[last].is_time:
         last -= 1
     while first <= last and words[first].is_time:
         first += 1
-    while first <= last and words[last].text in FILLERS and not words[last].is_han:
-        last -= 1
-    return (first, last) if first <= last else None
+    if (first, last) == whole:
+        return whole, None
+    if first > last:
+        return None, whole
+    before, after = (whole[0], first - 1), (last + 1, whole[1])
+    return (first, last), max((before, after), key=lambda part: part[1] - part[0])
 
 
-def _outside(said: Utterance, whole: tuple[int, int], inner: tuple[int, int]) -> str:
-    """The longer of the two parts that `whole` has around `inner`."""
-    before = (whole[0], inner[0] - 1)
-    after = (inner[1] + 1, whole[1])
-    longer = max((before, after), key=lambda part: part[1] - part[0])
-    return said.between(*longer)
-
-
-def _trimmed(said: Utterance, slot: Slot, first: int, last: int) -> tuple[int, int]:
+def _trimmed(said: Utterance, slot: Slot, whole: _Range) -> _Range:
     """Less the words that hang on: short values lose every filler at their ends, free text only polite words."""
-    loose = _LOOSE | FILLERS | REQUESTS if slot.kind is SlotKind.SHORT else _LOOSE
+    loose = _LOOSE_SHORT if slot.kind is SlotKind.SHORT else _LOOSE
+    leading = loose | _LEADING
     words = said.words
-    while last > first and words[last].text in loose:
+    first, last = whole
+    while last > first and words[last].text in loose and not words[last].is_time:
         last -= 1
-    while first < last and words[first].text in (loose | {"the", "a", "an", "my", "that"}):
+    if words[last].text in _OPEN:
+        while last > first and words[last].text in _OPEN | PREPOSITIONS:
+            last -= 1
+    while first < last and words[first].text in leading and not words[first].is_time:
         first += 1
     return first, last
 
 
-def _only_points(words: Sequence[Word]) -> bool:
-    return all(word.text in _POINTING or word.text in FILLERS for word in words)
+def _says_nothing(words: Sequence[Word], slot: Slot, own: frozenset[str]) -> bool:
+    if slot.kind in TYPED:
+        return False
+    return all(word.text in _POINTING or word.text in FILLERS or word.meaning.stem in own for word in words)
 
 
 def _take_sole_number(
@@ -118,7 +134,9 @@ def _take_sole_number(
     if len(numeric) != 1 or numeric[0].name in arguments:
         return
     taken = {at for span in spans for at in range(span.first, span.last + 1)}
-    loose = [at for at, word in enumerate(said.words) if word.meaning.is_number and not word.is_time and at not in taken]
+    loose = [
+        at for at, word in enumerate(said.words) if word.meaning.is_number and not word.is_time and at not in taken
+    ]
     if len(loose) == 1:
         value = value_of(said.between(loose[0], loose[0]), numeric[0])
         if value is not None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from services.json_values import JsonObject, JsonValue
-from services.llm.numbers_in_words import number_in
-from services.text_index import is_unspaced, stem, terms
+from services.llm.numbers_in_words import is_number, number_in
+from services.llm.word_classes import FILLERS, OPERATORS
+from services.text_index import is_unspaced, listed, scan, stem, terms
 
 
 class SlotKind(StrEnum):
@@ -27,13 +28,17 @@ class SlotKind(StrEnum):
 
 TYPED = frozenset({SlotKind.CHOICE, SlotKind.NUMBER, SlotKind.TIME, SlotKind.EXPRESSION})
 _TIME_FORMATS = frozenset({"time", "date", "date-time", "duration"})
-_TIME_NAMES = frozenset("time times when date day days due at until deadline moment weekday month".split())
-_EXPRESSION_NAMES = frozenset("expression formula calculation equation sum".split())
+_TIME_NAMES = frozenset(listed("time times when date day days due at until deadline moment weekday month"))
+_EXPRESSION_NAMES = frozenset(listed("expression formula calculation equation sum"))
 _LONG_NAMES = frozenset(
-    "text message title task query item items question note content description body what topic subject reason words".split()
+    listed("""
+    text message title task query item items question note content description body what topic subject reason words
+    """)
 )
 _LONG_LENGTH = 300
 """A string that may be longer than this is free text, whatever it is called."""
+_WORDS_OF_ONE = 2
+"""A list of one part that is longer than this is a sentence rather than a list."""
 _EDGES = " \t\n.,;:!?\"'`“”‘’。，；：！？、"
 _PARTS = re.compile(r"\s*(?:,|;|/|、|，|；|\n|\bor\b|\band\b|\bvs\b|\bversus\b|还是|或者|或|和)\s*", re.IGNORECASE)
 _NAME_PARTS = re.compile(r"[^a-z]+")
@@ -89,7 +94,9 @@ def _choices(schema: JsonObject) -> Iterator[tuple[str, JsonValue]]:
 
 def _kind(name: str, schema: JsonObject, *, has_choices: bool) -> SlotKind:
     parts = set(_NAME_PARTS.split(name.lower()))
-    of_type = {"integer": SlotKind.NUMBER, "number": SlotKind.NUMBER, "array": SlotKind.LIST}.get(schema.get("type", ""))
+    of_type = {"integer": SlotKind.NUMBER, "number": SlotKind.NUMBER, "array": SlotKind.LIST}.get(
+        schema.get("type", "")
+    )
     if has_choices:
         return SlotKind.CHOICE
     if of_type is not None:
@@ -114,9 +121,19 @@ def value_of(raw: str, slot: Slot) -> JsonValue | None:
             return _number(text, slot.schema)
         case SlotKind.LIST:
             return _list(text, slot.schema)
+        case SlotKind.EXPRESSION:
+            return text if _counts_something(text) else None
         case _:
             longest = slot.schema.get("maxLength")
             return None if longest is not None and len(text) > longest else text
+
+
+def _counts_something(text: str) -> bool:
+    """Whether `text` has a number, and beside it another one or a sign or word that does something with it."""
+    words = [token.text for token in scan(text)]
+    numbers = sum(is_number(word) for word in words)
+    acting = sum(word in OPERATORS and word not in FILLERS for word in words)
+    return numbers >= 1 and numbers + acting >= 2
 
 
 def _choice(text: str, choices: Sequence[tuple[str, JsonValue]]) -> JsonValue | None:
@@ -152,6 +169,8 @@ def _list(text: str, schema: JsonObject) -> JsonValue | None:
     slot = _slot("item", items, required=True)
     parts = [value_of(part, slot) for part in _PARTS.split(text) if part.strip(_EDGES)]
     known = [part for part in parts if part is not None]
+    if len(known) == 1 and len(text.split()) > _WORDS_OF_ONE:
+        return None
     if not known or len(known) != len(parts) or len(known) < schema.get("minItems", 0):
         return None
     return known

@@ -17,6 +17,7 @@ from services.text_index import stem, terms
 
 _SLOT = re.compile(r"\{(\w+)\}")
 _FILLER_WEIGHT = 0.12
+_TIME_WEIGHT = 0.25
 _LEAST_WEIGHT, _SPECIFIC_WEIGHT = 0.4, 0.8
 _QUESTION_SHARE = 0.6
 _HAN_SHARE = 0.6
@@ -62,8 +63,7 @@ class FunctionFacts:
     writes: bool
     is_destructive: bool
     """Its own words say that it takes something away."""
-    stems: frozenset[str]
-    """The words of its name and examples."""
+    name_stems: frozenset[str]
 
 
 class Lexicon:
@@ -83,7 +83,7 @@ class Lexicon:
             for word in in_examples:
                 literal_users[word].add(number)
             self._users.update(in_examples | in_name | set(terms(function.description)))
-            self.facts.append(_facts(function, in_name | in_examples))
+            self.facts.append(_facts(function, in_name, in_examples))
         self._literal_users = literal_users
 
     def weight(self, word_stem: str) -> float:
@@ -133,16 +133,24 @@ def with_values(example: str, values: dict[str, str]) -> str:
 
 def _items(example: str, lexicon: Lexicon, slots: dict[str, Slot]) -> Iterator[Literal | Slot]:
     """Literals and slots in order; a slot without a parameter of that name is left out."""
-    for place, part in enumerate(_SLOT.split(example)):
+    parts = _SLOT.split(example)
+    literals = [read(part).words for part in parts[::2]]
+    only_time = all(word.is_time or word.meaning.is_filler for words in literals for word in words)
+    for place, part in enumerate(parts):
         if place % 2 == 0:
-            yield from (_literal(word, lexicon) for word in read(part).words)
+            yield from (
+                _literal(word, lexicon, by_the_way=word.is_time and not only_time) for word in literals[place // 2]
+            )
         elif part in slots:
             yield slots[part]
 
 
-def _literal(word: Word, lexicon: Lexicon) -> Literal:
+def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
+    """`by_the_way`: a time that only goes with what the example is about."""
     meaning = word.meaning
     weight = _FILLER_WEIGHT if meaning.is_filler else lexicon.weight(meaning.stem)
+    if by_the_way:
+        weight = min(weight, _TIME_WEIGHT)
     if meaning.is_question:
         weight *= _QUESTION_SHARE
     if word.is_han:
@@ -151,7 +159,7 @@ def _literal(word: Word, lexicon: Lexicon) -> Literal:
         stem=meaning.stem,
         weight=weight,
         concepts=meaning.concepts,
-        is_filler=meaning.is_filler,
+        is_filler=meaning.is_filler or by_the_way,
         is_question=meaning.is_question,
         is_action=meaning.is_action,
         is_preposition=word.text in PREPOSITIONS,
@@ -162,12 +170,13 @@ def _literal_words(example: str) -> Iterable[Word]:
     return (word for word in read(without_slots(example)).words if word.text not in FILLERS)
 
 
-def _facts(function: OfferedFunction, stems: set[str]) -> FunctionFacts:
+def _facts(function: OfferedFunction, in_name: set[str], in_examples: set[str]) -> FunctionFacts:
+    stems = in_name | in_examples
     takes_away = {stem(word) for word in DESTRUCTIVE}
     concepts = {concept for word in stems for concept in concepts_of(word)}
     return FunctionFacts(
         slots=slots_of(function.parameters),
         writes=function.writes,
         is_destructive=bool(stems & takes_away) or "remove" in concepts,
-        stems=frozenset(stems),
+        name_stems=frozenset(in_name),
     )

@@ -13,7 +13,7 @@ from services.llm.model import ToolCall
 from services.llm.tool_arguments import read_arguments, same_arguments
 
 _WRAPPERS = ("functions.", "default_api.", "tools.")
-_PARALLEL = frozenset({"multi_tool_use.parallel", "parallel", "multi_tool_use"})
+_PARALLEL = "multi_tool_use.parallel"
 _NUMBERED = re.compile(r"functions\.(?P<name>.+):\d{1,4}")
 _EXTRAS = ("extra_content", "thought_signature", "provider_specific_fields")
 """Fields of a call that a provider wants back with it."""
@@ -92,10 +92,13 @@ def _calls_of(entry: _Entry) -> Iterable[ToolCall]:
     """The calls that one entry stands for: more than one when the server or the model put several into it."""
     name = plain_name(entry.name)
     readings = read_arguments(entry.arguments)
-    if name in _PARALLEL and len(readings) == 1:
+    if name == _PARALLEL and len(readings) == 1:
         inner = _unwrapped(readings[0].arguments)
         if inner:
             return _numbered(entry.id, [call for one in inner for call in _calls_of(one)])
+    if len(readings) == 1:
+        (reading,) = readings
+        return (ToolCall(entry.id, name, reading.arguments, reading.raw, reading.fault),)
     return _numbered(entry.id, [ToolCall("", name, r.arguments, r.raw, r.fault) for r in readings])
 
 
@@ -106,7 +109,7 @@ def _unwrapped(arguments: JsonObject | None) -> list[_Entry]:
     for use in uses if isinstance(uses, list) else ():
         name = use.get("recipient_name") if isinstance(use, dict) else None
         # A wrapper within a wrapper is nobody's call; it is left to be looked up, and not found.
-        if not isinstance(name, str) or plain_name(name) in _PARALLEL:
+        if not isinstance(name, str) or plain_name(name) == _PARALLEL:
             return []
         entries.append(_Entry("", name, use.get("parameters"), {}))
     return entries

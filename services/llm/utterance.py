@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from services.llm.concepts import concepts_of
+from services.llm.numbers_in_words import is_number
 from services.llm.word_classes import (
     ACTIONS,
-    COMPANY,
     DESTRUCTIVE,
     FILLERS,
     GREETINGS,
@@ -21,11 +21,10 @@ from services.llm.word_classes import (
     HAN_TIMES,
     INVERTED,
     NEGATIONS,
-    NUMBERS,
     OPERATORS,
+    PREPOSITIONS,
     QUESTION_WORDS,
     REQUESTS,
-    SCALES,
     THANKS,
     TIME_LINKS,
     TIME_WORDS,
@@ -35,7 +34,12 @@ from services.text_index import Token, is_unspaced, scan, stem
 MOST_WORDS = 80
 """Longer texts are talk, not requests; what comes after is not looked at."""
 _SKIP_FILLER, _SKIP_ACTION, _SKIP_HAN, _SKIP_QUESTION, _SKIP_THANKS = 0.08, 1.3, 0.6, 0.6, 0.3
-_TWO_WORDS = re.compile(r"\b(?:(to)[ -]do(?=[ -]?(?:list|item|task|thing))|(time)[ -]zone(?=s?\b))")
+_TWO_WORDS = re.compile(
+    r"\b(?:(?P<todo>to[ -]do)(?=[ -]?(?:list|item|task|thing))|(?P<timezone>time[ -]zone)(?=s?\b)"
+    r"|(?P<am>a(?:\. ?| )m)\b|(?P<pm>p(?:\. ?| )m)\b|(?P<oclock>o[ '’]clock)\b)"
+)
+_DATE = re.compile(r"[0-9]{1,4}[-/][0-9]{1,2}[-/][0-9]{1,4}|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
+_BREAKS = frozenset(":;?!\n。")
 _CLITICS = {"s": "is", "re": "are", "m": "am", "ve": "have", "ll": "will", "d": "would"}
 _NEGATED = {"ca": "can", "wo": "will", "sha": "shall"}
 _SPELLINGS = {"whats": "what", "wheres": "where", "hows": "how", "whos": "who", "whens": "when"}
@@ -70,6 +74,8 @@ class Word:
     is_time: bool
     is_opening: bool
     """Belongs to the polite words before the request proper."""
+    is_after_break: bool
+    """A sign that ends a clause stands directly before it."""
     meaning: Meaning
 
     @property
@@ -102,7 +108,7 @@ def meaning_of(word: str) -> Meaning:
     stemmed = stem(word)
     filler = word in FILLERS or (not word.isalnum())
     action = word in ACTIONS
-    number = word[0].isdigit() or word in NUMBERS or word in SCALES or word in HAN_NUMBERS or word in HAN_SCALES
+    number = is_number(word)
     if filler:
         skip = _SKIP_FILLER
     elif is_unspaced(word):
@@ -115,7 +121,7 @@ def meaning_of(word: str) -> Meaning:
         skip = _SKIP_ACTION if action or word in NEGATIONS else 1.0
     return Meaning(
         stem=stemmed,
-        concepts=frozenset() if filler else concepts_of(stemmed),
+        concepts=frozenset() if filler and word not in PREPOSITIONS else concepts_of(stemmed),
         is_filler=filler,
         is_action=action,
         is_question=word in QUESTION_WORDS,
@@ -138,7 +144,15 @@ def read(text: str) -> Utterance:
     times = _times(normal, tokens)
     opening = _opening(tokens)
     words = tuple(
-        Word(token.text, token.start, token.end, times[place], place < opening, meaning_of(token.text))
+        Word(
+            text=token.text,
+            start=token.start,
+            end=token.end,
+            is_time=times[place],
+            is_opening=place < opening,
+            is_after_break=place > 0 and not _BREAKS.isdisjoint(normal[tokens[place - 1].end : token.start]),
+            meaning=meaning_of(token.text),
+        )
         for place, token in enumerate(tokens)
     )
     negated = any(word.meaning.is_negation for word in words)
@@ -149,7 +163,7 @@ def read(text: str) -> Utterance:
 
 def _tokens(text: str) -> Iterator[Token]:
     """Tokens with contractions as two, and two words that are as often written as one (`to do list`) as one."""
-    joined = _TWO_WORDS.sub(lambda found: ("todo" if found[1] else "timezone") + " ", text.lower())
+    joined = _TWO_WORDS.sub(lambda found: str(found.lastgroup).ljust(len(found[0])), text.lower())
     for token in scan(joined if len(joined) == len(text) else text):
         if "'" in token.text or "’" in token.text:
             yield from _contraction(token)
@@ -197,9 +211,7 @@ def _is_question(tokens: list[Token]) -> bool:
 
 def _times(text: str, tokens: list[Token]) -> list[bool]:
     """For each token whether it is part of a time: words of time, and what links them to each other or to numbers."""
-    sure = [
-        meaning_of(token.text).is_time or (":" in token.text and token.text[0].isdigit()) for token in tokens
-    ]
+    sure = [meaning_of(token.text).is_time or _DATE.fullmatch(token.text) is not None for token in tokens]
     for place, token in enumerate(tokens):
         if token.is_han:
             _mark_han_time(text, tokens, place, sure)
@@ -233,8 +245,3 @@ def _mark_han_time(text: str, tokens: list[Token], place: int, sure: list[bool])
     follows_number = before[:1].isdigit() or before in HAN_NUMBERS or before in HAN_SCALES or before == "半"
     if tokens[place].text in HAN_TIME_UNITS and follows_number:
         sure[place] = True
-
-
-def is_linking(word: str) -> bool:
-    """Whether `word` joins the parts of a list, as `and` and `or` do."""
-    return word in COMPANY

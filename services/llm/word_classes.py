@@ -2,77 +2,111 @@
 
 from __future__ import annotations
 
+from services.text_index import listed
+
 FILLERS = frozenset(
-    """
-    a an the this that these those some any my our your his her its their me us you i we he she it they them
-    is are am was were be been being do does did have has had having will would shall should can could may might must
-    s m d t ll re ve to of in on at for from by with about as into than and so then there here just
-    please kindly now really actually quickly also too well already yet still ever only um uh ah oh hey hi hello ok okay yo
-    的 了 吗 呢 吧 啊 呀 么 请 帮 给 我 你 您 们 下 是 在 有 把 和 个 就 要 想 能 可 以 会 去 来 得 地 那 这 嗯 哦 好
-    """.split()
+    listed("""
+    a an the this that these those some any my our your his her its their me us you i we he she it they them is are
+    am was were be been being do does did have has had having will would shall should can could may might must s m d
+    t ll re ve to of in on at near around for from by with about as into than and so then there here just please
+    kindly like going gonna now really actually quickly also too well already yet still ever only um uh ah oh hey hi
+    hello ok okay yo 的 了 吗 呢 吧 啊 呀 么 请 帮 给 我 你 您 们 下 是 在 有 把 和 个 就 要 想 能 可 以 会 去 来 得
+    地 那 这 嗯 哦 好
+    """)
 )
-PREPOSITIONS = frozenset("in at on of for from to by with into about near 在 从 到 给".split())
+PREPOSITIONS = frozenset(listed("in at on of for from to by with into about near around 在 从 到 给"))
 REQUESTS = frozenset(
-    """
-    can could would will you i me we us please kindly tell know need want like love wanna gotta let lemme give have see find ask
-    help to d ll s m would just go ahead and do if what's hey hi hello ok okay so well um right try able possible wondering
-    请 帮 我 给 你 您 能 可 以 想 要 知 道 告 诉 问 一 下 麻 烦
-    """.split()
+    listed("""
+    can could would will you i me we us please kindly tell know need want like love wanna gotta let lemme give have
+    see find ask help to d ll s m would just go ahead and do if what's hey hi hello ok okay so well um right try
+    able possible wondering 请 帮 我 给 你 您 能 可 以 想 要 知 道 告 诉 问 一 下 麻 烦
+    """)
 )
 """Words that open a request without saying what it is about."""
-GREETINGS = frozenset("hey hi hello yo ok okay alexa siri cortana google bot robot please so well um 你好 您好".split())
-THANKS = frozenset("thanks thank thx cheers 谢".split())
-QUESTION_WORDS = frozenset("what when who whom whose where why which how whats hows whens wheres whos".split())
-INVERTED = frozenset("did do does is are was were am has have had should shall may might must can could will would".split())
+GREETINGS = frozenset(
+    listed("""
+    hey hi hello yo ok okay alexa siri cortana google bot robot please so well um
+    """)
+)
+THANKS = frozenset(listed("thanks thank thx cheers 谢"))
+QUESTION_WORDS = frozenset(
+    listed("""
+    what when who whom whose where why which how whats hows whens wheres whos
+    """)
+)
+INVERTED = frozenset(
+    listed("did do does is are was were am has have had should shall may might must can could will would")
+)
 """Verbs that open a question when they come first."""
-NEGATIONS = frozenset("not never no dont doesnt didnt cannot cant wont without nothing 不 没 别 勿".split())
+NEGATIONS = frozenset(listed("not never no dont doesnt didnt cannot cant wont without nothing 不 没 别 勿"))
 DESTRUCTIVE = frozenset(
-    "delete remove erase cancel clear drop undo discard wipe reset trash scratch deactivate 删 除 取 消 清 移 撤".split()
+    listed(
+        "delete remove erase cancel clear drop undo discard wipe reset trash scratch deactivate 删 除 取 消 清 移 撤"
+    )
 )
 ACTIONS = DESTRUCTIVE | frozenset(
-    """
-    add put append insert create make start begin open close end finish stop set change update edit move rename replace swap
-    send post share play pause resume skip book order buy pay call text email schedule turn switch increase decrease lower raise
-    roll flip toss throw convert translate calculate compute solve choose pick select vote mark check save store record
-    加 建 放 播 发 设 改 订 买 打 掷 抛 扔 投 选 换 算 译 开 关 停
-    """.split()
+    listed("""
+    add put append insert create make start begin open close end finish stop set change update edit move rename
+    replace swap send post share play pause resume skip book order buy pay call text email schedule turn switch
+    increase decrease lower raise roll flip toss throw convert translate calculate compute solve choose pick select
+    vote mark check save store record 加 建 放 播 发 设 改 订 买 打 掷 抛 扔 投 选 换 算 译 开 关 停
+    """)
 )
-COMPANY = frozenset("and or plus versus vs".split())
 
 TIME_WORDS = frozenset(
-    """
-    today tomorrow tonight yesterday now noon midnight morning afternoon evening night am pm oclock
-    monday tuesday wednesday thursday friday saturday sunday weekday weekend mon tue tues wed thu thur thurs fri sat
-    january february march april june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec
-    second seconds minute minutes min mins hour hours hr hrs day days week weeks month months year years
-    daily weekly hourly later soon currently presently ago
-    """.split()
+    listed("""
+    today tomorrow tonight yesterday now noon midnight morning afternoon evening night am pm oclock monday tuesday
+    wednesday thursday friday saturday sunday weekday weekend mon tue tues wed thu thur thurs fri sat january
+    february march april june july august september october november december jan feb mar apr jun jul aug sep sept
+    oct nov dec second seconds minute minutes min mins hour hours hr hrs day days week weeks month months year years
+    daily weekly hourly later soon currently presently ago dawn dusk sunrise sunset lunchtime
+    """)
 )
-TIME_LINKS = frozenset("the next last this coming past in at on for from of after before until till by around about half quarter to an a every".split())
+TIME_LINKS = frozenset(
+    listed("""
+    the next last this coming past in at on for from of after before until till by around about half quarter to an a
+    every
+    """)
+)
 """Words that belong to a time only beside a word of time or a number."""
 HAN_TIMES = frozenset(
-    """
-    今天 明天 后天 昨天 前天 大后天 今晚 明晚 今早 明早 现在 早上 上午 中午 下午 晚上 凌晨 傍晚 半夜 周末 今年 明年 去年 年底 月底
-    星期 礼拜 周一 周二 周三 周四 周五 周六 周日 周天 下周 本周 这周 上周 下月 本月 这个月 下个月 目前 当前
-    点钟 小时 分钟 秒钟 半小时 天后 天前 周后 月后 年后 分钟后 小时后 之后 以后
-    """.split()
+    listed("""
+    今天 明天 后天 昨天 前天 大后天 今晚 明晚 今早 明早 现在 早上 上午 中午 下午 晚上 凌晨 傍晚 半夜 周末
+    今年 明年 去年 年底 月底 星期 礼拜 周一 周二 周三 周四 周五 周六 周日 周天 下周 本周 这周 上周 下月 本月
+    这个月 下个月 目前 当前 点钟 小时 分钟 秒钟 半小时 天后 天前 周后 月后 年后 分钟后 小时后 之后 以后
+    """)
 )
 HAN_TIME_UNITS = frozenset("点分秒时日号月年周半刻")
-HAN_NUMBERS = {"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9}
+HAN_NUMBERS = {
+    "零": 0,
+    "〇": 0,
+    "一": 1,
+    "二": 2,
+    "两": 2,
+    "三": 3,
+    "四": 4,
+    "五": 5,
+    "六": 6,
+    "七": 7,
+    "八": 8,
+    "九": 9,
+}
 HAN_SCALES = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
 
 NUMBERS = {
     word: value
     for value, word in enumerate(
-        """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-        seventeen eighteen nineteen twenty""".split()
+        listed("""
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen twenty
+    """)
     )
 } | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
 SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 FRACTIONS = {"half": 0.5, "quarter": 0.25}
 OPERATORS = frozenset(
-    """
-    + - * / × ÷ ^ % ( ) = $ plus minus times divided multiplied over percent power squared cubed root square sqrt cube sum of by the to and
-    modulo mod x 加 减 乘 除 以 的 平 方 根 次
-    """.split()
+    listed("""
+    + - * / × ÷ ^ % ( ) = $ plus minus times divided multiplied over percent power squared cubed root square sqrt
+    cube sum of by the to and modulo mod x 加 减 乘 除 以 的 平 方 根 次
+    """)
 )

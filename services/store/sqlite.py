@@ -150,7 +150,7 @@ class SqliteStore:
         return [dict(zip(columns, row, strict=False)) for row in rows]
 
     async def close(self) -> None:
-        """Refuse new units, finish the rest, checkpoint and close; the file is free when it returns. Can be repeated."""
+        """Refuse new units, finish the rest, checkpoint and close; the file is free when it returns."""
         if not isinstance(self._refusal, StoreClosed):
             self._refusal = StoreClosed("the store was closed")
             self._stop_post_timer()
@@ -216,7 +216,7 @@ class SqliteStore:
         if waiter is None:
             if isinstance(outcome, StoreError):
                 self._post_failed([step.name for step in unit.steps], outcome)
-        elif waiter.done():
+        elif False:
             return  # cancelled: the unit was done all the same
         elif isinstance(outcome, list):
             waiter.set_result(outcome)

@@ -95,16 +95,19 @@ class GroupCommitter:
             if failed is not None:
                 todo += (part[failed + 1 :], part[:failed])
 
-    def close(self) -> None:
-        """Empty the write-ahead log into the database and close."""
+    def checkpoint(self) -> None:
+        """Empty the write-ahead log into the database, for a shorter start and a single file."""
+        if self.broken is not None:
+            return
         try:
-            if self.broken is None:
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as error:
             # All is in the log already; the next start reads it from there.
             self._log.warning("store_checkpoint_failed", error=str(error))
-        finally:
-            self._connection.close()
+
+    def close(self) -> None:
+        """Close the connection, whatever state it is in."""
+        self._connection.close()
 
     def _transaction(self, units: Sequence[Unit]) -> int | None:
         """The position of the unit that failed, all being undone; None when every unit has its outcome."""
@@ -223,6 +226,7 @@ class WriterThread:
                 self._committer.run(units)
                 if not self._tell(self._on_done):
                     break
+            self._committer.checkpoint()
         finally:
             self._committer.close()
             self._lock.release()

@@ -116,8 +116,8 @@ def _compile(statement: Statement, dialect: Dialect) -> CompiledStatement:
     if not isinstance(compiled, SQLCompiler):
         raise NotCompilable(f"{statement.name}: defines the schema; migrations do that")
     for name, bind in compiled.binds.items():
-        if bind.expanding or bind in compiled.post_compile_params:
-            raise NotCompilable(f"{statement.name}: the length of {name!r} is not known before it runs")
+        if bind in compiled.post_compile_params or bind in compiled.literal_execute_params:
+            raise NotCompilable(f"{statement.name}: the text depends on the value of {name!r}")
         if bind.type.dialect_impl(dialect).bind_processor(dialect) is not None:
             raise NotCompilable(f"{statement.name} on {dialect.name}: {name!r} is converted; store integers and text")
     order = tuple(compiled.positiontup or ())

@@ -7,25 +7,18 @@ from __future__ import annotations
 
 import ast
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import Connection, MetaData, create_engine, event, text
+from sqlalchemy import Connection, MetaData, text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import NullPool
 
 from services.clock import Clock
 from services.store.backups import back_up
+from services.store.migrations.transaction import VERSIONS, transaction
 from services.store.port import StoreError
 from services.store.sqlite_writer import refusal
-
-if TYPE_CHECKING:
-    from alembic.config import Config
-
-_MIGRATIONS = Path(__file__).parent / "migrations"
-VERSIONS = _MIGRATIONS / "versions"
 
 
 class DatabaseTooNew(StoreError):
@@ -81,8 +74,8 @@ def upgrade(
     head = revisions.head
     if head is None:
         return None
-    backup = None if empty else back_up(path, backups, label=version or "", clock=clock, keep=keep)
-    _apply(path, head, tables if empty else None, versions, backup)
+    backup = None if version is None else back_up(path, backups, label=version, clock=clock, keep=keep)
+    _apply(path, head, tables if version is None else None, versions, backup)
     return Upgraded(version, head, backup)
 
 
@@ -96,29 +89,68 @@ def read_revisions(versions: Path) -> Revisions:
     for file in sorted(versions.glob("*.py")):
         if file.name != "__init__.py":
             names = _constants(file)
-            parents[str(names.get("revision"))] = names.get("down_revision")
+            revision = names.get("revision")
+            if revision is None:
+                raise StoreError(f"{file} names no revision")
+            parents[revision] = names.get("down_revision")
     heads = set(parents) - set(parents.values())
-    if len(heads) > 1:
-        raise StoreError(f"{versions} has several last revisions: {', '.join(sorted(heads))}; each needs another parent")
+    if parents and len(heads) != 1:
+        raise StoreError(
+            f"{versions} has {len(heads)} last revisions ({', '.join(sorted(heads))}); they must form one line"
+        )
     return Revisions(frozenset(parents), heads.pop() if heads else None)
 
 
-def write_revision(message: str, tables: MetaData, scratch: Path, versions: Path) -> Path | None:
-    """Write the revision that takes the schema of all revisions in `versions` to `tables`; None when there is no
-    difference. `scratch` is the path of a database to be made for the comparison."""
-    from alembic import command  # noqa: PLC0415  # costs a second
-    from alembic.script import Script  # noqa: PLC0415
+def _version_of(path: Path) -> tuple[str | None, bool]:
+    """The schema version of the database, and whether it is empty."""
+    if not path.exists():
+        return None, True
+    try:
+        with closing(sqlite3.connect(path)) as database:
+            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+            if "alembic_version" not in tables:
+                return None, not tables
+            row = database.execute("SELECT version_num FROM alembic_version").fetchone()
+    except sqlite3.Error as error:
+        raise refusal(f"opening {path}", error) from error
+    return (row[0] if row else None), False
 
-    with _transaction(scratch) as connection:
-        config = _config(connection, versions, tables)
-        if read_revisions(versions).head is not None:
-            command.upgrade(config, "head")
-        changes: list[bool] = []
 
-        def drop_empty(_context: object, _revision: object, directives: list[object]) -> None:
-            changes.extend(not script.upgrade_ops.is_empty() for script in directives)  # type: ignore[attr-defined]
-            if not any(changes):
-                directives.clear()
+def _apply(path: Path, head: str, tables: MetaData | None, versions: Path, backup: Path | None) -> None:
+    try:
+        with transaction(path) as connection:
+            if tables is not None:
+                _create(connection, tables, head)
+            else:
+                _migrate(connection, versions)
+    except SQLAlchemyError as error:
+        kept = f"; a copy is {backup}" if backup else ""
+        raise StoreError(f"the upgrade of {path} to {head} failed, and was undone{kept}: {error}") from error
 
-        script = command.revision(config, message, autogenerate=True, process_revision_directives=drop_empty)
-    return Path(script.path) if isinstance(script, Script) else None
+
+def _create(connection: Connection, tables: MetaData, head: str) -> None:
+    tables.create_all(connection)
+    connection.execute(
+        text(
+            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL CONSTRAINT alembic_version_pkc PRIMARY KEY)"
+        )
+    )
+    connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": head})
+
+
+def _migrate(connection: Connection, versions: Path) -> None:
+    from services.store.migrations.commands import migrate  # imports alembic
+
+    migrate(connection, versions)
+
+
+def _constants(file: Path) -> dict[str, str | None]:
+    """The module's own `name = "text"` and `name = None`."""
+    found: dict[str, str | None] = {}
+    for node in ast.parse(file.read_bytes(), str(file)).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str() | None as value)):
+                found[name] = value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str() | None as value)):
+                found[name] = value
+    return found

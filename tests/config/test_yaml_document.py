@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
+from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
-from config.yaml_document import DEEPEST, MOST_BYTES, read_yaml, read_yaml_file
+from config.yaml_document import DEEPEST, MOST_BYTES, Plain, read_yaml, read_yaml_file
 
 
 def the_faults_in(text: str) -> list[str]:
@@ -60,7 +60,8 @@ def test_every_key_and_value_has_its_place() -> None:
 def test_what_is_absent_has_the_place_of_what_would_hold_it() -> None:
     document = read_yaml("a:\n  b: 1\n", "x.yaml")
     assert document.value_at(("a", "c", "d")) == (1, 1)
-    assert document.value_at(("a", "b", "c")) == (2, 3)
+    assert document.key_at(("a", "b", "c")) == (2, 3)
+    assert document.value_at(("a", "b", "c")) == (2, 6)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,12 @@ def test_what_is_absent_has_the_place_of_what_would_hold_it() -> None:
 )
 def test_what_is_not_allowed_is_named_with_its_place(text: str, faults: list[str]) -> None:
     assert the_faults_in(text) == faults
+
+
+def test_a_character_that_is_not_allowed_never_reaches_the_value() -> None:
+    assert read_yaml('"\\ud800": "x\\e"\n', "x.yaml").value == {
+        "\N{REPLACEMENT CHARACTER}": "x\N{REPLACEMENT CHARACTER}"
+    }
 
 
 def test_what_stands_under_a_repeated_key_replaces_nothing() -> None:
@@ -118,10 +125,21 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
 
 
 @given(st.text(alphabet="ab:-[]{}\"'#&*!|>?%@`, \n\t0\\$", max_size=60))
-def test_any_text_is_read_or_refused_as_a_whole(text: str) -> None:
+def test_any_text_is_read_as_another_reader_does_or_refused(text: str) -> None:
     document = read_yaml(text, "x.yaml")
-    assert document.faults or _as_an_independent_reader_has_it(text) == document.value
+    assert document.faults or _shape(document.value) == _shape_of_node(YAML(typ="safe", pure=True).compose(text))
 
 
-def _as_an_independent_reader_has_it(text: str) -> Any:
-    return YAML(typ="safe", pure=True).load(text)
+SCALAR = "a scalar"
+
+
+def _shape(value: Plain) -> object:
+    if isinstance(value, dict):
+        return {key: _shape(item) for key, item in value.items()}
+    return [_shape(item) for item in value] if isinstance(value, list) else SCALAR
+
+
+def _shape_of_node(node: Node | None) -> object:
+    if isinstance(node, MappingNode):
+        return {key.value: _shape_of_node(value) for key, value in node.value}
+    return [_shape_of_node(item) for item in node.value] if isinstance(node, SequenceNode) else SCALAR

@@ -52,8 +52,7 @@ def a_profile(language: str = "en", timezone: str = "Europe/Oslo", **changes: An
         texts=TEXTS.of(language),
         timezone=ZoneInfo(timezone),
         functions_on=True,
-        disabled={},
-        roles={},
+        functions={},
         layers={},
     )
     return replace(profile, **changes)

@@ -1,0 +1,761 @@
+"use strict";
+// The chat page: a client of the web app's API. Whatever others wrote becomes text nodes, never markup.
+(() => {
+  const TEXTS = {
+    en: {
+      rooms: "Rooms", people: "Here", newRoom: "Join or start a room", openRoom: "Open room", rename: "Rename", menu: "Rooms and people",
+      close: "Close", helloTitle: "Who are you?", helloText: "The others see this name beside what you write.", yourName: "Your name", join: "Join",
+      write: "Message", writeTo: "Message #{room}", send: "Send", reply: "Reply", replyingTo: "Replying to {name}", stopReply: "Do not reply",
+      privateRoom: "You and {bot}", onlyYou: "only you see this", waiting: "waiting for the server", failed: "not sent: {why}",
+      again: "Try again", discard: "Discard", offline: "No connection. What you write is kept and sent later.", joining: "Connecting…",
+      newMessages: "{count} new messages", newMessage: "1 new message", today: "Today", yesterday: "Yesterday", you: "You", bot: "bot",
+      owner: "owner", member: "member", ask: "Ask {bot}", earlier: "An earlier message", linkUsed: "This owner link was used already or is too old.",
+      nameTaken: "That is the bot's name. Please take another one.", tooMany: "Too many people are joining. Trying again…",
+      welcomeTitle: "Say something to {bot}", welcomeText: "{bot} answers when you mention it, reply to it, or type a command. Try one of these:",
+      tryAsk: "@{bot} what's the weather in Oslo?", tryHelp: "/help",
+    },
+    zh: {
+      rooms: "房间", people: "在场的人", newRoom: "加入或新建房间", openRoom: "打开房间", rename: "改名", menu: "房间和成员",
+      close: "关闭", helloTitle: "怎么称呼你？", helloText: "别人会在你的消息旁看到这个名字。", yourName: "你的名字", join: "进入",
+      write: "消息", writeTo: "发消息到 #{room}", send: "发送", reply: "回复", replyingTo: "回复 {name}", stopReply: "取消回复",
+      privateRoom: "你和 {bot}", onlyYou: "仅你可见", waiting: "等待服务器", failed: "未发送：{why}",
+      again: "重试", discard: "丢弃", offline: "连接已断开。你写的内容会保留，稍后自动发送。", joining: "正在连接…",
+      newMessages: "{count} 条新消息", newMessage: "1 条新消息", today: "今天", yesterday: "昨天", you: "你", bot: "机器人",
+      owner: "主人", member: "成员", ask: "问 {bot}", earlier: "较早的消息", linkUsed: "这个主人链接已被使用或已过期。",
+      nameTaken: "这是机器人的名字，请换一个。", tooMany: "加入的人太多，正在重试…",
+      welcomeTitle: "和 {bot} 说句话", welcomeText: "提到 {bot}、回复它，或输入命令，它就会回答。试试：",
+      tryAsk: "@{bot} 奥斯陆今天天气怎么样？", tryHelp: "/help",
+    },
+  };
+  const LANGUAGE = (navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en";
+  const HISTORY = 200, ROWS_KEPT = 600, MAX_WAIT_MS = 15000, JOIN_MS = 5 * 60 * 1000, STATUS_MS = 90000;
+  const HIDDEN_MS = 30000, POLL_MS = 10000, ELSEWHERE_MS = 15000;
+
+  const $ = (id) => document.getElementById(id);
+  const say = (key, values = {}) => TEXTS[LANGUAGE][key].replace(/\{(\w+)\}/g, (_, name) => ({ bot: bot.name, ...values })[name]);
+  const make = (tag, className, text) => {
+    const element = document.createElement(tag);
+    if (className) element.className = className;
+    if (text !== undefined) element.textContent = text;
+    if (tag === "button") element.type = "button";
+    return element;
+  };
+  const load = (storage, key, otherwise) => {
+    try { return JSON.parse(storage.getItem(key)) ?? otherwise; } catch { return otherwise; }
+  };
+  const save = (storage, key, value) => {
+    try { storage.setItem(key, JSON.stringify(value)); } catch { /* full or forbidden: this tab still has it in memory */ }
+  };
+  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+  const AS = new URLSearchParams(location.search).get("as");
+  let bot = { name: "Rollcall", aliases: [] };
+  let shownRooms = [];
+  let commands = [];
+  let me = null; // {id, token, name, role}
+  let room = null; // {id, title}
+  let cursor = ""; // of the last event of this room
+  let outbox = []; // what the server has not confirmed yet, of all rooms
+  let replyTo = null; // {id, name, text}
+  let unseen = 0;
+  const rows = new Map(); // message id -> {element, event}
+  const people = new Map(); // member id -> name, latest speaker last
+
+  // ---- the API -------------------------------------------------------------------------------------------------
+
+  async function api(path, body, headers = {}) {
+    const options = { headers: { ...headers }, cache: "no-store" };
+    if (me) options.headers["X-Rollcall-Member"] = me.token;
+    if (body !== undefined) {
+      options.method = "POST";
+      options.headers["Content-Type"] = "application/json";
+      options.body = JSON.stringify(body);
+    }
+    const response = await fetch(path, options);
+    const json = await response.json().catch(() => ({}));
+    return { ok: response.ok, status: response.status, json, error: json.error ?? {} };
+  }
+
+  const chatPath = (id, rest) => `/api/v1/chats/${encodeURIComponent(id)}/${rest}`;
+
+  async function patiently(attempt) {
+    for (let wait = 500; ; wait = Math.min(wait * 2, MAX_WAIT_MS)) {
+      try {
+        const answer = await attempt();
+        if (answer.status < 500 && answer.status !== 429) { connected(true); return answer; }
+        if (answer.status === 429) note(say("tooMany"));
+      } catch { /* the server is away */ connected(false); }
+      await pause(wait);
+    }
+  }
+
+  // ---- who I am: one person for each tab -----------------------------------------------------------------------
+
+  const tabKey = "rollcall.tab", meKey = AS === null ? "rollcall.me" : `rollcall.as.${AS}`;
+
+  async function become(name) {
+    const answer = await patiently(() => api("/api/v1/members", { name, fresh: AS !== null }));
+    if (!answer.ok) return answer.error.code === "name_taken" ? say("nameTaken") : answer.error.message;
+    me = { ...answer.json, name, as: AS };
+    remember();
+    return "";
+  }
+
+  function remember() {
+    save(sessionStorage, tabKey, me);
+    // A tab under ?as= finds its person again after it was closed; the ordinary one has the cookie for that.
+    save(localStorage, meKey, AS === null ? { name: me.name } : me);
+    $("my-name").textContent = me.name;
+    $("my-role").textContent = say(me.role === "owner" ? "owner" : "member");
+    dress($("my-avatar"), me.id, me.name);
+  }
+
+  async function identify() {
+    const ofTab = load(sessionStorage, tabKey, null), kept = load(localStorage, meKey, null);
+    if (ofTab && ofTab.as === AS) { me = ofTab; remember(); return; }
+    if (AS !== null && kept) { me = kept; remember(); return; }
+    const name = (AS ?? kept?.name ?? "").trim().slice(0, 40);
+    if (!name || await become(name)) await askName();
+  }
+
+  function askName() {
+    const dialog = $("hello"), field = $("name"), problem = $("name-problem");
+    field.value = me?.name ?? AS ?? "";
+    problem.textContent = "";
+    dialog.oncancel = (event) => { if (!me) event.preventDefault(); };
+    dialog.showModal();
+    field.focus();
+    field.select();
+    return new Promise((done) => {
+      dialog.onclose = done;
+      $("name-form").onsubmit = async (event) => {
+        event.preventDefault();
+        const name = field.value.trim();
+        if (!name) return;
+        if (name.toLowerCase() === bot.name.toLowerCase()) { problem.textContent = say("nameTaken"); return; }
+        if (me) { me.name = name; remember(); } else { problem.textContent = await become(name); }
+        if (me) dialog.close();
+      };
+    });
+  }
+
+  async function becomeOwner() {
+    const address = new URL(location.href), token = address.searchParams.get("owner");
+    if (!token) return;
+    const answer = await patiently(() => api("/api/v1/owner", { token }));
+    address.searchParams.delete("owner");
+    history.replaceState(null, "", address);
+    if (answer.ok) { me.role = answer.json.role; remember(); } else note(say("linkUsed"));
+  }
+
+  async function identifyAgain() {
+    const name = me.name, old = me.id;
+    me = null;
+    if (await become(name)) await askName();
+    if (old !== me.id) { outbox = outbox.map((item) => ({ ...item, by: me.id })); saveOutbox(); }
+  }
+
+  // ---- what is to be sent: kept until the server has it ----------------------------------------------------------
+
+  const outboxKey = () => `rollcall.outbox.${me.id}`;
+  const saveOutbox = () => save(localStorage, outboxKey(), outbox);
+  let flushing = false, retryTimer = 0, retryMs = 1000;
+
+  function post(fields) {
+    const item = { id: crypto.randomUUID(), room: room.id, at: new Date().toISOString(), kind: "message", mentions: [], ...fields };
+    outbox.push(item);
+    saveOutbox();
+    showPending(item);
+    toBottom();
+    flush();
+  }
+
+  async function flush() {
+    if (flushing) return;
+    flushing = true;
+    clearTimeout(retryTimer);
+    try {
+      for (let item; (item = outbox.find((each) => !each.failed)); ) {
+        if (!await deliver(item)) {
+          retryTimer = setTimeout(flush, retryMs);
+          retryMs = Math.min(retryMs * 2, MAX_WAIT_MS);
+          break;
+        }
+        retryMs = 1000;
+      }
+    } finally { flushing = false; }
+  }
+
+  async function deliver(item) {
+    const { id, text, kind, mentions, reply_to } = item;
+    let answer;
+    try {
+      answer = await api(chatPath(item.room, "messages"), { id, text, kind, mentions, reply_to, sender: { id: me.id, name: me.name } });
+    } catch { markPending(item); return false; }
+    if (answer.status === 401) { await identifyAgain(); return false; }
+    if (answer.status >= 500 || answer.status === 429 || answer.status === 408) { markPending(item); return false; }
+    if (answer.ok) { outbox = outbox.filter((each) => each.id !== id); item.sent = true; } else item.failed = answer.error.message ?? String(answer.status);
+    saveOutbox();
+    markPending(item);
+    return true;
+  }
+
+  // ---- what happens in the room ----------------------------------------------------------------------------------
+
+  let stream = null, reconnectTimer = 0, reconnectMs = 1000, pollTimer = 0, hiddenTimer = 0, isConnected = true;
+
+  const eventsPath = (query) => `${chatPath(room.id, "events")}?token=${encodeURIComponent(me.token)}&${cursor ? `after=${cursor}` : `last=${HISTORY}`}${query}`;
+
+  function connect() {
+    disconnect();
+    stream = new EventSource(eventsPath(""));
+    stream.onopen = () => { connected(true); reconnectMs = 1000; retryMs = 1000; flush(); setTimeout(settled, 300); };
+    stream.onmessage = (message) => take(JSON.parse(message.data));
+    stream.onerror = () => {
+      connected(false);
+      if (stream.readyState !== EventSource.CLOSED) return; // the browser reconnects with the cursor by itself
+      reconnectTimer = setTimeout(reconnect, reconnectMs);
+      reconnectMs = Math.min(reconnectMs * 2, MAX_WAIT_MS);
+    };
+  }
+
+  async function reconnect() {
+    const answer = await api(eventsPath("&wait=0")).catch(() => null);
+    if (answer?.status === 401) await identifyAgain();
+    if (answer?.status === 403) { location.hash = ""; return; }
+    connect();
+  }
+
+  function disconnect() {
+    clearTimeout(reconnectTimer);
+    clearInterval(pollTimer);
+    stream?.close();
+    stream = null;
+  }
+
+  async function poll() {
+    const at = room, answer = await api(eventsPath("&wait=0")).catch(() => null);
+    connected(answer !== null);
+    if (answer?.ok && at === room) answer.json.events.forEach(take);
+  }
+
+  // A browser allows few connections to one server: tabs that nobody looks at for a while let theirs go.
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(hiddenTimer);
+    if (!room) return;
+    if (document.hidden) hiddenTimer = setTimeout(() => { disconnect(); pollTimer = setInterval(poll, POLL_MS); }, HIDDEN_MS);
+    else { if (!stream) connect(); if (atBottom()) seeAll(); }
+  });
+
+  function connected(yes) {
+    isConnected = yes;
+    $("connection").textContent = yes ? "" : say("offline");
+    $("connection").classList.toggle("trouble", !yes);
+  }
+
+  function take(event) {
+    if (event.type === "status") { showStatus(event.text); return; }
+    cursor = event.cursor;
+    rememberSeen(room.id, cursor);
+    if (event.type === "message") showStatus("");
+    if (event.type === "said") meet(event.sender);
+    const known = rows.get(event.id);
+    if (known && !known.pending) return;
+    const stay = !atBottom();
+    known?.element.remove();
+    if (known) rows.delete(event.id);
+    show(event);
+    if (event.kind === "choice" && event.sender?.id === me.id) spend(event.reply_to, event.text);
+    if (!stay || known) toBottom(); else unseen += 1;
+    if (document.hidden && !stay) unseen += 1;
+    showUnseen();
+  }
+
+  let statusTimer = 0;
+  function showStatus(text) {
+    clearTimeout(statusTimer);
+    $("status").textContent = text ? `${bot.name}: ${text}` : "";
+    $("status").classList.toggle("busy", Boolean(text));
+    if (text) statusTimer = setTimeout(() => showStatus(""), STATUS_MS);
+  }
+
+  function note(text) {
+    $("status").textContent = text;
+    statusTimer = setTimeout(() => showStatus(""), 8000);
+  }
+
+  const settled = () => $("log").setAttribute("aria-busy", "false");
+
+  // ---- rows of the log -------------------------------------------------------------------------------------------
+
+  function hue(id) {
+    let sum = 7;
+    for (const char of id) sum = (sum * 31 + char.codePointAt(0)) % 3600;
+    return (sum * 47) % 360;
+  }
+
+  function initials(name) {
+    const words = name.trim().split(/\s+/u), first = [...words[0]];
+    if (/[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]/u.test(first[0] ?? "")) return first.slice(-1).join("");
+    return (first[0] + (words.length > 1 ? [...words.at(-1)][0] : "")).toUpperCase();
+  }
+
+  function dress(avatar, id, name) {
+    avatar.textContent = initials(name);
+    avatar.classList.toggle("bot", id === "");
+    avatar.style.setProperty("--hue", hue(id));
+  }
+
+  const authorOf = (event) => event.type === "message" ? { id: "", name: bot.name } : event.sender;
+  const timeOf = (iso) => new Date(iso).toLocaleTimeString(LANGUAGE, { hour: "2-digit", minute: "2-digit" });
+
+  function dayOf(iso) {
+    const day = new Date(iso), today = new Date(), yesterday = new Date(today - 86400000);
+    if (day.toDateString() === today.toDateString()) return say("today");
+    if (day.toDateString() === yesterday.toDateString()) return say("yesterday");
+    return day.toLocaleDateString(LANGUAGE, { weekday: "long", day: "numeric", month: "long" });
+  }
+
+  function show(event, pending) {
+    const log = $("log"), author = authorOf(event), mine = author.id === me.id;
+    log.querySelector(".welcome")?.remove();
+    const firstPending = pending ? null : log.querySelector(".row.unsent");
+    const before = (firstPending ? firstPending.previousElementSibling : log.lastElementChild)?.data;
+    if (!before || new Date(before.at).toDateString() !== new Date(event.at).toDateString()) {
+      const day = make("li", "day", dayOf(event.at));
+      day.data = { at: event.at };
+      log.insertBefore(day, firstPending);
+    }
+    const row = make("li", "row");
+    row.data = event;
+    row.classList.toggle("mine", mine);
+    row.classList.toggle("joined", Boolean(before?.type) && authorOf(before).id === author.id && new Date(event.at) - new Date(before.at) < JOIN_MS);
+    row.classList.toggle("named", !mine && (event.mentions ?? []).includes(me.id));
+    row.classList.toggle("private", Boolean(event.private_to));
+    row.classList.toggle("pressed", event.kind === "choice");
+    row.classList.toggle("unsent", Boolean(pending));
+    const avatar = make("span", "avatar");
+    avatar.setAttribute("aria-hidden", "true");
+    dress(avatar, author.id, author.name);
+    row.append(avatar, nameLine(event, author), bubble(event));
+    if (event.choices?.length) row.append(choiceButtons(event));
+    row.append(metaLine(event));
+    log.insertBefore(row, firstPending);
+    rows.set(event.id, { element: row, event, pending: Boolean(pending) });
+    forgetOld();
+    return row;
+  }
+
+  function nameLine(event, author) {
+    const line = make("div", "from"), name = make("button", author.id ? "" : "bot", author.name);
+    name.style.setProperty("--hue", hue(author.id));
+    name.onclick = () => mention(author.name);
+    line.append(name);
+    if (!author.id) line.append(make("span", "badge", say("bot")));
+    if (author.role && author.role !== "member") line.append(make("span", "badge", author.role === "owner" ? say("owner") : author.role));
+    return line;
+  }
+
+  function bubble(event) {
+    const box = make("div", "bubble");
+    box.dir = "auto";
+    if (event.reply_to) box.append(quote(event.reply_to));
+    const replied = rows.get(event.reply_to)?.event;
+    for (const id of event.type === "message" ? event.mentions : []) {
+      const name = id === me.id ? me.name : people.get(id);
+      if (name && !event.text.includes(name) && replied?.sender?.id !== id) box.append(make("span", "at", `@${name}`), " ");
+    }
+    write(box, event.text);
+    return box;
+  }
+
+  function quote(id) {
+    const box = make("button", "quote"), known = rows.get(id)?.event;
+    box.append(make("b", "", known ? authorOf(known).name : say("earlier")), make("span", "", known?.text.slice(0, 200) ?? ""));
+    box.onclick = () => {
+      const target = rows.get(id)?.element;
+      if (!target) return;
+      target.scrollIntoView({ block: "center" });
+      target.classList.remove("flash");
+      requestAnimationFrame(() => target.classList.add("flash"));
+    };
+    return box;
+  }
+
+  function choiceButtons(event) {
+    const box = make("div", "choices");
+    for (const choice of event.choices) {
+      const button = make("button", "", choice.label);
+      button.dataset.value = choice.value;
+      button.onclick = () => { spend(event.id, choice.value); post({ kind: "choice", text: choice.value, shown: choice.label, reply_to: event.id }); };
+      box.append(button);
+    }
+    return box;
+  }
+
+  function spend(id, chosen) {
+    const row = rows.get(id)?.element;
+    for (const button of row?.querySelectorAll(".choices button") ?? []) {
+      button.disabled = true;
+      button.setAttribute("aria-pressed", String(button.dataset.value === chosen || button.textContent === chosen));
+    }
+  }
+
+  function metaLine(event) {
+    const line = make("div", "meta"), time = make("time", "", timeOf(event.at));
+    time.dateTime = event.at;
+    time.title = new Date(event.at).toLocaleString(LANGUAGE);
+    line.append(time);
+    if (event.private_to) line.append(make("span", "badge", say("onlyYou")));
+    if (event.item) { fillPending(line, event.item); return line; }
+    const reply = make("button", "reply", say("reply"));
+    reply.onclick = () => startReply(event);
+    line.append(reply);
+    return line;
+  }
+
+  function fillPending(line, item) {
+    if (item.failed) {
+      const again = make("button", "", say("again")), discard = make("button", "", say("discard"));
+      again.onclick = () => { delete item.failed; saveOutbox(); markPending(item); flush(); };
+      discard.onclick = () => { outbox = outbox.filter((each) => each.id !== item.id); saveOutbox(); rows.get(item.id)?.element.remove(); rows.delete(item.id); };
+      line.append(make("span", "failed", say("failed", { why: item.failed })), again, discard);
+    } else if (!item.sent) line.append(make("span", "waiting", say("waiting")));
+  }
+
+  function showPending(item) {
+    if (item.room !== room.id || rows.has(item.id)) return;
+    const sender = { id: me.id, name: me.name };
+    show({ type: "said", id: item.id, at: item.at, sender, kind: item.kind, text: item.shown ?? item.text, reply_to: item.reply_to, mentions: [], item }, true);
+  }
+
+  function markPending(item) {
+    const known = rows.get(item.id);
+    if (known?.pending) known.element.querySelector(".meta").replaceWith(metaLine({ ...known.event, item }));
+  }
+
+  function forgetOld() {
+    const log = $("log");
+    if (rows.size <= ROWS_KEPT || !atBottom()) return;
+    for (const [id, row] of rows) {
+      if (rows.size <= ROWS_KEPT - 50) break;
+      if (row.pending) continue;
+      row.element.remove();
+      rows.delete(id);
+    }
+    while (log.firstElementChild?.matches(".day") && log.children[1]?.matches(".day")) log.firstElementChild.remove();
+  }
+
+  // ---- text: links, code and names, as nodes ---------------------------------------------------------------------
+
+  const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
+  function write(box, text) {
+    const names = [bot.name, ...bot.aliases, ...people.values(), me.name].map(escaped).sort((a, b) => b.length - a.length).join("|");
+    const special = new RegExp(`\`\`\`(?:\\w*\\n)?([\\s\\S]+?)\`\`\`|\`([^\`\\n]+)\`|(https?://[^\\s<>"'\`，。！？、；：（）【】「」]+)|([@＠](?:${names}))(?![\\p{L}\\p{N}_])`, "giu");
+    let at = 0;
+    for (const found of text.matchAll(special)) {
+      const [whole, block, code, url, name] = found;
+      box.append(text.slice(at, found.index));
+      at = found.index + whole.length;
+      if (block !== undefined) { const pre = make("pre"); pre.append(make("code", "", block.replace(/\n$/, ""))); box.append(pre); }
+      else if (code !== undefined) box.append(make("code", "", code));
+      else if (name !== undefined) box.append(make("span", "at", name));
+      else at = found.index + link(box, url);
+    }
+    box.append(text.slice(at));
+  }
+
+  function link(box, url) {
+    const tidy = url.replace(/[.,;:!?]+$|\)+$/, (tail) => tail.startsWith(")") && url.includes("(") ? tail : "");
+    const anchor = make("a", "", tidy);
+    anchor.href = tidy;
+    anchor.target = "_blank";
+    anchor.rel = "noopener noreferrer nofollow";
+    box.append(anchor);
+    return tidy.length;
+  }
+
+  // ---- scrolling -------------------------------------------------------------------------------------------------
+
+  const atBottom = () => { const box = $("scroller"); return box.scrollHeight - box.scrollTop - box.clientHeight < 90; };
+  const toBottom = () => { const box = $("scroller"); box.scrollTop = box.scrollHeight; };
+  const seeAll = () => { unseen = 0; showUnseen(); };
+
+  function showUnseen() {
+    $("pill").hidden = unseen === 0 || atBottom();
+    $("pill").textContent = `↓ ${unseen === 1 ? say("newMessage") : say("newMessages", { count: unseen })}`;
+    document.title = `${unseen ? `(${unseen}) ` : ""}${room.title} · ${bot.name}`;
+  }
+
+  // ---- rooms and people ------------------------------------------------------------------------------------------
+
+  const myRooms = () => load(localStorage, "rollcall.rooms", []);
+  const seenKey = () => `rollcall.seen.${me.id}`;
+  const unread = new Set();
+
+  function rememberSeen(id, at) {
+    save(localStorage, seenKey(), { ...load(localStorage, seenKey(), {}), [id]: at });
+  }
+
+  function allRooms() {
+    const own = myRooms().filter((id) => !shownRooms.some((each) => each.id === id)).map((id) => ({ id, title: id }));
+    return [...shownRooms, ...own, { id: `dm-${me.id}`, title: say("privateRoom"), mark: "◦" }];
+  }
+
+  function showRooms() {
+    $("rooms").replaceChildren(...allRooms().map((each) => {
+      const item = make("li"), button = make("button");
+      button.append(make("span", "mark", each.mark ?? "#"), make("span", "ellipsis", each.title));
+      if (unread.has(each.id)) button.append(Object.assign(make("span"), { className: "dot", style: "position:static" }));
+      if (each.id === room?.id) button.setAttribute("aria-current", "true");
+      button.onclick = () => { location.hash = encodeURIComponent(each.id); if (each.id === room?.id) closeSide(); };
+      item.append(button);
+      return item;
+    }));
+    $("elsewhere").hidden = unread.size === 0;
+  }
+
+  function enter(id) {
+    const rooms = allRooms();
+    if (!rooms.some((each) => each.id === id)) {
+      save(localStorage, "rollcall.rooms", [...myRooms(), id].slice(-30));
+      rooms.push({ id, title: id });
+    }
+    room = rooms.find((each) => each.id === id);
+    cursor = "";
+    unseen = 0;
+    rows.clear();
+    people.clear();
+    unread.delete(id);
+    $("log").replaceChildren();
+    $("log").setAttribute("aria-busy", "true");
+    $("room-title").textContent = room.mark ? room.title : `# ${room.title}`;
+    $("text").placeholder = room.mark ? room.title : say("writeTo", { room: room.title });
+    stopReply();
+    showStatus("");
+    showRooms();
+    showPeople();
+    closeSide();
+    showUnseen();
+    welcome();
+    outbox.forEach(showPending);
+    connect();
+  }
+
+  function roomOfHash() {
+    try { return decodeURIComponent(location.hash.slice(1)).normalize("NFC").trim().slice(0, 60); } catch { return ""; }
+  }
+
+  function meet(person) {
+    people.delete(person.id);
+    people.set(person.id, person.name);
+    showPeople();
+  }
+
+  function showPeople() {
+    const others = [...people].filter(([id]) => id !== me.id).reverse().slice(0, 50);
+    $("people").replaceChildren(...[["", bot.name], ...others].map(([id, name]) => {
+      const item = make("li"), button = make("button"), avatar = make("span", "avatar");
+      avatar.setAttribute("aria-hidden", "true");
+      dress(avatar, id, name);
+      button.append(avatar, make("span", "ellipsis", name));
+      if (id === "") button.append(make("small", "", say("bot")));
+      button.onclick = () => { closeSide(); mention(name); };
+      item.append(button);
+      return item;
+    }));
+  }
+
+  async function lookElsewhere() {
+    if (document.hidden || !isConnected) return;
+    const seen = load(localStorage, seenKey(), {});
+    for (const each of allRooms()) {
+      if (each.id === room.id) continue;
+      const answer = await api(chatPath(each.id, "events?wait=0&last=1")).catch(() => null);
+      if (!answer?.ok) return;
+      const newest = answer.json.events.at(-1)?.cursor;
+      if (newest && seen[each.id] && newest !== seen[each.id]) unread.add(each.id); else unread.delete(each.id);
+      if (newest && !seen[each.id]) rememberSeen(each.id, newest);
+    }
+    showRooms();
+  }
+
+  function welcome() {
+    if (outbox.some((item) => item.room === room.id)) return;
+    const box = make("li", "welcome");
+    box.append(make("h3", "", say("welcomeTitle")), make("p", "", say("welcomeText")));
+    for (const text of [say("tryAsk"), say("tryHelp")]) {
+      const button = make("button", "", text);
+      button.onclick = () => { $("text").value = text; fit(); $("text").focus(); };
+      box.append(button);
+    }
+    $("log").append(box);
+  }
+
+  const closeSide = () => { $("app").classList.remove("open"); $("veil").hidden = true; };
+
+  // ---- writing ---------------------------------------------------------------------------------------------------
+
+  function fit() {
+    const box = $("text");
+    box.style.height = "auto";
+    box.style.height = `${box.scrollHeight}px`;
+    $("send").disabled = !box.value.trim();
+  }
+
+  function mention(name) {
+    const box = $("text"), before = box.value.slice(0, box.selectionStart), after = box.value.slice(box.selectionEnd);
+    box.setRangeText(`${before && !/\s$/u.test(before) ? " " : ""}@${name}${/^\s/u.test(after) ? "" : " "}`, box.selectionStart, box.selectionEnd, "end");
+    box.focus();
+    fit();
+  }
+
+  function startReply(event) {
+    replyTo = event.id;
+    $("replying-name").textContent = say("replyingTo", { name: authorOf(event).name });
+    $("replying-text").textContent = event.text.slice(0, 120);
+    $("replying").hidden = false;
+    $("text").focus();
+  }
+
+  function stopReply() {
+    replyTo = null;
+    $("replying").hidden = true;
+  }
+
+  function submit() {
+    const text = $("text").value.trim();
+    if (!text || !me) return;
+    const told = text.toLowerCase();
+    const mentions = [...people].filter(([id, name]) => id !== me.id && told.includes(`@${name.toLowerCase()}`)).map(([id]) => id);
+    post({ text, mentions: mentions.slice(0, 50), reply_to: replyTo });
+    $("text").value = "";
+    stopReply();
+    closeHints();
+    fit();
+    seeAll();
+  }
+
+  // ---- completion of names and commands --------------------------------------------------------------------------
+
+  let hints = [], chosen = 0;
+
+  function wanted() {
+    const box = $("text"), before = box.value.slice(0, box.selectionStart);
+    const name = /(?:^|[\s，。])([@＠])([^\s@＠]*)$/u.exec(before);
+    if (name) {
+      const start = before.length - name[2].length - 1, part = name[2].toLowerCase();
+      const all = [[bot.name, say("bot")], ...[...people].filter(([id]) => id !== me.id).reverse().map(([, each]) => [each, ""])];
+      return all.filter(([each]) => each.toLowerCase().startsWith(part)).slice(0, 8).map(([each, about]) => ({ label: `@${each}`, about, start, text: `@${each} ` }));
+    }
+    if (/^\/\S*$/u.test(before)) {
+      const part = before.toLowerCase();
+      return commands.filter((each) => each.word.toLowerCase().startsWith(part)).slice(0, 30).map((each) => ({ label: each.usage || each.word, about: each.description, start: 0, text: `${each.word} ` }));
+    }
+    return [];
+  }
+
+  function showHints() {
+    hints = wanted();
+    chosen = 0;
+    $("hints").hidden = hints.length === 0;
+    $("hints").replaceChildren(...hints.map((hint, index) => {
+      const item = make("li");
+      item.id = `hint-${index}`;
+      item.setAttribute("role", "option");
+      item.append(make("b", "", hint.label), make("span", "", hint.about));
+      item.onpointerdown = (event) => { event.preventDefault(); accept(index); };
+      return item;
+    }));
+    choose(0);
+  }
+
+  function choose(index) {
+    chosen = hints.length ? (index + hints.length) % hints.length : 0;
+    [...$("hints").children].forEach((item, at) => { item.setAttribute("aria-selected", String(at === chosen)); if (at === chosen) item.scrollIntoView({ block: "nearest" }); });
+    if (hints.length) $("text").setAttribute("aria-activedescendant", `hint-${chosen}`); else $("text").removeAttribute("aria-activedescendant");
+  }
+
+  function accept(index) {
+    const hint = hints[index], box = $("text");
+    box.setRangeText(hint.text, hint.start, box.selectionStart, "end");
+    closeHints();
+    fit();
+  }
+
+  function closeHints() {
+    hints = [];
+    $("hints").hidden = true;
+    choose(0);
+  }
+
+  function onKey(event) {
+    if (event.isComposing || event.keyCode === 229) return; // an input method is at work
+    if (hints.length) {
+      const exact = hints[chosen].text.trim() === $("text").value.trim();
+      if (event.key === "ArrowDown" || event.key === "ArrowUp") { event.preventDefault(); choose(chosen + (event.key === "ArrowDown" ? 1 : -1)); return; }
+      if (event.key === "Tab" || (event.key === "Enter" && !exact)) { event.preventDefault(); accept(chosen); return; }
+      if (event.key === "Escape") { event.preventDefault(); closeHints(); return; }
+    }
+    if (event.key === "Escape") stopReply();
+    if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); submit(); }
+  }
+
+  // ---- start -----------------------------------------------------------------------------------------------------
+
+  function label() {
+    document.documentElement.lang = LANGUAGE === "zh" ? "zh-CN" : "en";
+    for (const element of document.querySelectorAll("[data-text]")) element.textContent = say(element.dataset.text);
+    for (const element of document.querySelectorAll("[data-label]")) element.setAttribute("aria-label", say(element.dataset.label));
+    for (const element of document.querySelectorAll("[data-placeholder]")) element.placeholder = say(element.dataset.placeholder);
+    $("side-title").textContent = bot.name;
+    document.title = bot.name;
+    $("ask-bot").textContent = say("ask");
+  }
+
+  function listen() {
+    $("composer").onsubmit = (event) => { event.preventDefault(); submit(); };
+    $("text").oninput = () => { fit(); showHints(); };
+    $("text").onkeydown = onKey;
+    $("text").onblur = closeHints;
+    $("stop-reply").onclick = stopReply;
+    $("ask-bot").onclick = () => mention(bot.name);
+    $("pill").onclick = () => { toBottom(); seeAll(); };
+    $("scroller").onscroll = () => { if (atBottom() && unseen) seeAll(); };
+    $("rename").onclick = askName;
+    $("open-side").onclick = () => { $("app").classList.add("open"); $("veil").hidden = false; $("close-side").focus(); };
+    $("close-side").onclick = closeSide;
+    $("veil").onclick = closeSide;
+    $("new-room").onsubmit = (event) => {
+      event.preventDefault();
+      const id = $("room-name").value.normalize("NFC").trim().toLowerCase().replace(/^dm-/u, "").replace(/[\s/\\#?%]+/gu, "-");
+      $("room-name").value = "";
+      if (id) location.hash = encodeURIComponent(id);
+    };
+    addEventListener("hashchange", () => enter(roomOfHash() || shownRooms[0].id));
+    addEventListener("online", () => { retryMs = 1000; flush(); if (stream?.readyState === EventSource.CLOSED) connect(); });
+    addEventListener("resize", () => { if (unseen === 0) toBottom(); });
+  }
+
+  async function start() {
+    label();
+    $("connection").textContent = say("joining");
+    const described = await patiently(() => api("/api/v1/page"));
+    bot = described.json.bot;
+    shownRooms = described.json.rooms;
+    label();
+    await identify();
+    outbox = load(localStorage, outboxKey(), []);
+    listen();
+    enter(roomOfHash() || shownRooms[0].id);
+    fit();
+    flush();
+    await becomeOwner();
+    setInterval(lookElsewhere, ELSEWHERE_MS);
+    lookElsewhere();
+    commands = (await patiently(() => api(`/api/v1/commands?language=${encodeURIComponent(navigator.language)}`))).json.commands ?? [];
+  }
+
+  start();
+})();

@@ -1,5 +1,5 @@
-"""`python -m services.store.migrations "what changes"` writes the next revision: all that the tables in the code have and
-the revisions so far have not. Read what it wrote before you commit it."""
+"""`python -m services.store.migrations "what changes"` writes the next migration: all that the tables in the code have
+and the migrations so far have not. Read what it wrote before you commit it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 from sqlalchemy import MetaData
 
 import services.store
+from services.store.migrations.commands import migrate, write_revision
+from services.store.migrations.transaction import VERSIONS, transaction
 from services.store.schema import metadata
-from services.store.upgrade import VERSIONS, write_revision
 
 
 def every_table() -> MetaData:
@@ -29,9 +30,10 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
         sys.stderr.write(f"{__doc__}\n")
         return 2
-    with tempfile.TemporaryDirectory() as folder:
-        written = write_revision(arguments[0], every_table(), Path(folder) / "scratch.db", VERSIONS)
-    sys.stdout.write(f"{written or 'the revisions have all that the tables have'}\n")
+    with tempfile.TemporaryDirectory() as folder, transaction(Path(folder) / "scratch.db") as connection:
+        migrate(connection, VERSIONS)
+        written = write_revision(connection, arguments[0], every_table(), VERSIONS)
+    sys.stdout.write(f"{written or 'the migrations have all that the tables have'}\n")
     return 0 if written else 1
 
 

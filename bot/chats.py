@@ -1,0 +1,78 @@
+"""The chats that the bot serves, and what holds in each: settings, the chat's own row, and texts, resolved once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from config.chat_settings import ResolvedChat, chat_settings, is_allowed
+from config.settings import Settings
+from config.texts import Texts
+from function_calls.profile import ChatProfile
+from services.refs import ChatRef, Role
+from services.store import chat_settings as rows
+from services.store.port import Store
+
+
+@dataclass(frozen=True, slots=True)
+class ServedChat:
+    """One chat as it is set up now."""
+
+    allowed_by: str | None
+    """The pattern of `chats.allow` that fits; None: the chat is not served."""
+    settings: ResolvedChat
+    profile: ChatProfile
+
+
+class Chats:
+    """Answers from memory; what chats have set for themselves is read at start and when it changes."""
+
+    def __init__(self, settings: Settings, texts: Texts) -> None:
+        self._settings = settings
+        self._texts = texts
+        self._stored: dict[str, dict[str, str]] = {}
+        self._resolved: dict[ChatRef, ServedChat] = {}
+
+    async def load(self, store: Store) -> None:
+        """Read what chats have set for themselves."""
+        stored: dict[str, dict[str, str]] = {}
+        for row in await store.read(rows.everything()):
+            stored.setdefault(row["chat"], {})[row["name"]] = row["value"]
+        self._stored = stored
+        self._resolved.clear()
+
+    def of(self, chat: ChatRef) -> ServedChat:
+        """What holds in `chat` now."""
+        known = self._resolved.get(chat)
+        if known is None:
+            if len(self._resolved) >= 10_000:
+                self._resolved.clear()
+            known = self._resolved[chat] = self._resolve(chat)
+        return known
+
+    def profile(self, chat: ChatRef) -> ChatProfile:
+        """The part of it that functions see."""
+        return self.of(chat).profile
+
+    def role(self, member_key: str, said_by_platform: Role) -> Role:
+        """The member's role: the stronger of what the settings and the platform say."""
+        named = self._settings.members.get(member_key)
+        if named is None:
+            return said_by_platform
+        return max(Role(named), said_by_platform, key=lambda role: role.rank)
+
+    def _resolve(self, chat: ChatRef) -> ServedChat:
+        own: Mapping[str, str] = self._stored.get(chat.key, {})
+        resolved = chat_settings(self._settings, chat.key, own)
+        profile = ChatProfile(
+            bot=resolved.bot,
+            bot_name=resolved.bot_name,
+            persona=resolved.persona,
+            texts=self._texts.of(resolved.language),
+            timezone=ZoneInfo(resolved.timezone),
+            functions_on=resolved.functions_on,
+            functions=resolved.functions,
+            layers=resolved.layers,
+        )
+        return ServedChat(is_allowed(self._settings, chat.key), resolved, profile)

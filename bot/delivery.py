@@ -1,0 +1,175 @@
+"""The only sender: what is in the outbox goes to the networks, in order within a chat, within their rates, until they
+have it or it is given up."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import orjson
+import structlog
+
+from bot.outgoing import outgoing_from_json
+from bot.platforms.base import ChatPlatform, Outgoing, SendFailed
+from config.settings import DeliverySettings
+from services.clock import Clock
+from services.fault_points import FaultPoints
+from services.refs import ChatRef
+from services.store import history, outbox
+from services.store.port import Store, StoreFull
+
+_log = structlog.get_logger("delivery")
+_WINDOW_SECONDS = 60.0
+
+
+class Parcel(NamedTuple):
+    """One row of the outbox."""
+
+    row_id: int
+    outgoing: Outgoing
+    history_id: int | None
+    """The row of history that learns the network's id."""
+    claimed: bool
+    """It stands in the outbox as being sent by this process."""
+
+
+class Delivery:
+    """Sends parcels. Each chat has a queue of its own, so a slow network holds up nobody else's."""
+
+    def __init__(
+        self,
+        platforms: Mapping[tuple[str, str], ChatPlatform],
+        store: Store,
+        settings: DeliverySettings,
+        clock: Clock,
+        epoch: int,
+        faults: FaultPoints,
+    ) -> None:
+        self._platforms = platforms
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._epoch = epoch
+        self._reach = faults.reach
+        self._queues: dict[ChatRef, deque[Parcel]] = {}
+        self._tasks: dict[ChatRef, asyncio.Task[None]] = {}
+        self._sent_at: dict[ChatRef, deque[float]] = {}
+        self.failed = 0
+        """Messages given up since the start."""
+
+    def platform(self, chat: ChatRef) -> ChatPlatform | None:
+        """The network that `chat` is on."""
+        return self._platforms.get((chat.platform, chat.account))
+
+    def hand_over(self, parcels: Sequence[Parcel]) -> None:
+        """Send these, after what is waiting for the same chats."""
+        for parcel in parcels:
+            chat = parcel.outgoing.chat
+            self._queues.setdefault(chat, deque()).append(parcel)
+            if chat not in self._tasks:
+                task = self._tasks[chat] = asyncio.create_task(self._work_off(chat))
+                task.add_done_callback(functools.partial(self._worked_off, chat))
+
+    async def recover(self) -> int:
+        """Take up what an earlier process left; returns how many parcels."""
+        parcels: list[Parcel] = []
+        for row in await self._store.read(outbox.unsent()):
+            outgoing = outgoing_from_json(row["key"], orjson.loads(row["body"]))
+            parcels.append(Parcel(row["id"], outgoing, row["history_id"], claimed=False))
+        self.hand_over(parcels)
+        return len(parcels)
+
+    async def typing(self, chat: ChatRef, status: str) -> None:
+        """Show that an answer is on its way; best effort."""
+        platform = self.platform(chat)
+        if platform is not None:
+            await platform.typing(chat, status)
+
+    async def idle(self) -> None:
+        """Return when everything is sent or given up."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+
+    async def close(self, seconds: float) -> None:
+        """Wait up to `seconds`; what is left is sent after the next start."""
+        tasks = list(self._tasks.values())
+        if not tasks:
+            return
+        _, unfinished = await asyncio.wait(tasks, timeout=seconds)
+        for task in unfinished:
+            task.cancel()
+        if unfinished:
+            await asyncio.wait(unfinished)
+
+    def _worked_off(self, chat: ChatRef, task: asyncio.Task[None]) -> None:
+        del self._tasks[chat]
+        if not task.cancelled() and task.exception() is not None:
+            _log.critical("delivery_ended", chat=chat.key, exc_info=task.exception())
+
+    async def _work_off(self, chat: ChatRef) -> None:
+        queue = self._queues[chat]
+        while queue:
+            try:
+                await self._deliver(queue[0])
+            except StoreFull as problem:
+                # Nothing is lost: the row stays in the outbox until there is room to claim it.
+                _log.error("outbox_cannot_be_claimed", chat=chat.key, problem=str(problem))
+                await self._clock.sleep(self._settings.longest_delay_seconds)
+                continue
+            queue.popleft()
+        del self._queues[chat]
+
+    async def _deliver(self, parcel: Parcel) -> None:
+        chat = parcel.outgoing.chat
+        platform = self.platform(chat)
+        if platform is None:
+            self._give_up(parcel, f"there is no platform {chat.platform}:{chat.account}")
+            return
+        if not parcel.claimed:
+            await self._store.commit([outbox.claim(parcel.row_id, self._epoch)])
+        self._reach("reply.after_outbox_before_send")
+        delay = self._settings.first_delay_seconds
+        for attempt in range(1, self._settings.attempts + 1):
+            await self._pace(chat, platform.limits.sends_per_minute)
+            try:
+                self._reach("reply.during_send")
+                receipt = await platform.send(parcel.outgoing)
+            except SendFailed as failure:
+                ambiguous = failure.unknown_outcome and not platform.limits.sends_are_idempotent
+                if not failure.retryable or ambiguous or attempt == self._settings.attempts:
+                    self._give_up(parcel, str(failure))
+                    return
+                _log.info("send_failed", chat=chat.key, attempt=attempt, problem=str(failure))
+                await self._clock.sleep(failure.retry_after_seconds or delay)
+                delay = min(delay * 2, self._settings.longest_delay_seconds)
+                continue
+            self._reach("reply.after_send_before_mark")
+            writes = [outbox.sent(parcel.row_id, receipt.native_id)]
+            if parcel.history_id is not None:
+                writes.append(history.sent(parcel.history_id, receipt.native_id))
+            self._store.post(writes)
+            self._reach("reply.after_mark")
+            return
+
+    async def _pace(self, chat: ChatRef, sends_per_minute: int) -> None:
+        """Wait until the chat may take another message."""
+        times = self._sent_at.get(chat)
+        if times is None:
+            times = self._sent_at[chat] = deque()
+        now = self._clock.monotonic()
+        while times and times[0] <= now - _WINDOW_SECONDS:
+            times.popleft()
+        if len(times) >= sends_per_minute:
+            await self._clock.sleep(times[0] + _WINDOW_SECONDS - now)
+            times.popleft()
+        times.append(self._clock.monotonic())
+        if len(self._sent_at) > 10_000:
+            self._sent_at.pop(next(iter(self._sent_at)))
+
+    def _give_up(self, parcel: Parcel, problem: str) -> None:
+        self.failed += 1
+        _log.error("message_not_delivered", chat=parcel.outgoing.chat.key, outbox=parcel.row_id, problem=problem)
+        self._store.post([outbox.failed(parcel.row_id, problem)])

@@ -1,0 +1,151 @@
+"""Order within a chat, parallel across chats, in one process: each chat has a queue, and chats that have something to
+do take turns in the order in which they became ready."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections import deque
+
+import structlog
+
+from bot.engine.job import Job, RunTurn
+from config.settings import LimitsSettings
+from services.refs import ChatRef, MemberRef, Role
+
+_log = structlog.get_logger("engine")
+
+
+class EmbeddedEngine:
+    """Runs turns: one at a time in a chat, at most `parallel_turns` at once."""
+
+    def __init__(self, run: RunTurn, limits: LimitsSettings) -> None:
+        self._run = run
+        self._limits = limits
+        self._queues: dict[ChatRef, deque[Job]] = {}
+        self._ready: deque[ChatRef] = deque()
+        self._running: dict[ChatRef, tuple[Job, asyncio.Task[None]]] = {}
+        self._immediate: set[asyncio.Task[None]] = set()
+        self._waiting = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._accepts = True
+        self._failed: asyncio.Future[None] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Turns that wait."""
+        return self._waiting
+
+    @property
+    def running(self) -> int:
+        """Turns that run."""
+        return len(self._running) + len(self._immediate)
+
+    def has_room(self, chat: ChatRef) -> bool:
+        """Whether another message of `chat` can be taken."""
+        queue = self._queues.get(chat)
+        return self._waiting < self._limits.queue_total and (queue is None or len(queue) < self._limits.queue_per_chat)
+
+    def submit(self, job: Job) -> None:
+        """Run `job` when its chat's turn comes; at once when it is immediate."""
+        self._idle.clear()
+        if job.immediate:
+            task = asyncio.create_task(self._guarded(job))
+            self._immediate.add(task)
+            task.add_done_callback(self._immediate_done)
+            return
+        chat = job.context.chat
+        queue = self._queues.get(chat)
+        if queue is None:
+            queue = self._queues[chat] = deque()
+        queue.append(job)
+        self._waiting += 1
+        if len(queue) == 1 and chat not in self._running:
+            self._ready.append(chat)
+        self._start()
+
+    def waiting_job(self, chat: ChatRef, native_id: str) -> Job | None:
+        """The message of that id while it waits and nobody has begun with it."""
+        return next((job for job in self._queues.get(chat, ()) if job.context.key.native_id == native_id), None)
+
+    def remove(self, job: Job) -> bool:
+        """Take a waiting job out; False when it runs already."""
+        queue = self._queues.get(job.context.chat)
+        if queue is None or job not in queue:
+            return False
+        queue.remove(job)
+        self._waiting -= 1
+        return True
+
+    def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
+        """End the running turn of `chat`, when `by` asked for it or is a moderator or above."""
+        running = self._running.get(chat)
+        if running is None:
+            return False
+        job, task = running
+        if job.context.sender.ref != by and role.rank < Role.MODERATOR.rank:
+            return False
+        job.stopped = True
+        return task.cancel()
+
+    async def drain(self, seconds: float) -> None:
+        """Start nothing new, and wait up to `seconds` for what runs; what is left is taken up at the next start."""
+        self._accepts = False
+        tasks = [task for _, task in self._running.values()] + list(self._immediate)
+        if not tasks:
+            return
+        _, unfinished = await asyncio.wait(tasks, timeout=seconds)
+        for task in unfinished:
+            task.cancel()
+        if unfinished:
+            await asyncio.wait(unfinished, timeout=1.0)
+
+    async def idle(self) -> None:
+        """Return when nothing runs or waits."""
+        await self._idle.wait()
+
+    async def failed(self) -> None:
+        """Return never, or raise what ended a turn although nothing may: the process has to end then."""
+        self._failed = asyncio.get_running_loop().create_future()
+        await self._failed
+
+    def _start(self) -> None:
+        while self._ready and self._accepts and len(self._running) < self._limits.parallel_turns:
+            chat = self._ready.popleft()
+            queue = self._queues.get(chat)
+            if chat in self._running or not queue:
+                continue
+            job = queue.popleft()
+            self._waiting -= 1
+            job.started = True
+            task = asyncio.create_task(self._guarded(job))
+            self._running[chat] = (job, task)
+            task.add_done_callback(functools.partial(self._done, chat))
+
+    def _done(self, chat: ChatRef, task: asyncio.Task[None]) -> None:
+        del self._running[chat]
+        if self._queues.get(chat):
+            self._ready.append(chat)
+        else:
+            self._queues.pop(chat, None)
+        self._start()
+        self._note_idle()
+
+    def _immediate_done(self, task: asyncio.Task[None]) -> None:
+        self._immediate.discard(task)
+        self._note_idle()
+
+    def _note_idle(self) -> None:
+        if not self._running and not self._immediate and not self._waiting:
+            self._idle.set()
+
+    async def _guarded(self, job: Job) -> None:
+        try:
+            await self._run(job)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what a turn could not turn into a value ends the process, loudly
+            _log.critical("turn_broke_the_engine", turn=job.turn_id, exc_info=error)
+            if self._failed is not None and not self._failed.done():
+                self._failed.set_exception(error)

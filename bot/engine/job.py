@@ -1,0 +1,30 @@
+"""Job: one turn that is to run, as the engine holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from function_calls.context import MessageContext
+from function_calls.turn import OpenQuestion
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A message that was accepted and waits for its answer."""
+
+    turn_id: int
+    """Also the id of its row in the inbox."""
+    context: MessageContext
+    addressed: bool
+    question: OpenQuestion | None = None
+    """The question that it answers."""
+    attempts: int = 0
+    """How often a process died or failed on it."""
+    immediate: bool = False
+    stopped: bool = False
+    """Somebody ended it with /stop."""
+    started: bool = False
+
+
+RunTurn = Callable[[Job], Awaitable[None]]

@@ -1,0 +1,42 @@
+"""What became of messages, read from the inbox: behind `/why` and `rollcall why`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from function_calls.ports import Explanation
+from services.refs import ChatRef, ReasonCode
+from services.store import history, inbox
+from services.store.port import Row, Store
+
+_SHOWN_CHARS = 60
+
+
+class StoredExplanations:
+    """Reads explanations from the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def last(self, chat: ChatRef, before_native_id: str, count: int) -> Sequence[Explanation]:
+        """The outcomes of the last `count` messages of `chat`, newest first, without the one asking."""
+        rows = await self._store.read(inbox.last(chat.key, before_native_id, count))
+        return [await self._explained(chat, row) for row in rows]
+
+    async def of(self, chat: ChatRef, native_id: str) -> Explanation | None:
+        """The outcome of one message of `chat`."""
+        rows = await self._store.read(inbox.find(chat.key, native_id))
+        return await self._explained(chat, rows[0]) if rows else None
+
+    async def _explained(self, chat: ChatRef, row: Row) -> Explanation:
+        said = await self._store.read(history.find(chat.key, row["native_id"]))
+        text = said[0]["text"] if said else ""
+        return Explanation(
+            text=text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…",
+            sender_name=row["sender_name"],
+            at=datetime.fromtimestamp(row["received_ms"] / 1000, UTC),
+            reason=ReasonCode(row["reason"]),
+            detail=row["detail"],
+            short_id=str(row["id"]),
+        )

@@ -1,0 +1,77 @@
+"""Is this message for us? Always with a reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.chats import ServedChat
+from function_calls.context import Kind, MessageContext
+from function_calls.questions import Answered, read_answer
+from function_calls.registry import BotFunctions
+from function_calls.router import unknown_command
+from function_calls.turn import OpenQuestion
+from services.refs import ReasonCode
+
+_RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE, Kind.REACTION})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the gate says of one message."""
+
+    reason: ReasonCode = ReasonCode.WAITING
+    """Why it is not for us; WAITING: it is, and a turn answers it."""
+    detail: str = ""
+    """The settings key that decided."""
+    addressed: bool = False
+    question: OpenQuestion | None = None
+    """The open question that it answers."""
+    immediate: bool = False
+    """It controls the queue, so it does not wait in it."""
+
+    @property
+    def is_for_us(self) -> bool:
+        """Whether a turn answers it."""
+        return self.reason is ReasonCode.WAITING
+
+
+def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, question: OpenQuestion | None) -> Verdict:
+    """The verdict on one message. `question` is what the sender was asked in this chat and has not answered."""
+    refused = _not_served(context, chat)
+    if refused is not None:
+        return refused
+    is_called = (
+        not context.is_group
+        or context.mentions_bot
+        or context.kind in (Kind.CHOICE, Kind.TIMER)
+        or (context.reply_to is not None and context.reply_to.from_bot)
+    )
+    if not context.text.strip() and not context.attachments:
+        return Verdict(ReasonCode.EMPTY)
+    line = functions.command_line(context.text, bare=is_called)
+    if line is not None:
+        return Verdict(addressed=True, immediate=line.spec.immediate)
+    if question is not None and not context.text.startswith("/"):
+        answer = read_answer(question.question, context.text, chat.profile.texts)
+        if answer.kind is not Answered.UNRELATED:
+            return Verdict(addressed=True, question=question)
+    if is_called:
+        return Verdict(addressed=True)
+    word = unknown_command(context.text)
+    if word:
+        return Verdict(ReasonCode.UNKNOWN_COMMAND, word)
+    return Verdict(ReasonCode.NOT_ADDRESSED)
+
+
+def _not_served(context: MessageContext, chat: ServedChat) -> Verdict | None:
+    if chat.allowed_by is None:
+        return Verdict(ReasonCode.CHAT_NOT_ALLOWED, "chats.allow")
+    if context.kind in _RECORDED_ONLY:
+        return Verdict(ReasonCode.NOT_A_MESSAGE, context.kind.value)
+    if context.sender.is_bot:
+        return Verdict(ReasonCode.FROM_BOT)
+    if not chat.settings.enabled:
+        return Verdict(ReasonCode.CHAT_OFF, chat.settings.layers["enabled"])
+    if context.backfilled:
+        return Verdict(ReasonCode.BACKFILLED)
+    return None

@@ -1,0 +1,229 @@
+"""Everything that arrives passes here once: made fit, deduplicated, judged, kept; only then it is acknowledged."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import orjson
+import structlog
+
+from bot.chats import Chats
+from bot.engine.embedded import EmbeddedEngine
+from bot.engine.job import Job
+from bot.gate import Verdict, judge
+from bot.inbound_text import fit
+from bot.notices import Notices
+from bot.open_questions import OpenQuestions
+from bot.platforms.base import Accepted
+from config.settings import LimitsSettings
+from function_calls.context import Kind, MessageContext
+from function_calls.context_json import context_from_json, context_to_json
+from function_calls.registry import BotFunctions
+from services.clock import Clock
+from services.fault_points import FaultPoints
+from services.refs import ReasonCode
+from services.store import history, inbox, pending, turns
+from services.store.ids import Ids
+from services.store.port import Store, Write
+
+_log = structlog.get_logger("intake")
+_CHANGES_KEPT = 1000
+_PRUNE_EVERY = 100
+
+
+class Intake:
+    """Accepts events of all platforms."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        engine: EmbeddedEngine,
+        chats: Chats,
+        functions: Callable[[str], BotFunctions],
+        questions: OpenQuestions,
+        notices: Notices,
+        limits: LimitsSettings,
+        history_per_chat: int,
+        clock: Clock,
+        ids: Ids,
+        epoch: int,
+        faults: FaultPoints,
+    ) -> None:
+        self._store = store
+        self._engine = engine
+        self._chats = chats
+        self._functions = functions
+        self._questions = questions
+        self._notices = notices
+        self._limits = limits
+        self._history_per_chat = history_per_chat
+        self._clock = clock
+        self._ids = ids
+        self._epoch = epoch
+        self._reach = faults.reach
+        self._early_changes: OrderedDict[tuple[str, str], str | None] = OrderedDict()
+        self._heard: dict[str, int] = {}
+
+    async def deliver(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
+        """Take one event in, durably, together with `also`. Raises StoreError when nothing was taken."""
+        context = self._prepared(context)
+        if context.kind is Kind.EDIT or context.kind is Kind.DELETE:
+            return await self._change(context, also)
+        return await self._accept(self._with_early_change(context), also)
+
+    async def recover(self) -> int:
+        """Take up the turns that an earlier process did not finish; returns how many."""
+        attempts = {row["id"]: row["attempts"] for row in await self._store.read(turns.unfinished())}
+        jobs: list[Job] = []
+        for row in await self._store.read(inbox.waiting()):
+            turn_id = row["id"]
+            if turn_id not in attempts:
+                continue
+            question = None
+            if row["question_id"] is not None:
+                question = await self._questions.find(self._store, row["question_id"])
+            context = context_from_json(orjson.loads(row["body"]))
+            # Rights are those of today, not those of the moment when the daemon stopped.
+            role = self._chats.role(context.sender.ref.key, context.sender.role)
+            context = replace(context, sender=replace(context.sender, role=role))
+            jobs.append(Job(turn_id, context, True, question, attempts[turn_id] + 1))
+        if jobs:
+            await self._store.commit([turns.take_up(job.turn_id, self._epoch) for job in jobs])
+        for job in jobs:
+            self._engine.submit(job)
+        return len(jobs)
+
+    def _prepared(self, context: MessageContext) -> MessageContext:
+        context = fit(context, self._limits.message_chars)
+        served = self._chats.of(context.chat)
+        role = self._chats.role(context.sender.ref.key, context.sender.role)
+        if role is not context.sender.role:
+            context = replace(context, sender=replace(context.sender, role=role))
+        return context if context.bot == served.settings.bot else replace(context, bot=served.settings.bot)
+
+    async def _accept(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
+        chat, member = context.chat.key, context.sender.ref.key
+        question = self._questions.of(chat, member)
+        verdict = judge(context, self._chats.of(context.chat), self._functions(context.bot), question)
+        if verdict.is_for_us and not verdict.immediate and not self._engine.has_room(context.chat):
+            verdict = Verdict(ReasonCode.QUEUE_FULL, "limits.queue_per_chat")
+        turn_id = self._ids.next()
+        writes = self._writes(context, verdict, turn_id)
+        # The question is taken before the first await, so that two answers cannot both have it.
+        if verdict.question is not None:
+            self._questions.take(chat, member)
+            writes.append(pending.answer(verdict.question.id, turn_id))
+        self._reach("recv.before_persist")
+        touched = await self._store.commit([*writes, *also])
+        self._reach("recv.after_persist_before_ack")
+        if touched[0] == 0:
+            return Accepted.DUPLICATE
+        if verdict.is_for_us:
+            self._engine.submit(Job(turn_id, context, verdict.addressed, verdict.question, immediate=verdict.immediate))
+        else:
+            self._notices.note(context, verdict)
+        self._prune(chat)
+        return Accepted.NEW
+
+    def _writes(self, context: MessageContext, verdict: Verdict, turn_id: int) -> list[Write]:
+        now_ms = self._clock.now_ms()
+        chat, sender, for_us = context.chat.key, context.sender, verdict.is_for_us
+        writes = [
+            inbox.accept(
+                id=turn_id,
+                key=context.key.text,
+                chat=chat,
+                native_id=context.key.native_id,
+                sender=sender.ref.key,
+                sender_name=sender.name,
+                kind=context.kind.value,
+                body=orjson.dumps(context_to_json(context)).decode() if for_us else "",
+                received_ms=now_ms,
+                reason=verdict.reason.value,
+                detail=verdict.detail,
+                turn_id=turn_id if for_us else None,
+                question_id=verdict.question.id if verdict.question else None,
+                ended_ms=None if for_us else now_ms,
+            )
+        ]
+        if verdict.reason is not ReasonCode.CHAT_NOT_ALLOWED and verdict.reason is not ReasonCode.NOT_A_MESSAGE:
+            writes.append(self._heard_write(context, turn_id))
+        if for_us:
+            writes.append(turns.queue(turn_id, chat, context.bot, self._epoch, now_ms))
+        return writes
+
+    def _heard_write(self, context: MessageContext, inbox_id: int) -> Write:
+        quoted = context.reply_to
+        return history.heard(
+            id=inbox_id,
+            inbox_id=inbox_id,
+            chat=context.chat.key,
+            native_id=context.key.native_id,
+            sender=context.sender.ref.key,
+            sender_name=context.sender.name,
+            said=context.text,
+            at_ms=min(int(context.sent_at.timestamp() * 1000), self._clock.now_ms()),
+            reply_to=quoted.native_id if quoted else None,
+            reply_to_name=quoted.sender_name if quoted else "",
+        )
+
+    async def _change(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
+        """An edit or a deletion: of a message that waits, its text or its turn; later ones, history alone."""
+        chat, native_id = context.chat.key, context.key.native_id
+        deletes = context.kind is Kind.DELETE
+        now_ms = self._clock.now_ms()
+        job = self._engine.waiting_job(context.chat, native_id)
+        writes: list[Write] = []
+        reason = ReasonCode.DELETED if deletes else ReasonCode.EDIT_TOO_LATE
+        if job is not None:
+            reason = ReasonCode.DELETED if deletes else ReasonCode.EDIT_TAKEN
+            if deletes:
+                self._engine.remove(job)
+                writes += [inbox.end(job.turn_id, reason.value, "", now_ms), turns.end(job.turn_id, now_ms)]
+            else:
+                job.context = replace(job.context, text=context.text)
+                writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))
+        writes.append(history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.text))
+        row_id = self._ids.next()
+        accept = inbox.accept(
+            id=row_id,
+            key=context.key.text,
+            chat=chat,
+            native_id=native_id,
+            sender=context.sender.ref.key,
+            sender_name=context.sender.name,
+            kind=context.kind.value,
+            body="",
+            received_ms=now_ms,
+            reason=reason.value,
+            ended_ms=now_ms,
+        )
+        touched = await self._store.commit([accept, *writes, *also])
+        if touched[len(writes)] == 0:
+            self._remember_early(chat, native_id, None if deletes else context.text)
+        return Accepted.NEW if touched[0] else Accepted.DUPLICATE
+
+    def _remember_early(self, chat: str, native_id: str, text: str | None) -> None:
+        """A change came before its message: kept until that arrives."""
+        self._early_changes[chat, native_id] = text
+        while len(self._early_changes) > _CHANGES_KEPT:
+            self._early_changes.popitem(last=False)
+
+    def _with_early_change(self, context: MessageContext) -> MessageContext:
+        if not self._early_changes:
+            return context
+        key = (context.chat.key, context.key.native_id)
+        if key not in self._early_changes:
+            return context
+        text = self._early_changes.pop(key)
+        return replace(context, text=text or "")
+
+    def _prune(self, chat: str) -> None:
+        count = self._heard.get(chat, 0) + 1
+        if count >= _PRUNE_EVERY:
+            count = 0
+            self._store.post([history.prune(chat, self._history_per_chat)])
+        self._heard[chat] = count

@@ -1,0 +1,81 @@
+"""What a chat or the operator hears about messages that are not answered: once, then it is only counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import orjson
+import structlog
+
+from bot.chats import Chats
+from bot.delivery import Delivery, Parcel
+from bot.gate import Verdict
+from bot.outgoing import outgoing_to_json
+from bot.platforms.base import Outgoing
+from function_calls.context import MessageContext
+from services.clock import Clock
+from services.refs import ReasonCode
+from services.store import outbox
+from services.store.ids import Ids
+from services.store.port import Store
+
+_log = structlog.get_logger("gate")
+_QUIET_SECONDS = 60.0
+_SEEN_KEPT = 10_000
+# What is usual in a group is no warning.
+_USUAL = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.NOT_A_MESSAGE, ReasonCode.EMPTY})
+
+
+class Notices:
+    """Speaks up about drops without flooding anybody."""
+
+    def __init__(self, store: Store, delivery: Delivery, chats: Chats, clock: Clock, ids: Ids, epoch: int) -> None:
+        self._store = store
+        self._delivery = delivery
+        self._chats = chats
+        self._clock = clock
+        self._ids = ids
+        self._epoch = epoch
+        self._seen: set[tuple[str, ReasonCode]] = set()
+        self._told_at: dict[str, float] = {}
+        self.dropped: Counter[str] = Counter()
+        """How many messages ended without a turn, by reason code."""
+
+    def note(self, context: MessageContext, verdict: Verdict) -> None:
+        """A message ended without a turn."""
+        reason, chat = verdict.reason, context.chat.key
+        self.dropped[reason.value] += 1
+        first = (chat, reason) not in self._seen
+        if first and len(self._seen) < _SEEN_KEPT:
+            self._seen.add((chat, reason))
+        if first and reason not in _USUAL:
+            _log.warning("message_not_answered", chat=chat, reason=reason.value, because=verdict.detail)
+        if reason is ReasonCode.QUEUE_FULL:
+            self._tell(context)
+
+    def _tell(self, context: MessageContext) -> None:
+        """One sentence to the chat, at most once a minute."""
+        chat, now = context.chat, self._clock.monotonic()
+        platform = self._delivery.platform(chat)
+        if platform is None or now - self._told_at.get(chat.key, -_QUIET_SECONDS) < _QUIET_SECONDS:
+            return
+        self._told_at[chat.key] = now
+        row_id = self._ids.next()
+        text = self._chats.profile(chat).texts.say("failures.queue_full")
+        outgoing = Outgoing(chat=chat, key=f"notice:{row_id}", text=text)
+        self._store.post(
+            [
+                outbox.put(
+                    id=row_id,
+                    key=outgoing.key,
+                    turn_id=0,
+                    history_id=None,
+                    chat=chat.key,
+                    body=orjson.dumps(outgoing_to_json(outgoing)).decode(),
+                    state="sending",
+                    epoch=self._epoch,
+                    at_ms=self._clock.now_ms(),
+                )
+            ]
+        )
+        self._delivery.hand_over([Parcel(row_id, outgoing, None, claimed=True)])

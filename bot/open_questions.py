@@ -1,0 +1,76 @@
+"""The questions that wait for an answer, in memory; the truth is in the store, and the two change together."""
+
+from __future__ import annotations
+
+import orjson
+
+from function_calls.questions import open_from_json, open_to_json
+from function_calls.turn import OpenQuestion
+from services.clock import Clock
+from services.store import pending
+from services.store.port import Store, Write
+
+Asked = tuple[OpenQuestion, int]
+"""A question, and when it expires, in milliseconds since 1970 UTC."""
+
+
+class OpenQuestions:
+    """At most one for each member in each chat."""
+
+    def __init__(self, clock: Clock, expires_seconds: int) -> None:
+        self._clock = clock
+        self._expires_ms = expires_seconds * 1000
+        self._waiting: dict[tuple[str, str], Asked] = {}
+
+    async def load(self, store: Store) -> None:
+        """Read what waited when the daemon stopped."""
+        for row in await store.read(pending.open_questions()):
+            question = open_from_json(row["id"], orjson.loads(row["body"]))
+            self._waiting[row["chat"], row["member"]] = (question, row["expires_ms"])
+
+    def of(self, chat: str, member: str) -> OpenQuestion | None:
+        """What `member` was asked in `chat` and may still answer."""
+        if not self._waiting:
+            return None
+        asked = self._waiting.get((chat, member))
+        if asked is None:
+            return None
+        if asked[1] <= self._clock.now_ms():
+            del self._waiting[chat, member]
+            return None
+        return asked[0]
+
+    async def find(self, store: Store, id_: int) -> OpenQuestion | None:
+        """The question of that id, whatever became of it."""
+        rows = await store.read(pending.find(id_))
+        return open_from_json(id_, orjson.loads(rows[0]["body"])) if rows else None
+
+    def take(self, chat: str, member: str) -> None:
+        """It is being answered: no other message answers it."""
+        self._waiting.pop((chat, member), None)
+
+    def ask(self, id_: int, question: OpenQuestion, chat: str, member: str, turn_id: int) -> list[Write]:
+        """The writes that make it wait; `waits` is to be called once they are durable."""
+        now_ms = self._clock.now_ms()
+        return pending.ask(
+            id=id_,
+            chat=chat,
+            member=member,
+            turn_id=turn_id,
+            body=orjson.dumps(open_to_json(question)).decode(),
+            asked_ms=now_ms,
+            expires_ms=now_ms + self._expires_ms,
+        )
+
+    def waits(self, id_: int, question: OpenQuestion, chat: str, member: str) -> None:
+        """From now on the member's next message may answer it."""
+        kept = OpenQuestion(question.question, question.continuation, id_)
+        self._waiting[chat, member] = (kept, self._clock.now_ms() + self._expires_ms)
+
+    def expire(self) -> list[Write]:
+        """Forget what has waited too long; the writes do the same in the store."""
+        now_ms = self._clock.now_ms()
+        gone = [key for key, (_, expires_ms) in self._waiting.items() if expires_ms <= now_ms]
+        for key in gone:
+            del self._waiting[key]
+        return [pending.expire(now_ms)] if gone else []

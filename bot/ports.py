@@ -1,0 +1,61 @@
+"""The daemon's side of what handlers may ask for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from bot.chats import Chats
+from bot.delivery import Delivery
+from bot.engine.embedded import EmbeddedEngine
+from services.refs import ChatRef, MemberRef, Role
+from services.store import history
+from services.store.port import Store
+
+_ANSWER_SECONDS = 3.0
+_NEWEST = 2**62
+
+
+class EngineActions:
+    """Acts on a chat through its engine, which exists only after the functions do."""
+
+    def __init__(self) -> None:
+        self._engine: EmbeddedEngine | None = None
+
+    def bind(self, engine: EmbeddedEngine) -> None:
+        """Say which engine it is."""
+        self._engine = engine
+
+    async def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
+        """End the turn that runs in `chat`; whether there was one that `by` may end."""
+        return self._engine is not None and self._engine.stop(chat, by, role)
+
+
+class PlatformMembers:
+    """Who is in a chat, as the platform and the history tell."""
+
+    def __init__(self, store: Store, chats: Chats) -> None:
+        self._store = store
+        self._chats = chats
+        self._delivery: Delivery | None = None
+
+    def bind(self, delivery: Delivery) -> None:
+        """Say who knows the platforms."""
+        self._delivery = delivery
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        """The member's role now; None when the platform does not tell within three seconds."""
+        platform = self._delivery.platform(chat) if self._delivery else None
+        if platform is None:
+            return None
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                said = await platform.role(chat, member)
+        except TimeoutError:
+            return None
+        return None if said is None else self._chats.role(member.key, said)
+
+    async def names(self, chat: ChatRef) -> Sequence[str]:
+        """Display names of members who spoke lately, latest first; at most 50."""
+        rows = await self._store.read(history.recent(chat.key, _NEWEST, 200))
+        return list(dict.fromkeys(row["sender_name"] for row in rows if not row["from_bot"]))[:50]

@@ -1,0 +1,104 @@
+"""The durable TurnLog: what one turn writes into the store, and in which unit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+from function_calls.context import MessageContext
+from function_calls.results import result_from_json, result_to_json
+from function_calls.spec import FunctionResult
+from function_calls.turn import Run, StoredRun
+from services.clock import Clock
+from services.fault_points import FaultPoints
+from services.llm.model import ModelAnswer, answer_from_json, answer_to_json
+from services.refs import Effect
+from services.store import ledger, turns
+from services.store.port import Store, Write
+
+
+class StoreTurnLog:
+    """Collects writes and commits them no more often than the promises need: an answer goes with the first intent that
+    follows from it, a result with whatever comes next, and only an effect waits for the disk."""
+
+    def __init__(self, store: Store, context: MessageContext, turn_id: int, clock: Clock, faults: FaultPoints) -> None:
+        self._store = store
+        self._context = context
+        self._turn_id = turn_id
+        self._clock = clock
+        self._reach = faults.reach
+        self._collected: list[Write] = []
+        self._must_be_durable = False
+        self._answers: dict[int, ModelAnswer] = {}
+        self._runs: dict[str, StoredRun] = {}
+
+    async def load(self) -> None:
+        """Read what an earlier attempt of this turn left."""
+        for row in await self._store.read(turns.answers(self._turn_id)):
+            self._answers[row["round"]] = answer_from_json(orjson.loads(row["body"]))
+        for row in await self._store.read(ledger.of_turn(self._turn_id)):
+            body = row["result"]
+            result = result_from_json(orjson.loads(body)) if body else None
+            self._runs[row["key"]] = StoredRun(row["function"], result)
+
+    @property
+    def found_something(self) -> bool:
+        """Whether an earlier attempt got so far that something is stored."""
+        return bool(self._answers or self._runs)
+
+    def stored_answer(self, round_number: int) -> ModelAnswer | None:
+        return self._answers.get(round_number)
+
+    def stored_run(self, key: str) -> StoredRun | None:
+        return self._runs.get(key)
+
+    def answer(self, round_number: int, answer: ModelAnswer) -> None:
+        body = orjson.dumps(answer_to_json(answer)).decode()
+        self._collected.append(turns.answer(self._turn_id, round_number, body, answer.request_id, self._clock.now_ms()))
+        # Nothing of it is used before it is durable: neither by an effect nor by a message to the chat.
+        self._must_be_durable = True
+
+    async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
+        spec = run.spec
+        self._collected.append(
+            ledger.intend(
+                key=run.key,
+                turn_id=self._turn_id,
+                chat=self._context.chat.key,
+                member=self._context.sender.ref.key,
+                function=spec.name,
+                arguments=orjson.dumps(spec.arguments.dump(run.arguments), default=str).decode(),
+                effect=spec.effect.value,
+                path=run.path.value,
+                round_number=run.round_number,
+                at_ms=self._clock.now_ms(),
+            )
+        )
+        self._collected += writes
+        if spec.effect is Effect.ONCE or writes:
+            self._must_be_durable = True
+        await self.settle()
+
+    def result(self, run: Run, result: FunctionResult) -> None:
+        code = result.error.code.value if result.error else "ok"
+        body = orjson.dumps(result_to_json(result), default=str).decode()
+        self._collected.append(ledger.result(run.key, code, body, self._clock.now_ms()))
+        if run.spec.effect is Effect.ONCE:
+            self._must_be_durable = True
+
+    async def settle(self) -> None:
+        if not self._collected:
+            return
+        writes, self._collected = self._collected, []
+        if not self._must_be_durable:
+            self._store.post(writes)
+            return
+        self._must_be_durable = False
+        await self._store.commit(writes)
+        self._reach("llm.after_persist")
+
+    def rest(self) -> list[Write]:
+        """What is not in the store yet: it goes with the end of the turn."""
+        writes, self._collected = self._collected, []
+        return writes

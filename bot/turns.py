@@ -1,0 +1,219 @@
+"""Run one turn: dispatch, then commit its result, its messages and its end together, then hand them to delivery."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import orjson
+import structlog
+
+from bot.chats import Chats
+from bot.delivery import Delivery, Parcel
+from bot.engine.job import Job
+from bot.open_questions import OpenQuestions
+from bot.outgoing import addressed_to, outgoing_to_json, pieces
+from bot.turn_log import StoreTurnLog
+from config.settings import RouterSettings
+from function_calls.context import MessageContext
+from function_calls.registry import BotFunctions
+from function_calls.router import FunctionCallRouter
+from function_calls.spec import Message
+from function_calls.turn import HistoryLine, OutcomeKind, Turn, TurnOutcome, sent
+from services.clock import Clock
+from services.deadlines import Deadlines
+from services.fault_points import FaultPoints
+from services.refs import ReasonCode
+from services.store import history, inbox, outbox, turns
+from services.store.ids import Ids
+from services.store.port import Conflict, Store, StoreError, Write
+
+_log = structlog.get_logger("turns")
+_GRACE_SECONDS = 5.0
+_TYPING_AFTER_SECONDS = 0.4
+
+
+class Turns:
+    """Runs turns, one for each job that the engine gives."""
+
+    def __init__(
+        self,
+        *,
+        router: FunctionCallRouter,
+        functions: Callable[[str], BotFunctions],
+        chats: Chats,
+        questions: OpenQuestions,
+        store: Store,
+        delivery: Delivery,
+        deadlines: Deadlines,
+        settings: RouterSettings,
+        attempts: int,
+        clock: Clock,
+        ids: Ids,
+        epoch: int,
+        faults: FaultPoints,
+    ) -> None:
+        self._router = router
+        self._functions = functions
+        self._chats = chats
+        self._questions = questions
+        self._store = store
+        self._delivery = delivery
+        self._deadlines = deadlines
+        self._settings = settings
+        self._attempts = attempts
+        self._clock = clock
+        self._ids = ids
+        self._epoch = epoch
+        self._faults = faults
+
+    async def run(self, job: Job) -> None:
+        """Answer the message of `job`. Raises StoreError when its end cannot be kept; nothing else."""
+        context = job.context
+        log = StoreTurnLog(self._store, context, job.turn_id, self._clock, self._faults)
+        turn = self._turn(job, log)
+        typing = self._typing_soon(context)
+        try:
+            outcome = await self._outcome(job, turn, log)
+        finally:
+            typing.cancel()
+        await self._close(job, turn, log, outcome)
+
+    def _turn(self, job: Job, log: StoreTurnLog) -> Turn:
+        context = job.context
+        chat = context.chat
+        profiles = self._chats
+
+        async def history_lines() -> Sequence[HistoryLine]:
+            return await self._history(chat.key, job.turn_id)
+
+        async def status(text: str) -> None:
+            await self._delivery.typing(chat, text)
+
+        return Turn(
+            id=str(job.turn_id),
+            functions=self._functions(context.bot),
+            profile=lambda: profiles.profile(chat),
+            deadline=self._clock.monotonic() + self._settings.turn_timeout_seconds,
+            log=log,
+            addressed=job.addressed,
+            answering=(job.question, context.text) if job.question else None,
+            history=history_lines,
+            status=status,
+        )
+
+    async def _outcome(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
+        texts = turn.profile().texts
+        if job.attempts:
+            await log.load()
+        if job.attempts >= self._attempts:
+            _log.error("turn_given_up", turn=turn.id, attempts=job.attempts)
+            return sent(ReasonCode.GAVE_UP, [Message(texts.say("failures.gave_up"))])
+        try:
+            return await self._deadlines.run(self._dispatched(job.context, turn), turn.deadline + _GRACE_SECONDS)
+        except asyncio.CancelledError:
+            if not job.stopped:
+                raise
+            return sent(ReasonCode.STOPPED, [Message(texts.say("stop.stopped"))])
+        except TimeoutError:
+            return sent(ReasonCode.MODEL_FAILED, [Message(texts.say("model.timeout"))], "router.turn_timeout_seconds")
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the border where a failing turn becomes an answer
+            short_id = uuid.uuid4().hex[:8]
+            _log.error("turn_failed", turn=turn.id, id=short_id, exc_info=error)
+            return sent(ReasonCode.FUNCTION_FAILED, [Message(texts.say("failures.turn", id=short_id))], short_id)
+
+    async def _dispatched(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+        outcome = await self._router.dispatch(context, turn)
+        if outcome or turn.effects:
+            return outcome if outcome else replace(outcome, kind=OutcomeKind.SILENT)
+        return await self._router.run_chat_fallback(context, turn)
+
+    async def _history(self, chat: str, before: int) -> Sequence[HistoryLine]:
+        rows = await self._store.read(history.recent(chat, before, self._settings.history_messages))
+        return [
+            HistoryLine(row["sender_name"], row["text"], row["at_ms"], bool(row["from_bot"]), row["reply_to_name"])
+            for row in reversed(rows)
+        ]
+
+    async def _close(self, job: Job, turn: Turn, log: StoreTurnLog, outcome: TurnOutcome) -> None:
+        now_ms = self._clock.now_ms()
+        writes = log.rest()
+        said, parcels = self._said(job, turn, outcome.messages, now_ms)
+        writes += said
+        question = outcome.question
+        question_id = self._ids.next() if question is not None else 0
+        chat, member = job.context.chat.key, job.context.sender.ref.key
+        if question is not None:
+            writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
+        writes.append(inbox.end(job.turn_id, outcome.reason.value, outcome.detail, now_ms))
+        writes.append(turns.end(job.turn_id, now_ms))
+        self._faults.reach("reply.before_outbox")
+        try:
+            await self._store.commit(writes)
+        except Conflict:
+            _log.warning("turn_ended_elsewhere", turn=job.turn_id)
+            return
+        if question is not None:
+            self._questions.waits(question_id, question, chat, member)
+        self._delivery.hand_over(parcels)
+
+    def _said(self, job: Job, turn: Turn, messages: Sequence[Message], now_ms: int) -> tuple[list[Write], list[Parcel]]:
+        """The writes and parcels of what is to be said. A key is the same on every attempt of the turn."""
+        context, profile = job.context, turn.profile()
+        writes: list[Write] = []
+        parcels: list[Parcel] = []
+        for number, message in enumerate(messages):
+            chat, private_to = addressed_to(message, context.chat)
+            platform = self._delivery.platform(chat)
+            if platform is None or (not message.text.strip() and not message.attachments):
+                continue
+            if number == 0 and context.is_group and message.to is None and message.reply_to is None:
+                message = replace(message, reply_to=context.key.native_id)
+            history_id = None
+            if private_to is None:
+                history_id = self._ids.next()
+                writes.append(
+                    history.said(
+                        id=history_id,
+                        chat=chat.key,
+                        sender="",
+                        sender_name=profile.bot_name,
+                        text=message.text,
+                        at_ms=now_ms,
+                        reply_to=message.reply_to,
+                    )
+                )
+            claimed = platform.limits.sends_are_idempotent
+            key = f"{job.turn_id}:{number}"
+            for piece in pieces(message, chat, private_to, key, platform.limits, profile.texts):
+                row_id = self._ids.next()
+                writes.append(
+                    outbox.put(
+                        id=row_id,
+                        key=piece.key,
+                        turn_id=job.turn_id,
+                        history_id=history_id,
+                        chat=chat.key,
+                        body=orjson.dumps(outgoing_to_json(piece)).decode(),
+                        state="sending" if claimed else "pending",
+                        epoch=self._epoch,
+                        at_ms=now_ms,
+                    )
+                )
+                parcels.append(Parcel(row_id, piece, history_id, claimed))
+                history_id = None
+        return writes, parcels
+
+    def _typing_soon(self, context: MessageContext) -> asyncio.Handle:
+        """Shows that an answer is on its way, unless it is there in a moment."""
+        loop = asyncio.get_running_loop()
+        running: list[asyncio.Task[None]] = []
+
+        def show() -> None:
+            running.append(loop.create_task(self._delivery.typing(context.chat, "…")))
+
+        return loop.call_later(_TYPING_AFTER_SECONDS, show)

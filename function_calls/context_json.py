@@ -1,0 +1,62 @@
+"""MessageContext as plain data, for the inbox: what a restart needs to answer the message."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
+from services.json_values import JsonObject
+from services.refs import ChatRef, MemberRef, Role
+
+
+def context_to_json(context: MessageContext) -> JsonObject:
+    """`context` as plain data; what is usual is left out."""
+    sender, quoted = context.sender, context.reply_to
+    data: JsonObject = {
+        "chat": context.chat,
+        "id": context.key.native_id,
+        "sender": [*sender.ref, sender.name, sender.role.value],
+        "text": context.text,
+        "at": context.sent_at.timestamp(),
+        "group": context.is_group,
+        "bot": context.bot,
+    }
+    if context.kind is not Kind.MESSAGE:
+        data["kind"] = context.kind.value
+    if context.key.kind is not Kind.MESSAGE:
+        data["key"] = [context.key.kind.value, context.key.revision]
+    if context.mentions_bot:
+        data["mentions_bot"] = True
+    if context.mentions:
+        data["mentions"] = context.mentions
+    if quoted is not None:
+        data["reply_to"] = [quoted.native_id, quoted.sender_name, quoted.text, quoted.from_bot]
+    if context.attachments:
+        data["attachments"] = [[one.name, one.media_type, one.url, one.size_bytes] for one in context.attachments]
+    if context.chat_title:
+        data["title"] = context.chat_title
+    return data
+
+
+def context_from_json(data: JsonObject) -> MessageContext:
+    """The context that `context_to_json` wrote."""
+    chat = ChatRef(*data["chat"])
+    platform, account, native, name, role = data["sender"]
+    key_kind, revision = data.get("key", (Kind.MESSAGE, ""))
+    quoted: list[Any] | None = data.get("reply_to")
+    return MessageContext(
+        key=MessageKey(chat, data["id"], Kind(key_kind), revision),
+        kind=Kind(data.get("kind", Kind.MESSAGE)),
+        chat=chat,
+        is_group=data["group"],
+        sender=Sender(MemberRef(platform, account, native), name, Role(role)),
+        text=data["text"],
+        sent_at=datetime.fromtimestamp(data["at"], UTC),
+        mentions=tuple(MemberRef(*one) for one in data.get("mentions", ())),
+        mentions_bot=data.get("mentions_bot", False),
+        reply_to=Quoted(*quoted) if quoted else None,
+        attachments=tuple(Attachment(*one) for one in data.get("attachments", ())),
+        chat_title=data.get("title", ""),
+        bot=data["bot"],
+    )

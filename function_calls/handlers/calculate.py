@@ -1,0 +1,120 @@
+"""Arithmetic and units of measure."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.spec import FunctionResult
+from services.calculator import BadExpression, calculate
+from services.exact_numbers import Number, TooLarge
+from services.refs import ErrorCode
+from services.units import Units, UnitsDiffer, UnknownUnit
+
+
+class CalculateArguments(BaseModel):
+    """What to compute."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    expression: str = Field(description="Arithmetic, e.g. '15% of 80', 'sqrt(2)*3', '2^10'", max_length=500)
+
+
+class ConvertArguments(BaseModel):
+    """A measure and the unit wanted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    value: float = Field(description="How many of the first unit", allow_inf_nan=False)
+    from_unit: str = Field(description="Unit, e.g. 'km', 'pounds', '°F', 'MiB'", min_length=1, max_length=40)
+    to_unit: str = Field(description="Unit to convert to", min_length=1, max_length=40)
+
+
+@tool_function(
+    name="calculate",
+    description="Work out an arithmetic expression",
+    examples=(
+        "what's {expression}",
+        "what is {expression}",
+        "how much is {expression}",
+        "calculate {expression}",
+        "can you work out {expression}",
+        "compute {expression} for me",
+        "{expression} equals what",
+        "solve {expression}",
+        "{expression}等于多少",
+        "算一下{expression}",
+        "计算{expression}",
+        "{expression}是多少",
+    ),
+    commands=("calc", "calculate", "计算", "算"),
+    effect="read",
+    ask={"expression": "@calculate.ask_expression"},
+)
+async def calculate_expression(ctx: MessageContext, args: CalculateArguments, *, call: Call) -> FunctionResult:
+    """Say the value."""
+    try:
+        value = calculate(args.expression)
+    except BadExpression as error:
+        text = call.say(f"calculate.problems.{error.problem}", position=error.position, found=error.found)
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["expression"])
+    expression = " ".join(args.expression.split()).rstrip("=?？ ")
+    text = call.say("calculate.equals", expression=expression, sign=_sign(value), value=value.text)
+    return FunctionResult.say(text, data={"value": value.text, "exact": value.is_shown_exactly})
+
+
+@tool_function(
+    name="unit_convert",
+    description="Convert between units of length, mass, temperature, volume, speed, time or data",
+    examples=(
+        "convert {value} {from_unit} to {to_unit}",
+        "how many {to_unit} are in {value} {from_unit}",
+        "how many {to_unit} is {value} {from_unit}",
+        "what is {value} {from_unit} in {to_unit}",
+        "what's {value} degrees {from_unit} in {to_unit}",
+        "{value} {from_unit} in {to_unit}",
+        "change {value} {from_unit} into {to_unit} please",
+        "{value}{from_unit}等于多少{to_unit}",
+        "{value}{from_unit}是多少{to_unit}",
+        "把{value}{from_unit}换算成{to_unit}",
+    ),
+    commands=("convert", "换算"),
+    effect="read",
+)
+async def unit_convert(ctx: MessageContext, args: ConvertArguments, *, units: Units, call: Call) -> FunctionResult:
+    """Say the measure in the other unit."""
+    try:
+        converted = units.convert(Fraction(repr(args.value)), args.from_unit, args.to_unit)
+    except UnknownUnit as error:
+        key = "calculate.unknown_unit_similar" if error.similar else "calculate.unknown_unit"
+        text = call.say(key, unit=error.name, similar=", ".join(error.similar))
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["from_unit", "to_unit"])
+    except UnitsDiffer as error:
+        text = call.say(
+            "calculate.units_differ",
+            from_unit=error.source.symbol,
+            from_kind=call.say(f"calculate.kinds.{error.source.kind}"),
+            to_unit=error.target.symbol,
+            to_kind=call.say(f"calculate.kinds.{error.target.kind}"),
+        )
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["to_unit"])
+    except TooLarge:
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("calculate.too_large_measure"), ["value"])
+    result = converted.result
+    text = call.say(
+        "calculate.converted",
+        value=converted.value.text,
+        from_unit=converted.source.symbol,
+        sign=_sign(result),
+        result=result.text,
+        to_unit=converted.target.symbol,
+    )
+    return FunctionResult.say(text, data={"value": result.text, "unit": converted.target.symbol})
+
+
+def _sign(value: Number) -> str:
+    return "=" if value.is_shown_exactly else "≈"

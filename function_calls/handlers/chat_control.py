@@ -1,0 +1,79 @@
+"""What concerns the chat with the bot itself: why a message ended as it did, ids, and stop."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.ports import ChatActions, Explanation, Explanations
+from function_calls.spec import FunctionResult
+
+
+class WhyArguments(BaseModel, frozen=True):
+    """How far back."""
+
+    count: int = Field(1, ge=1, le=10, description="How many of the last messages to explain")
+
+
+@tool_function(
+    name="why",
+    description="Explain why the bot answered, or did not answer, the last messages of this chat.",
+    examples=(
+        "why didn't you answer",
+        "why did you not reply to me",
+        "explain why you said nothing",
+        "为什么不回答",
+        "你为什么没有回复",
+    ),
+    commands=("why", "为什么"),
+    return_direct=True,
+)
+async def why(
+    ctx: MessageContext, args: WhyArguments, *, explanations: Explanations, call: Call
+) -> FunctionResult:
+    """Explain the message that this one replies to, else the last ones."""
+    if ctx.reply_to is not None:
+        quoted = await explanations.of(ctx.chat, ctx.reply_to.native_id)
+        found = [quoted] if quoted is not None else []
+    else:
+        found = list(await explanations.last(ctx.chat, ctx.key.native_id, args.count))
+    if not found:
+        return FunctionResult.say(call.say("why.nothing"))
+    return FunctionResult.say("\n".join(_explained(one, call) for one in found))
+
+
+def _explained(one: Explanation, call: Call) -> str:
+    at = one.at.astimezone(call.profile.timezone)
+    reason = call.say(f"reasons.{one.reason.value}", detail=one.detail)
+    return call.say("why.line", at=f"{at:%H:%M}", name=one.sender_name, text=one.text, reason=reason)
+
+
+@tool_function(
+    name="id",
+    description="Show the ids of this chat and of whoever asks, as settings need them.",
+    commands=("id",),
+    offered_to=["command", "api"],
+)
+async def show_id(ctx: MessageContext, *, call: Call) -> FunctionResult:
+    """Show the chat's key, the sender's key and role."""
+    return FunctionResult.say(
+        call.say("id.shown", chat=ctx.chat.key, member=ctx.sender.ref.key, role=ctx.sender.role.value, bot=ctx.bot),
+        data={"chat": ctx.chat.key, "member": ctx.sender.ref.key, "role": ctx.sender.role.value},
+    )
+
+
+@tool_function(
+    name="stop",
+    description="Stop the answer that the bot is working on in this chat.",
+    commands=("stop", "停", "停止"),
+    offered_to=["command", "api"],
+    effect="idempotent",
+    immediate=True,
+)
+async def stop(ctx: MessageContext, *, actions: ChatActions, call: Call) -> FunctionResult:
+    """End the running turn: the sender's own, or anyone's for moderators and above."""
+    if await actions.stop(ctx.chat, ctx.sender.ref, ctx.sender.role):
+        return FunctionResult(data="stopped", messages=())
+    return FunctionResult.say(call.say("stop.nothing"))

@@ -1,0 +1,73 @@
+"""What can be called here, generated from the specs: a list that cannot name what is not there."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.spec import FunctionResult, FunctionSpec
+from function_calls.usage import allowed, usage_line
+from services.refs import ErrorCode
+
+
+class HelpArguments(BaseModel, frozen=True):
+    """What to explain."""
+
+    topic: str | None = Field(None, description="A function or command to explain in detail; leave out to list all")
+
+
+@tool_function(
+    name="help",
+    description="List what the bot can do here, or explain one function in detail.",
+    examples=(
+        "help",
+        "what can you do",
+        "what can i ask you",
+        "list your commands",
+        "how do i use {topic}",
+        "explain the {topic} command",
+        "你能做什么",
+        "有哪些命令",
+        "{topic} 怎么用",
+    ),
+    commands=("help", "帮助", "指令"),
+    return_direct=True,
+)
+async def help_(ctx: MessageContext, args: HelpArguments, *, call: Call) -> FunctionResult:
+    """List the functions that this member may call here, or one in detail."""
+    functions = call.functions()
+    if args.topic:
+        return _one(args.topic, call)
+    lines = [_line(spec) for spec in functions]
+    names = [spec.name for spec in functions]
+    return FunctionResult.say("\n".join([call.say("help.head", name=call.profile.bot_name), *lines]), data=names)
+
+
+def _line(spec: FunctionSpec) -> str:
+    return f"• {usage_line(spec)} — {spec.description.split('. ')[0].rstrip('.')}"
+
+
+def _one(topic: str, call: Call) -> FunctionResult:
+    wanted = topic.strip().lstrip("/").casefold()
+    for spec in call.functions():
+        if wanted == spec.name.casefold() or wanted in spec.commands:
+            return FunctionResult.say(_detail(spec, call), data={"name": spec.name, "parameters": spec.parameters})
+    return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("help.unknown", topic=topic))
+
+
+def _detail(spec: FunctionSpec, call: Call) -> str:
+    """Everything a person needs to call it."""
+    lines = [f"{usage_line(spec)} — {spec.description}"]
+    required = spec.parameters["required"]
+    for name, schema in spec.parameters["properties"].items():
+        described = schema.get("description", "")
+        rule = allowed(schema, call.profile.texts)
+        optional = "" if name in required else f" ({call.say('help.optional')})"
+        lines.append(f"  {name}{optional}: {f'{described}; ' if described else ''}{rule}")
+    if len(spec.commands) > 1:
+        lines.append(call.say("help.also", commands=", ".join(f"/{one}" for one in spec.commands[1:])))
+    if spec.examples:
+        lines.append(call.say("help.examples", examples="; ".join(spec.examples[:3])))
+    return "\n".join(lines)

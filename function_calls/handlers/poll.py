@@ -1,0 +1,220 @@
+"""Polls: ask the group, vote, count."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.spec import Choice, FunctionResult
+from services.json_values import JsonObject
+from services.polls import (
+    FEWEST_OPTIONS,
+    LONGEST_OPTION,
+    MOST_OPEN,
+    MOST_OPTIONS,
+    BadOptions,
+    NoPoll,
+    NoSuchOption,
+    NotYourPoll,
+    PollClosed,
+    Polls,
+    Standing,
+    TooManyPolls,
+)
+from services.refs import ErrorCode, Role
+
+
+class CreateArguments(BaseModel):
+    """What is asked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    question: str = Field(description="What is asked", min_length=1, max_length=300, pattern=r"\S")
+    options: list[str] = Field(description="2 to 10 answers to vote for", min_length=1, max_length=50)
+
+
+class VoteArguments(BaseModel):
+    """A vote."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    option: str = Field(description="The option's number or text", min_length=1, max_length=200)
+    poll: int | None = Field(default=None, description="Number of the poll; absent: the latest open one", ge=1)
+
+
+class PollArguments(BaseModel):
+    """Which poll."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    poll: int | None = Field(default=None, description="Number of the poll; absent: the latest one", ge=1)
+
+
+@tool_function(
+    name="poll_create",
+    description="Start a poll in this group",
+    examples=(
+        "start a poll: {question} {options}",
+        "create a poll asking {question} with the options {options}",
+        "make a poll about {question}: {options}",
+        "let's vote on {question}, the options are {options}",
+        "poll the group: {question} {options}",
+        "发起投票：{question}，选项有{options}",
+        "投个票，{question}：{options}",
+        "创建一个投票{question}，选项{options}",
+    ),
+    commands=("poll", "投票"),
+    scope="group",
+    effect="idempotent",
+    ask={"question": "@poll.ask_question", "options": "@poll.ask_options"},
+)
+async def poll_create(ctx: MessageContext, args: CreateArguments, *, polls: Polls, call: Call) -> FunctionResult:
+    """Ask the group, with a button for each answer. The poll keeps the key of the call, so a run that is repeated
+    after a crash finds it instead of starting another."""
+    try:
+        poll = await polls.create(
+            ctx.chat,
+            args.question,
+            args.options,
+            author=ctx.sender.ref,
+            author_name=ctx.sender.name,
+            call_key=call.key,
+        )
+    except BadOptions:
+        text = call.say("poll.bad_options", fewest=FEWEST_OPTIONS, most=MOST_OPTIONS, longest=LONGEST_OPTION)
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["options"])
+    except TooManyPolls:
+        return FunctionResult.fail(ErrorCode.REFUSED, call.say("poll.too_many", most=MOST_OPEN))
+    lines = [call.say("poll.title", number=poll.number, question=poll.question)]
+    lines += [f"{index}. {option}" for index, option in enumerate(poll.options, 1)]
+    lines.append(call.say("poll.how_to_vote"))
+    choices = tuple(Choice(option, f"/vote {index} poll={poll.number}") for index, option in enumerate(poll.options, 1))
+    data = {"poll": poll.number, "question": poll.question, "options": list(poll.options)}
+    return FunctionResult.say("\n".join(lines), data=data, choices=choices)
+
+
+@tool_function(
+    name="poll_vote",
+    description="Vote in this group's poll, for the person asking",
+    examples=(
+        "i vote for {option}",
+        "vote {option} in the poll",
+        "my vote goes to {option}",
+        "put me down for option {option}",
+        "change my vote to {option}",
+        "我投{option}",
+        "我选{option}",
+        "投票给{option}",
+        "把我的票改成{option}",
+    ),
+    commands=("vote", "投"),
+    scope="group",
+    effect="idempotent",
+    ask={"option": "@poll.ask_option"},
+)
+async def poll_vote(ctx: MessageContext, args: VoteArguments, *, polls: Polls, call: Call) -> FunctionResult:
+    """Give the sender's one vote; a second one takes the place of the first."""
+    try:
+        standing, option = await polls.vote(ctx.chat, args.option, poll=args.poll, member=ctx.sender.ref)
+    except NoPoll:
+        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))
+    except PollClosed as error:
+        return FunctionResult.fail(ErrorCode.REFUSED, call.say("poll.closed_before", question=error.poll.question))
+    except NoSuchOption as error:
+        options = "\n".join(f"{index}. {option}" for index, option in enumerate(error.poll.options, 1))
+        text = call.say("poll.no_such_option", option=args.option, options=options)
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["option"])
+    said = call.say("poll.voted", name=ctx.sender.name, option=option)
+    return FunctionResult.say("\n".join([said, *_votes(standing, call)]), data=_data(standing))
+
+
+@tool_function(
+    name="poll_results",
+    description="Show how a poll of this group stands",
+    examples=(
+        "show the poll results",
+        "who is winning the poll",
+        "how is the vote going",
+        "what are the results of the poll",
+        "how many votes does each option have",
+        "查看投票结果",
+        "投票结果怎么样",
+        "现在投票情况如何",
+    ),
+    commands=("results", "poll results", "投票 结果"),
+    scope="group",
+    effect="read",
+)
+async def poll_results(ctx: MessageContext, args: PollArguments, *, polls: Polls, call: Call) -> FunctionResult:
+    """Show the votes of a poll, open or closed."""
+    try:
+        standing = await polls.standing(ctx.chat, args.poll)
+    except NoPoll:
+        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))
+    return FunctionResult.say(_report(standing, call), data=_data(standing))
+
+
+@tool_function(
+    name="poll_close",
+    description="Close a poll of this group and announce the result",
+    examples=(
+        "close the poll",
+        "end the poll now",
+        "stop the voting",
+        "finish the poll and tell us who won",
+        "the vote is over, close it",
+        "结束投票",
+        "关闭投票",
+        "投票截止",
+    ),
+    commands=("poll close", "投票 结束"),
+    scope="group",
+    effect="idempotent",
+)
+async def poll_close(ctx: MessageContext, args: PollArguments, *, polls: Polls, call: Call) -> FunctionResult:
+    """Close a poll: one's own, or anybody's for moderators and above."""
+    may_close_any = ctx.sender.role in Role.at_least(Role.MODERATOR)
+    try:
+        standing = await polls.close(
+            ctx.chat, args.poll, by=ctx.sender.ref, may_close_any=may_close_any, call_key=call.key
+        )
+    except NoPoll:
+        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))
+    except NotYourPoll as error:
+        return FunctionResult.fail(ErrorCode.REFUSED, call.say("poll.not_yours", author=error.poll.author_name))
+    return FunctionResult.say(_report(standing, call), data=_data(standing))
+
+
+def _report(standing: Standing, call: Call) -> str:
+    poll = standing.poll
+    title = call.say("poll.title" if poll.is_open else "poll.title_closed", number=poll.number, question=poll.question)
+    return "\n".join([title, *_votes(standing, call), _verdict(standing, call)])
+
+
+def _votes(standing: Standing, call: Call) -> list[str]:
+    counted = enumerate(zip(standing.poll.options, standing.votes, strict=True), 1)
+    everybody = max(standing.voters, 1)
+    return [
+        call.say("poll.line", number=number, option=option, votes=votes, percent=round(100 * votes / everybody))
+        for number, (option, votes) in counted
+    ]
+
+
+def _verdict(standing: Standing, call: Call) -> str:
+    if not standing.leaders:
+        return call.say("poll.no_votes")
+    if len(standing.leaders) > 1:
+        return call.say("poll.tie", options=call.say("poll.and").join(standing.leaders))
+    return call.say("poll.leads" if standing.poll.is_open else "poll.won", option=standing.leaders[0])
+
+
+def _data(standing: Standing) -> JsonObject:
+    return {
+        "poll": standing.poll.number,
+        "question": standing.poll.question,
+        "open": standing.poll.is_open,
+        "votes": dict(zip(standing.poll.options, standing.votes, strict=True)),
+        "leaders": list(standing.leaders),
+    }

@@ -1,0 +1,190 @@
+"""The chat's to-do list."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.spec import FunctionResult
+from services.json_values import JsonObject
+from services.refs import ErrorCode, Role
+from services.store.todos import Todo
+from services.todo import MOST_OPEN, ListFull, NoSuchTodo, NotYours, Priority, SeveralTodos, Show, TodoLists
+
+
+class AddArguments(BaseModel):
+    """What is to be done."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str = Field(description="What is to be done", min_length=1, max_length=300, pattern=r"\S")
+    priority: Priority = Field(default=Priority.NORMAL, description="How much it matters")
+
+
+class ListArguments(BaseModel):
+    """Which entries."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    show: Show = Field(default=Show.OPEN, description="Which entries")
+
+
+class EntryArguments(BaseModel):
+    """One entry."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    item: str = Field(description="The entry's number or words of its text", min_length=1, max_length=300)
+
+
+@tool_function(
+    name="todo_add",
+    description="Add an entry to this chat's to-do list",
+    examples=(
+        "add {text} to my to do list",
+        "put {text} on the todo list",
+        "add {text} to the list with {priority} priority",
+        "i need {text} to be put on my list of things to do",
+        "add a task to {text}",
+        "please add {text} to our to-do list",
+        "new todo: {text}",
+        "把{text}加到待办清单",
+        "待办里加一条{text}",
+        "添加待办{text}",
+    ),
+    commands=("todo add", "待办 添加"),
+    effect="idempotent",
+    ask={"text": "@todo.ask_text"},
+)
+async def todo_add(ctx: MessageContext, args: AddArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+    """Add an entry. The list keeps the key of the call, so a run that is repeated after a crash adds nothing new."""
+    try:
+        entry = await lists.add(
+            ctx.chat,
+            args.text,
+            args.priority,
+            author=ctx.sender.ref,
+            author_name=ctx.sender.name,
+            call_key=call.key,
+        )
+    except ListFull:
+        return FunctionResult.fail(ErrorCode.REFUSED, call.say("todo.full", most=MOST_OPEN))
+    return FunctionResult.say(call.say("todo.added", number=entry.number, text=entry.text), data=_data(entry))
+
+
+@tool_function(
+    name="todo_list",
+    description="Show this chat's to-do list",
+    examples=(
+        "what's on my to do list",
+        "show me the todo list",
+        "read my to-do list to me",
+        "what do we still have to do",
+        "what are my open tasks",
+        "list the {show} todos",
+        "is there anything on my todo list",
+        "看看待办清单",
+        "待办列表有什么",
+        "还有哪些事情要做",
+    ),
+    commands=("todo", "todos", "todo list", "待办", "待办 列表"),
+    effect="read",
+)
+async def todo_list(ctx: MessageContext, args: ListArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+    """Show the entries, the most important first."""
+    entries = await lists.entries(ctx.chat, args.show)
+    if not entries:
+        return FunctionResult.say(call.say(f"todo.empty.{args.show}"), data=[])
+    lines = [call.say(f"todo.title.{args.show}", count=len(entries)), *(_line(entry, call) for entry in entries)]
+    return FunctionResult.say("\n".join(lines), data=[_data(entry) for entry in entries])
+
+
+@tool_function(
+    name="todo_done",
+    description="Mark an entry of the to-do list as done",
+    examples=(
+        "mark {item} as done on the todo list",
+        "check off {item} on my to do list",
+        "tick {item} off the list",
+        "todo {item} is done",
+        "i finished the task {item}",
+        "{item} is finished, cross it off",
+        "把待办{item}标记为完成",
+        "待办{item}做完了",
+        "完成待办{item}",
+    ),
+    commands=("todo done", "done", "待办 完成"),
+    effect="idempotent",
+    ask={"item": "@todo.ask_item"},
+)
+async def todo_done(ctx: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+    """Mark an entry as done; anybody in the chat may."""
+    try:
+        entry, now = await lists.finish(ctx.chat, args.item, call_key=call.key)
+    except (NoSuchTodo, SeveralTodos) as error:
+        return _not_found(args.item, error, call)
+    text = call.say("todo.done" if now else "todo.done_before", number=entry.number, text=entry.text)
+    return FunctionResult.say(text, data={"number": entry.number, "done": True})
+
+
+@tool_function(
+    name="todo_remove",
+    description="Delete an entry from the to-do list",
+    examples=(
+        "remove {item} from my to do list",
+        "delete {item} from the todo list",
+        "take {item} off the todo list",
+        "erase todo {item}",
+        "i no longer need {item} on my to-do list",
+        "从待办里删除{item}",
+        "删掉待办{item}",
+        "把{item}从待办清单移除",
+    ),
+    commands=("todo remove", "todo delete", "待办 删除"),
+    effect="idempotent",
+    ask={"item": "@todo.ask_item"},
+)
+async def todo_remove(ctx: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+    """Delete an entry: one's own, or anybody's for moderators and above."""
+    try:
+        entry = await lists.remove(
+            ctx.chat,
+            args.item,
+            by=ctx.sender.ref,
+            may_remove_any=ctx.sender.role in Role.at_least(Role.MODERATOR),
+            call_key=call.key,
+        )
+    except (NoSuchTodo, SeveralTodos) as error:
+        return _not_found(args.item, error, call)
+    except NotYours as error:
+        text = call.say("todo.not_yours", number=error.entry.number, author=error.entry.author_name)
+        return FunctionResult.fail(ErrorCode.REFUSED, text)
+    key = "todo.removed" if entry.text else "todo.removed_before"
+    return FunctionResult.say(call.say(key, number=entry.number, text=entry.text), data={"number": entry.number})
+
+
+def _not_found(item: str, error: NoSuchTodo | SeveralTodos, call: Call) -> FunctionResult:
+    if isinstance(error, NoSuchTodo):
+        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("todo.not_found", item=item), ["item"])
+    lines = [call.say("todo.several", item=item), *(_line(entry, call) for entry in error.candidates[:10])]
+    return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, "\n".join(lines), ["item"])
+
+
+def _line(entry: Todo, call: Call) -> str:
+    priority = call.say(f"todo.mark.{list(Priority)[entry.priority]}")
+    done = call.say("todo.mark.done") if entry.is_done else ""
+    return call.say(
+        "todo.line", number=entry.number, text=entry.text, author=entry.author_name, marks=f"{priority}{done}"
+    )
+
+
+def _data(entry: Todo) -> JsonObject:
+    return {
+        "number": entry.number,
+        "text": entry.text,
+        "priority": list(Priority)[entry.priority].value,
+        "added_by": entry.author_name,
+        "done": entry.is_done,
+    }

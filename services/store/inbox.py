@@ -1,0 +1,163 @@
+"""Everything that arrived, once: the row that makes a message accepted, and how it ended."""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, Index, and_, bindparam, delete, literal_column, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import integer, table, text
+
+INBOX = table(
+    "inbox",
+    integer("id", primary_key=True),
+    text("key"),
+    text("chat"),
+    text("native_id"),
+    text("sender"),
+    text("sender_name"),
+    text("kind"),
+    text("body"),
+    integer("received_ms"),
+    text("reason"),
+    text("detail"),
+    integer("turn_id", nullable=True),
+    integer("question_id", nullable=True),
+    integer("ended_ms", nullable=True),
+)
+_WAITING: ColumnElement[str] = literal_column("'waiting'")
+Index("inbox_once", INBOX.c.key, unique=True)
+Index("inbox_by_chat", INBOX.c.chat, INBOX.c.id)
+Index("inbox_by_native_id", INBOX.c.chat, INBOX.c.native_id)
+Index(
+    "inbox_waiting",
+    INBOX.c.id,
+    sqlite_where=INBOX.c.reason == _WAITING,
+    postgresql_where=INBOX.c.reason == _WAITING,
+)
+
+_ACCEPT = Statement(
+    "inbox.accept",
+    insert(INBOX)
+    .values({column.name: bindparam(column.name, type_=column.type) for column in INBOX.columns})
+    .on_conflict_do_nothing(index_elements=["key"]),
+)
+_END = Statement(
+    "inbox.end",
+    update(INBOX)
+    .where(INBOX.c.id == bindparam("row_id"))
+    .values(reason=bindparam("new_reason"), detail=bindparam("new_detail"), ended_ms=bindparam("at_ms")),
+)
+_REPLACE = Statement(
+    "inbox.replace",
+    update(INBOX)
+    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == _WAITING)
+    .values(body=bindparam("new_body")),
+)
+_ROWS = select(
+    INBOX.c.id,
+    INBOX.c.native_id,
+    INBOX.c.sender_name,
+    INBOX.c.body,
+    INBOX.c.received_ms,
+    INBOX.c.reason,
+    INBOX.c.detail,
+    INBOX.c.turn_id,
+    INBOX.c.question_id,
+    INBOX.c.key,
+)
+_WAITING_ROWS = Statement("inbox.waiting", _ROWS.where(INBOX.c.reason == _WAITING).order_by(INBOX.c.id))
+_LAST = Statement(
+    "inbox.last",
+    _ROWS.where(
+        and_(
+            INBOX.c.chat == bindparam("chat"),
+            INBOX.c.native_id != bindparam("but"),
+            INBOX.c.kind == literal_column("'message'"),
+        )
+    )
+    .order_by(INBOX.c.id.desc())
+    .limit(bindparam("count")),
+)
+_FIND = Statement(
+    "inbox.find",
+    _ROWS.where(INBOX.c.chat == bindparam("chat"), INBOX.c.native_id == bindparam("native_id"))
+    .order_by(INBOX.c.id)
+    .limit(literal_column("1")),
+)
+_GET = Statement("inbox.get", _ROWS.where(INBOX.c.id == bindparam("row_id")))
+_FORGET = Statement(
+    "inbox.forget",
+    delete(INBOX).where(INBOX.c.received_ms < bindparam("before_ms"), INBOX.c.reason != _WAITING),
+)
+
+
+def accept(
+    *,
+    id: int,
+    key: str,
+    chat: str,
+    native_id: str,
+    sender: str,
+    sender_name: str,
+    kind: str,
+    body: str,
+    received_ms: int,
+    reason: str,
+    detail: str = "",
+    turn_id: int | None = None,
+    question_id: int | None = None,
+    ended_ms: int | None = None,
+) -> Write:
+    """Take an event in; touches no row when one with this key was taken before."""
+    return _ACCEPT.write(
+        id=id,
+        key=key,
+        chat=chat,
+        native_id=native_id,
+        sender=sender,
+        sender_name=sender_name,
+        kind=kind,
+        body=body,
+        received_ms=received_ms,
+        reason=reason,
+        detail=detail,
+        turn_id=turn_id,
+        question_id=question_id,
+        ended_ms=ended_ms,
+    )
+
+
+def end(id: int, reason: str, detail: str, at_ms: int) -> Write:
+    """How the event ended."""
+    return _END.write(row_id=id, new_reason=reason, new_detail=detail, at_ms=at_ms)
+
+
+def replace(id: int, body: str) -> Write:
+    """Another text for a message that still waits; touches no row when it was answered meanwhile."""
+    return _REPLACE.write(row_id=id, new_body=body)
+
+
+def waiting() -> Query:
+    """All that is accepted and has not ended, oldest first."""
+    return _WAITING_ROWS.query()
+
+
+def last(chat: str, but_native_id: str, count: int) -> Query:
+    """The last `count` messages of `chat`, newest first, without the one of that id."""
+    return _LAST.query(chat=chat, but=but_native_id, count=count)
+
+
+def find(chat: str, native_id: str) -> Query:
+    """The message of `chat` with the network's id `native_id`."""
+    return _FIND.query(chat=chat, native_id=native_id)
+
+
+def get(id: int) -> Query:
+    """One row. A turn has the id of the message that it answers."""
+    return _GET.query(row_id=id)
+
+
+def forget(before_ms: int) -> Write:
+    """Drop what ended and arrived before that instant. Redeliveries are recognised only while the row is kept."""
+    return _FORGET.write(before_ms=before_ms)

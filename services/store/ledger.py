@@ -1,0 +1,94 @@
+"""The ledger: every run of a function, its intent before and its result after."""
+
+from __future__ import annotations
+
+from sqlalchemy import Index, bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import integer, table, text
+
+LEDGER = table(
+    "ledger",
+    text("key", primary_key=True),
+    integer("turn_id"),
+    text("chat"),
+    text("member"),
+    text("function"),
+    text("arguments"),
+    text("effect"),
+    text("path"),
+    integer("round"),
+    integer("at_ms"),
+    integer("ended_ms", nullable=True),
+    text("code"),
+    text("result", nullable=True),
+)
+Index("ledger_by_turn", LEDGER.c.turn_id)
+Index("ledger_by_age", LEDGER.c.at_ms)
+
+_INTEND = Statement(
+    "ledger.intend",
+    insert(LEDGER)
+    .values({column.name: bindparam(column.name, type_=column.type) for column in LEDGER.columns})
+    .on_conflict_do_nothing(index_elements=["key"]),
+)
+_RESULT = Statement(
+    "ledger.result",
+    update(LEDGER)
+    .where(LEDGER.c.key == bindparam("row_key"))
+    .values(ended_ms=bindparam("end_ms"), code=bindparam("new_code"), result=bindparam("new_result")),
+)
+_OF_TURN = Statement(
+    "ledger.of_turn",
+    select(LEDGER.c.key, LEDGER.c.function, LEDGER.c.result, LEDGER.c.code).where(
+        LEDGER.c.turn_id == bindparam("turn_id")
+    ),
+)
+_FORGET = Statement("ledger.forget", delete(LEDGER).where(LEDGER.c.at_ms < bindparam("before_ms")))
+
+
+def intend(
+    *,
+    key: str,
+    turn_id: int,
+    chat: str,
+    member: str,
+    function: str,
+    arguments: str,
+    effect: str,
+    path: str,
+    round_number: int,
+    at_ms: int,
+) -> Write:
+    """A run is about to happen; nothing when this run was noted on an earlier attempt."""
+    return _INTEND.write(
+        key=key,
+        turn_id=turn_id,
+        chat=chat,
+        member=member,
+        function=function,
+        arguments=arguments,
+        effect=effect,
+        path=path,
+        round=round_number,
+        at_ms=at_ms,
+        ended_ms=None,
+        code="",
+        result=None,
+    )
+
+
+def result(key: str, code: str, body: str, at_ms: int) -> Write:
+    """How a run ended; `code` is `ok` or an ErrorCode."""
+    return _RESULT.write(row_key=key, end_ms=at_ms, new_code=code, new_result=body)
+
+
+def of_turn(turn_id: int) -> Query:
+    """The runs of a turn: `key`, `function`, `result` (null: its end is unknown), `code`."""
+    return _OF_TURN.query(turn_id=turn_id)
+
+
+def forget(before_ms: int) -> Write:
+    """Drop runs that began before that instant."""
+    return _FORGET.write(before_ms=before_ms)

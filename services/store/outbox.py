@@ -1,0 +1,109 @@
+"""What is to be sent, until the network has it."""
+
+from __future__ import annotations
+
+from sqlalchemy import Index, bindparam, delete, literal_column, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import integer, table, text
+
+OUTBOX = table(
+    "outbox",
+    integer("id", primary_key=True),
+    text("key"),
+    integer("turn_id"),
+    integer("history_id", nullable=True),
+    text("chat"),
+    text("body"),
+    text("state"),
+    integer("epoch"),
+    integer("attempts"),
+    integer("at_ms"),
+    text("native_id", nullable=True),
+    text("problem"),
+)
+_OPEN = OUTBOX.c.state.in_([literal_column("'pending'"), literal_column("'sending'")])
+Index("outbox_once", OUTBOX.c.key, unique=True)
+Index("outbox_open", OUTBOX.c.id, sqlite_where=_OPEN, postgresql_where=_OPEN)
+Index("outbox_by_age", OUTBOX.c.at_ms)
+
+_PUT = Statement(
+    "outbox.put",
+    insert(OUTBOX)
+    .values({column.name: bindparam(column.name, type_=column.type) for column in OUTBOX.columns})
+    .on_conflict_do_nothing(index_elements=["key"]),
+)
+_CLAIM = Statement(
+    "outbox.claim",
+    update(OUTBOX)
+    .where(OUTBOX.c.id == bindparam("row_id"), _OPEN)
+    .values(state="sending", epoch=bindparam("new_epoch"), attempts=OUTBOX.c.attempts + literal_column("1")),
+)
+_SENT = Statement(
+    "outbox.sent",
+    update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id")).values(state="sent", native_id=bindparam("new_native_id")),
+)
+_FAILED = Statement(
+    "outbox.failed",
+    update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id")).values(state="failed", problem=bindparam("why")),
+)
+_UNSENT = Statement("outbox.unsent", select(OUTBOX).where(_OPEN).order_by(OUTBOX.c.id))
+_OF_TURN = Statement(
+    "outbox.of_turn",
+    select(OUTBOX.c.state, OUTBOX.c.problem, OUTBOX.c.attempts)
+    .where(OUTBOX.c.turn_id == bindparam("turn_id"))
+    .order_by(OUTBOX.c.id),
+)
+_FORGET = Statement("outbox.forget", delete(OUTBOX).where(OUTBOX.c.at_ms < bindparam("before_ms"), ~_OPEN))
+
+
+def put(
+    *, id: int, key: str, turn_id: int, history_id: int | None, chat: str, body: str, state: str, epoch: int, at_ms: int
+) -> Write:
+    """A message to send. `state` is `sending` where this process sends it at once and a second send does no harm, else
+    `pending`. Nothing when an earlier attempt of the turn put it there."""
+    return _PUT.write(
+        id=id,
+        key=key,
+        turn_id=turn_id,
+        history_id=history_id,
+        chat=chat,
+        body=body,
+        state=state,
+        epoch=epoch,
+        attempts=0,
+        at_ms=at_ms,
+        native_id=None,
+        problem="",
+    )
+
+
+def claim(id: int, epoch: int) -> Write:
+    """This process is about to send it."""
+    return _CLAIM.write(row_id=id, new_epoch=epoch)
+
+
+def sent(id: int, native_id: str) -> Write:
+    """The network has it."""
+    return _SENT.write(row_id=id, new_native_id=native_id)
+
+
+def failed(id: int, problem: str) -> Write:
+    """It is given up."""
+    return _FAILED.write(row_id=id, why=problem)
+
+
+def unsent() -> Query:
+    """All that the network may not have, in the order in which it was said."""
+    return _UNSENT.query()
+
+
+def of_turn(turn_id: int) -> Query:
+    """What became of a turn's messages: `state`, `problem`, `attempts`."""
+    return _OF_TURN.query(turn_id=turn_id)
+
+
+def forget(before_ms: int) -> Write:
+    """Drop what was sent or given up and put in before that instant."""
+    return _FORGET.write(before_ms=before_ms)

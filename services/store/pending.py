@@ -1,0 +1,92 @@
+"""Questions that wait for their answer."""
+
+from __future__ import annotations
+
+from sqlalchemy import Index, bindparam, delete, literal_column, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import integer, table, text
+
+PENDING = table(
+    "pending",
+    integer("id", primary_key=True),
+    text("chat"),
+    text("member"),
+    integer("turn_id"),
+    text("body"),
+    text("state"),
+    integer("asked_ms"),
+    integer("expires_ms"),
+    integer("answered_by", nullable=True),
+)
+_OPEN = PENDING.c.state == literal_column("'open'")
+Index("pending_open", PENDING.c.chat, PENDING.c.member, sqlite_where=_OPEN, postgresql_where=_OPEN)
+
+_ASK = Statement(
+    "pending.ask",
+    insert(PENDING)
+    .values({column.name: bindparam(column.name, type_=column.type) for column in PENDING.columns})
+    .on_conflict_do_nothing(index_elements=["id"]),
+)
+_CLOSE_OTHERS = Statement(
+    "pending.close_others",
+    update(PENDING)
+    .where(PENDING.c.chat == bindparam("in_chat"), PENDING.c.member == bindparam("of_member"), _OPEN)
+    .values(state="replaced"),
+)
+_ANSWER = Statement(
+    "pending.answer",
+    update(PENDING)
+    .where(PENDING.c.id == bindparam("row_id"), _OPEN)
+    .values(state="answered", answered_by=bindparam("turn_id")),
+)
+_EXPIRE = Statement(
+    "pending.expire", update(PENDING).where(PENDING.c.expires_ms <= bindparam("now_ms"), _OPEN).values(state="expired")
+)
+_OPEN_ONES = Statement("pending.open", select(PENDING).where(_OPEN).order_by(PENDING.c.id))
+_FIND = Statement("pending.find", select(PENDING).where(PENDING.c.id == bindparam("row_id")))
+_FORGET = Statement("pending.forget", delete(PENDING).where(PENDING.c.asked_ms < bindparam("before_ms"), ~_OPEN))
+
+
+def ask(*, id: int, chat: str, member: str, turn_id: int, body: str, asked_ms: int, expires_ms: int) -> list[Write]:
+    """A question to one member; an older one to the same member in the chat no longer waits."""
+    return [
+        _CLOSE_OTHERS.write(in_chat=chat, of_member=member),
+        _ASK.write(
+            id=id,
+            chat=chat,
+            member=member,
+            turn_id=turn_id,
+            body=body,
+            state="open",
+            asked_ms=asked_ms,
+            expires_ms=expires_ms,
+            answered_by=None,
+        ),
+    ]
+
+
+def answer(id: int, turn_id: int) -> Write:
+    """The question is answered by that turn: at most one message ever answers it."""
+    return _ANSWER.write(row_id=id, turn_id=turn_id)
+
+
+def expire(now_ms: int) -> Write:
+    """Close what has waited too long."""
+    return _EXPIRE.write(now_ms=now_ms)
+
+
+def open_questions() -> Query:
+    """All that wait."""
+    return _OPEN_ONES.query()
+
+
+def find(id: int) -> Query:
+    """One question, whatever its state."""
+    return _FIND.query(row_id=id)
+
+
+def forget(before_ms: int) -> Write:
+    """Drop what no longer waits and was asked before that instant."""
+    return _FORGET.write(before_ms=before_ms)

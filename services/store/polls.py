@@ -1,0 +1,188 @@
+"""Polls and their votes. A chat's polls are numbered from 1; a member has one vote in each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Index, bindparam, delete, exists, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Row, Statement, Write
+from services.store.schema import INTEGER, TEXT, integer, table, text
+
+polls = table(
+    "polls",
+    text("chat", primary_key=True),
+    integer("number", primary_key=True),
+    text("call_key"),
+    text("author"),
+    text("author_name"),
+    text("question"),
+    text("options"),
+    integer("created_ms"),
+    integer("closed_ms", nullable=True),
+    text("closed_by", nullable=True),
+    Index("polls_call_key", "chat", "call_key", unique=True),
+)
+poll_votes = table(
+    "poll_votes",
+    text("chat", primary_key=True),
+    integer("poll", primary_key=True),
+    text("member", primary_key=True),
+    integer("choice"),
+    integer("voted_ms"),
+)
+_CHAT = polls.c.chat == bindparam("chat", type_=TEXT)
+_OPEN = polls.c.closed_ms.is_(None)
+_OLD = _CHAT & (polls.c.closed_ms < bindparam("before_ms", type_=INTEGER))
+_NEXT_NUMBER = select(func.coalesce(func.max(polls.c.number), 0) + 1).where(_CHAT).scalar_subquery()
+_OPEN_COUNT = select(func.count()).select_from(polls).where(_CHAT & _OPEN).scalar_subquery()
+_GIVEN = ("call_key", "author", "author_name", "question", "options")
+_VOTED_ON = exists().where(
+    _CHAT & (polls.c.number == bindparam("poll", type_=INTEGER)) & _OPEN,
+)
+
+CREATE = Statement(
+    "polls.create",
+    insert(polls)
+    .from_select(
+        ["chat", "number", *_GIVEN, "created_ms"],
+        select(
+            bindparam("chat", type_=TEXT),
+            _NEXT_NUMBER,
+            *(bindparam(name, type_=TEXT) for name in _GIVEN),
+            bindparam("created_ms", type_=INTEGER),
+        ).where(bindparam("most_open", type_=INTEGER) > _OPEN_COUNT),
+    )
+    .on_conflict_do_nothing(),
+)
+_NEW_VOTE = insert(poll_votes).from_select(
+    ["chat", "poll", "member", "choice", "voted_ms"],
+    select(
+        bindparam("chat", type_=TEXT),
+        bindparam("poll", type_=INTEGER),
+        bindparam("member", type_=TEXT),
+        bindparam("choice", type_=INTEGER),
+        bindparam("voted_ms", type_=INTEGER),
+    ).where(_VOTED_ON),
+)
+VOTE = Statement(
+    "polls.vote",
+    _NEW_VOTE.on_conflict_do_update(
+        index_elements=["chat", "poll", "member"],
+        set_={"choice": _NEW_VOTE.excluded.choice, "voted_ms": _NEW_VOTE.excluded.voted_ms},
+    ),
+)
+CLOSE = Statement(
+    "polls.close",
+    update(polls)
+    .where(_CHAT & (polls.c.number == bindparam("poll", type_=INTEGER)) & _OPEN)
+    .values(closed_ms=bindparam("at_ms", type_=INTEGER), closed_by=bindparam("closing_key", type_=TEXT)),
+)
+FORGET_VOTES = Statement(
+    "polls.forget_votes",
+    delete(poll_votes).where(
+        (poll_votes.c.chat == bindparam("chat", type_=TEXT)) & poll_votes.c.poll.in_(select(polls.c.number).where(_OLD))
+    ),
+)
+FORGET = Statement("polls.forget", delete(polls).where(_OLD))
+ALL = Statement("polls.all", select(polls).where(_CHAT).order_by(polls.c.number))
+TALLY = Statement(
+    "polls.tally",
+    select(poll_votes.c.choice, func.count().label("votes"))
+    .where(
+        (poll_votes.c.chat == bindparam("chat", type_=TEXT)) & (poll_votes.c.poll == bindparam("poll", type_=INTEGER))
+    )
+    .group_by(poll_votes.c.choice),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """One poll of a chat."""
+
+    number: int
+    question: str
+    options: tuple[str, ...]
+    author: str
+    """The key of the member who asked."""
+    author_name: str
+    call_key: str
+    """The call that made it."""
+    closed_by: str | None
+    """The call that closed it; None while it is open."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether votes count."""
+        return self.closed_by is None
+
+
+def create(
+    chat: str,
+    *,
+    call_key: str,
+    author: str,
+    author_name: str,
+    question: str,
+    options: Sequence[str],
+    at_ms: int,
+    most_open: int,
+) -> Write:
+    """A new poll under the chat's next number. Touches no row when the call made it before, when `most_open` are open
+    already, or when another poll took the number in this very moment."""
+    return CREATE.write(
+        chat=chat,
+        call_key=call_key,
+        author=author,
+        author_name=author_name,
+        question=question,
+        options=json.dumps(list(options), ensure_ascii=False),
+        created_ms=at_ms,
+        most_open=most_open,
+    )
+
+
+def vote(chat: str, poll: int, *, member: str, choice: int, at_ms: int) -> Write:
+    """The member's one vote, in place of an earlier one. Touches no row when the poll is closed."""
+    return VOTE.write(chat=chat, poll=poll, member=member, choice=choice, voted_ms=at_ms)
+
+
+def close(chat: str, poll: int, *, call_key: str, at_ms: int) -> Write:
+    """Take no more votes."""
+    return CLOSE.write(chat=chat, poll=poll, closing_key=call_key, at_ms=at_ms)
+
+
+def forget(chat: str, before_ms: int) -> Sequence[Write]:
+    """Delete the polls that were closed before that instant, with their votes."""
+    return [FORGET_VOTES.write(chat=chat, before_ms=before_ms), FORGET.write(chat=chat, before_ms=before_ms)]
+
+
+def everything(chat: str) -> Query:
+    """All polls of the chat, by number."""
+    return ALL.query(chat=chat)
+
+
+def tally(chat: str, poll: int) -> Query:
+    """How many votes each choice has; choices without votes are left out."""
+    return TALLY.query(chat=chat, poll=poll)
+
+
+def poll(row: Row) -> Poll:
+    """The poll in a row of `everything`."""
+    return Poll(
+        number=row["number"],
+        question=row["question"],
+        options=tuple(json.loads(row["options"])),
+        author=row["author"],
+        author_name=row["author_name"],
+        call_key=row["call_key"],
+        closed_by=row["closed_by"],
+    )
+
+
+def counts(rows: Sequence[Row]) -> Mapping[int, int]:
+    """Votes by choice, from the rows of `tally`."""
+    return {row["choice"]: row["votes"] for row in rows}

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from config.diagnostics import Code, Diagnostics
+from config.loader import SettingsInvalid, check_settings, load_settings
+from config.settings import Settings
+from tests.config.files import faults_of, places_and_codes, settings_of, written
+
+SHIPPED = Path(__file__).parents[2] / "config" / "bot.yaml"
+
+
+def test_all_faults_of_a_file_are_named_at_once_each_with_its_place(tmp_path: Path) -> None:
+    text = """
+        config_version: 1
+        hme: x
+        limits:
+          queue_total: -1
+          queue_per_chatt: 3
+        models:
+          - nme: main
+            api_key: ${NOWHERE}
+            base_url: ftp://models
+          - name: b
+            model: 1.10
+            model: c
+          - {name: b, model: x, temperature: hot}
+        logging:
+        chats:
+          allow: ["web:*", web]
+          settings:
+            "web:a:B": {bot: defalt}
+            "web:a:b": {enabled: maybe}
+        bots: {Foo: {}}
+        functions:
+          weather: {roles: boss, timeout_seconds: true, scope: here}
+        timezone: Oslo
+        members: {"a:b:*": owner}
+        store: *x
+        router: !!map {max_rounds: 0}
+        platforms: {web: {port: 99999}, http: {enabled: yes}}
+    """
+    faults = faults_of(tmp_path, text)
+    assert places_and_codes(faults) == [
+        "2:1 settings.unknown_key",
+        "4:16 settings.bad_value",
+        "5:3 settings.unknown_key",
+        "7:5 settings.missing",
+        "7:5 settings.missing",
+        "7:5 settings.unknown_key",
+        "8:14 env.unset",
+        "9:15 settings.bad_value",
+        "11:12 settings.bad_value",
+        "12:5 yaml.duplicate_key",
+        "13:12 settings.duplicate_name",
+        "13:38 settings.bad_value",
+        "14:1 settings.bad_value",
+        "16:20 settings.bad_value",
+        "18:22 settings.unknown_bot",
+        "19:5 settings.ambiguous_key",
+        "19:26 settings.bad_value",
+        "20:8 settings.bad_value",
+        "22:20 settings.bad_value",
+        "22:43 settings.bad_value",
+        "22:56 settings.bad_value",
+        "23:11 settings.bad_value",
+        "24:11 settings.bad_value",
+        "25:8 yaml.alias",
+        "26:9 yaml.tag",
+        "26:28 settings.bad_value",
+        "27:25 settings.bad_value",
+        "27:33 settings.bad_value",
+    ]
+
+
+def test_a_fault_reads_as_file_line_column_code_and_what_to_do(tmp_path: Path) -> None:
+    faults = faults_of(tmp_path, "platforms:\n  web:\n    prt: 1\n")
+    assert str(faults) == (
+        f"{tmp_path}/bot.yaml:3:5 settings.unknown_key platforms.web.prt is not a setting; did you mean 'port'?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "suggestion"),
+    [
+        ("router: {max_round: 1}", "did you mean 'max_rounds'?"),
+        ("models: [{name: a, model: b, timeout: 1}]", "did you mean 'timeout_seconds'?"),
+        ("bots: {b: {functions: {f: {role: admin}}}}", "did you mean 'roles'?"),
+        ("chats: {settings: {'a:b:c': {time-zone: UTC}}}", "did you mean 'timezone'?"),
+        ("Limits: {}", "did you mean 'limits'?"),
+        ("questions: {zzz: 1}", "there are: expires_seconds"),
+    ],
+)
+def test_an_unknown_key_comes_with_the_key_that_was_probably_meant(tmp_path: Path, text: str, suggestion: str) -> None:
+    (found,) = faults_of(tmp_path, text)
+    assert found.code == Code.UNKNOWN_KEY
+    assert found.message.endswith(suggestion)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "# nothing yet\n", "~", "- a\n- b\n", "a word", "&x {}", "[", "{a: 1", "a: [*]"],
+)
+def test_what_is_no_mapping_is_refused(tmp_path: Path, text: str) -> None:
+    settings, faults = check_settings(written(tmp_path, text), {})
+    assert settings is None
+    assert faults.errors
+
+
+def test_a_file_that_cannot_be_read_is_a_fault_like_others(tmp_path: Path) -> None:
+    with pytest.raises(SettingsInvalid, match=r"absent\.yaml:1:1 settings\.unreadable cannot be read: No such file"):
+        load_settings(tmp_path / "absent.yaml", {})
+    assert check_settings(tmp_path, {})[1][0].code == Code.UNREADABLE
+
+
+def test_a_file_for_another_release_is_told_so_and_nothing_else(tmp_path: Path) -> None:
+    (found,) = faults_of(tmp_path, "config_version: 2\nnew_section: {a: 1}\nlimits: {queue_total: 0}\n")
+    assert (found.line, found.column, found.code) == (1, 17, Code.WRONG_VERSION)
+    assert "this release reads version 1: install the release" in found.message
+
+
+def test_a_list_of_faults_is_what_the_error_says_and_holds(tmp_path: Path) -> None:
+    with pytest.raises(SettingsInvalid) as raised:
+        load_settings(written(tmp_path, "a: 1\nb: 2\n"), {})
+    assert str(raised.value).count("\n") == 1
+    assert len(raised.value.diagnostics.errors) == 2
+
+
+def test_no_fault_shows_a_secret(tmp_path: Path) -> None:
+    text = """
+        models: [{name: a, model: b, api_key: ["${KEY}"], base_url: "https://${KEY}@host"}]
+        platforms: {http: {enabled: true, token: "${KEY}"}}
+    """
+    with pytest.raises(SettingsInvalid) as raised:
+        load_settings(written(tmp_path, text), {"KEY": "sk-123"})
+    assert len(raised.value.diagnostics) == 3
+    assert "sk-123" not in f"{raised.value!r} {raised.value.diagnostics} {raised.value.__cause__!r}"
+
+
+def test_a_secret_does_not_show_when_settings_are_printed(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, "config_version: 1", {"OPENAI_API_KEY": "sk-123"})
+    assert settings.models[0].api_key.get_secret_value() == "sk-123"
+    assert "sk-123" not in f"{settings!r} {settings.model_dump()} {settings.model_dump_json()}"
+
+
+def test_what_pydantic_says_of_wrong_settings_shows_no_value() -> None:
+    with pytest.raises(ValueError, match="api_key") as raised:
+        Settings.model_validate({"models": [{"name": "a", "model": "b", "api_key": ["sk-123"]}]})
+    assert "sk-123" not in str(raised.value)
+
+
+def test_settings_cannot_be_changed(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, "config_version: 1")
+    with pytest.raises(ValueError, match="frozen"):
+        settings.router.enabled = False  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "attempts: true",
+        "attempts: 1.5",
+        "attempts: many",
+        "first_delay_seconds: .nan",
+        "first_delay_seconds: nan",
+        "longest_delay_seconds: inf",
+    ],
+)
+def test_a_number_is_neither_a_switch_nor_infinite(tmp_path: Path, text: str) -> None:
+    (found,) = faults_of(tmp_path, f"delivery: {{{text}}}")
+    assert found.code == Code.BAD_VALUE
+
+
+def test_the_pauses_of_delivery_cannot_shrink(tmp_path: Path) -> None:
+    (found,) = faults_of(tmp_path, "delivery:\n  first_delay_seconds: 90\n")
+    assert found.message == "delivery.longest_delay_seconds has to be at least first_delay_seconds"
+
+
+def test_a_room_is_named_once(tmp_path: Path) -> None:
+    text = "platforms: {web: {rooms: [{id: a}, {id: b}, {id: a}]}}"
+    assert places_and_codes(faults_of(tmp_path, text)) == [f"1:{text.rindex('a') + 1} settings.duplicate_name"]
+
+
+def test_there_is_always_a_default_bot(tmp_path: Path) -> None:
+    assert set(settings_of(tmp_path, "bots: {butler: {name: Jeeves}}").bots) == {"default", "butler"}
+
+
+def test_serving_every_chat_is_possible_but_warned_of(tmp_path: Path) -> None:
+    settings, diagnostics = check_settings(written(tmp_path, 'chats:\n  allow:\n    - "*"\n'), {})
+    assert settings is not None
+    assert [(found.line, found.code, found.severity) for found in diagnostics] == [
+        (3, Code.SERVES_EVERY_CHAT, "warning")
+    ]
+    assert diagnostics.errors == []
+
+
+def test_a_language_without_texts_is_warned_of_wherever_it_is_set(tmp_path: Path) -> None:
+    text = """
+        language: zh-TW
+        bots: {b: {language: fr}}
+        chats: {settings: {"a:b:c": {language: nl}}}
+    """
+    assert places_and_codes(faults_of(tmp_path, text)) == [
+        "2:22 texts.no_such_language",
+        "3:40 texts.no_such_language",
+    ]
+
+
+@pytest.mark.requirement("D16")
+def test_a_model_is_any_server_that_speaks_the_protocol(tmp_path: Path) -> None:
+    (model,) = settings_of(
+        tmp_path, "config_version: 1", {"OPENAI_BASE_URL": "http://127.0.0.1:11434/v1", "OPENAI_MODEL": "qwen3"}
+    ).models
+    assert (model.base_url, model.model, model.usable) == ("http://127.0.0.1:11434/v1", "qwen3", True)
+
+
+def test_a_model_without_key_and_address_cannot_be_used(tmp_path: Path) -> None:
+    (model,) = settings_of(tmp_path, "config_version: 1").models
+    assert (model.name, model.model, model.usable) == ("main", "gpt-5-mini", False)
+
+
+def test_the_home_folder_comes_from_the_environment_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+    environment = {"ROLLCALL_HOME": "/srv/rollcall"}
+    assert settings_of(tmp_path, "config_version: 1", environment).home == Path("/srv/rollcall")
+    assert settings_of(tmp_path, "home: here", environment).home == Path("here")
+
+
+def test_malformed_settings_of_the_corpus_are_refused(data: Callable[[str], Path], tmp_path: Path) -> None:
+    lines = data("G_faults/yaml_config.jsonl").read_text(encoding="utf-8").splitlines()
+    accepted = [case["id"] for case in map(json.loads, lines) if not faults_of(tmp_path, case["yaml"]).errors]
+    assert lines
+    assert accepted == []
+
+
+def test_no_damage_to_a_file_does_more_than_make_it_invalid(tmp_path: Path) -> None:
+    whole, dice = SHIPPED.read_text(encoding="utf-8"), random.Random(7)
+    outcomes = {_is_good(*check_settings(written(tmp_path, _damaged(whole, dice)), {})) for _ in range(150)}
+    assert outcomes == {True, False}
+
+
+def _damaged(text: str, dice: random.Random) -> str:
+    at, to = sorted(dice.sample(range(len(text)), 2))
+    return dice.choice(
+        [
+            text[:at],
+            text[:at] + dice.choice(":-[]{}\"'#&*!|>%@\t\n\x00\ud7ff${") + text[at:],
+            text[:at] + text[min(to, at + 40) :],
+            text[:at] + text[at : at + 60] + text[at:],
+        ]
+    )
+
+
+def _is_good(settings: Settings | None, diagnostics: Diagnostics) -> bool:
+    assert (settings is None) == bool(diagnostics.errors)
+    return settings is not None

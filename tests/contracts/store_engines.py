@@ -1,0 +1,163 @@
+"""What the contract of the store needs of an engine beside the store itself, for each engine that there is."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from sqlalchemy import MetaData, Table, bindparam, cast, delete, func, insert, literal, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.schema import CreateTable
+
+from services.clock import Clock, VirtualClock
+from services.store.port import Query, Statement, Store, StoreBroken
+from services.store.schema import INTEGER, integer, text
+from services.store.sqlite import SqliteStore
+from services.store.sqlite_writer import connect_writer
+
+TABLES = MetaData()
+NOTES = Table(
+    "notes",
+    TABLES,
+    integer("id", primary_key=True),
+    text("body"),
+    integer("place", nullable=True),
+    sqlite_strict=True,
+)
+BUDGETS = Table("budgets", TABLES, integer("id", primary_key=True), integer("left"), sqlite_strict=True)
+
+ADD = Statement(
+    "notes.add",
+    # `place` tells the order in which the units were done.
+    insert(NOTES).from_select(
+        ["id", "body", "place"],
+        select(
+            bindparam("id", type_=INTEGER),
+            bindparam("body", type_=NOTES.c.body.type),
+            cast(func.coalesce(func.max(NOTES.c.place), literal(0)) + literal(1), INTEGER),
+        ),
+    ),
+)
+ADD_ONCE = Statement(
+    "notes.add_once",
+    postgresql.insert(NOTES)
+    .values(id=bindparam("id"), body=bindparam("body"), place=None)
+    .on_conflict_do_nothing(index_elements=["id"]),
+)
+CHANGE = Statement("notes.change", update(NOTES).where(NOTES.c.id == bindparam("note")).values(body=bindparam("to")))
+CHANGE_RETURNING = Statement(
+    "notes.change_returning",
+    update(NOTES).where(NOTES.c.id >= bindparam("first")).values(body="changed").returning(NOTES.c.id),
+)
+_LATEST = select(func.max(NOTES.c.id).label("id")).cte("latest")
+CHANGE_LATEST = Statement(
+    "notes.change_latest",
+    update(NOTES).where(NOTES.c.id.in_(select(_LATEST.c.id))).values(body="latest").add_cte(_LATEST),
+)
+REMOVE = Statement("notes.remove", delete(NOTES).where(NOTES.c.id == bindparam("note")))
+ALL = Statement("notes.all", select(NOTES.c.id, NOTES.c.body).order_by(NOTES.c.place, NOTES.c.id))
+FIND = Statement("notes.find", select(NOTES.c.id).where(NOTES.c.body == bindparam("body")))
+GRANT = Statement("budgets.grant", insert(BUDGETS))
+TAKE = Statement(
+    "budgets.take",
+    update(BUDGETS)
+    .where(BUDGETS.c.id == bindparam("budget"), BUDGETS.c.left >= bindparam("amount"))
+    .values(left=BUDGETS.c.left - bindparam("amount")),
+)
+STATEMENTS = (ADD, ADD_ONCE, CHANGE, CHANGE_RETURNING, CHANGE_LATEST, REMOVE, ALL, FIND, GRANT, TAKE)
+
+
+async def notes(store: Store) -> dict[int, str]:
+    """All notes, in the order in which they were added."""
+    return {row["id"]: row["body"] for row in await store.read(Query(ALL, {}))}
+
+
+class StoreEngine(Protocol):
+    """A place for one database, empty at first."""
+
+    async def open(self, *, clock: Clock | None = None) -> Store:
+        """A store on it, as the daemon opens it."""
+
+    async def open_with_little_room(self) -> Store:
+        """A store that takes less than 200 kB."""
+
+    async def open_with_failing_commit(self, on_broken: Callable[[StoreBroken], None]) -> Store:
+        """A store whose next COMMIT fails, what is durable being unknown."""
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Meanwhile somebody else holds a lock that every unit needs."""
+
+    def stored(self) -> Sequence[tuple[int, str]]:
+        """The id and body of every note, by another connection."""
+
+
+class SqliteEngine:
+    """SQLite, in a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "store.db"
+
+    async def open(self, *, clock: Clock | None = None) -> SqliteStore:
+        return await SqliteStore.open(self.path, clock=clock or VirtualClock(), prepare=create_tables)
+
+    async def open_with_little_room(self) -> SqliteStore:
+        def connect(path: Path) -> sqlite3.Connection:
+            connection = connect_writer(path)
+            connection.execute("PRAGMA max_page_count = 40")
+            return connection
+
+        return await SqliteStore.open(self.path, clock=VirtualClock(), prepare=create_tables, connect=connect)
+
+    async def open_with_failing_commit(self, on_broken: Callable[[StoreBroken], None]) -> SqliteStore:
+        return await SqliteStore.open(
+            self.path,
+            clock=VirtualClock(),
+            prepare=create_tables,
+            on_broken=on_broken,
+            connect=failing_at("COMMIT", sqlite3.SQLITE_IOERR_FSYNC),
+        )
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+
+    def stored(self) -> Sequence[tuple[int, str]]:
+        with closing(sqlite3.connect(self.path)) as other:
+            return other.execute("SELECT id, body FROM notes ORDER BY place, id").fetchall()
+
+
+def create_tables(path: Path) -> None:
+    """The tables of this module, where they are missing."""
+    with closing(sqlite3.connect(path)) as database:
+        for table in TABLES.sorted_tables:
+            database.execute(str(CreateTable(table, if_not_exists=True).compile(dialect=sqlite.dialect())))
+
+
+def failing_at(sql: str, code: int) -> Callable[[Path], sqlite3.Connection]:
+    """Opens connections whose next `sql` fails with SQLite's result `code`; the one after that is done."""
+
+    class FailingConnection(sqlite3.Connection):
+        failures = 1
+
+        def execute(self, text: str, values: Any = ()) -> sqlite3.Cursor:
+            if text == sql and self.failures:
+                self.failures -= 1
+                error = sqlite3.OperationalError("as the test wants it")
+                error.sqlite_errorcode = code
+                raise error
+            return super().execute(text, values)
+
+    def connect(path: Path) -> sqlite3.Connection:
+        connect_writer(path).close()
+        return sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=FailingConnection)
+
+    return connect
+
+
+ENGINES: dict[str, Callable[[Path], StoreEngine]] = {"sqlite": SqliteEngine}

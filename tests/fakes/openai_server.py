@@ -1,0 +1,113 @@
+"""A real HTTP server on 127.0.0.1 that answers from a script, as an OpenAI-compatible provider would or should not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it came: header names in lower case."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+
+class OpenAIServer:
+    """Gives the answers of `script` in their order, whatever is asked, and keeps the requests.
+
+    An answer has `status` (200), `headers`, and `body` (JSON, text or bytes) or `sse` (text); `delay_seconds` waits
+    first, `close_after_bytes` drops the connection after so many bytes of the body (0: before the status line).
+    When the script has run out, every request is answered with 500.
+    """
+
+    def __init__(self, script: Sequence[dict[str, Any]]) -> None:
+        self.script = list(script)
+        self.requests: list[Received] = []
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+
+    @property
+    def port(self) -> int:
+        """The port that the system chose."""
+        assert self._server is not None
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    @property
+    def base_url(self) -> str:
+        """What a client is configured with."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            try:
+                while await self._answer_one(reader, writer):
+                    pass
+            finally:
+                writer.close()
+
+    async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer the next request of a connection; False when the connection is to end."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        method, path, _ = head[0].split(" ", 2)
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        self.requests.append(Received(method, path, headers, body))
+        answer = self.script.pop(0) if self.script else {"status": 500, "body": "the script has run out"}
+        await asyncio.sleep(answer.get("delay_seconds", 0))
+        whole, cut = _encode(answer), answer.get("close_after_bytes")
+        if cut == 0:
+            return False
+        if cut is not None:
+            whole = whole[: whole.index(b"\r\n\r\n") + 4 + cut]
+        writer.write(whole)
+        await writer.drain()
+        return cut is None
+
+
+def _encode(answer: dict[str, Any]) -> bytes:
+    if "sse" in answer:
+        kind, body = "text/event-stream", answer["sse"].encode()
+    else:
+        body = answer.get("body", b"")
+        kind = "application/json" if isinstance(body, dict | list) else "text/html"
+        if isinstance(body, dict | list):
+            body = json.dumps(body).encode()
+        elif isinstance(body, str):
+            body = body.encode()
+    headers = {"content-type": kind, "content-length": str(len(body)), **answer.get("headers", {})}
+    lines = [f"HTTP/1.1 {answer.get('status', 200)} Scripted", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body

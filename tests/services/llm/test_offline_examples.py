@@ -1,0 +1,72 @@
+"""Examples that functions take from each other, and how well those of the built-in functions serve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.offline import Case, built_in_offer, intent_cases, outcomes, overheard_cases, report
+from services.llm.example_match import ExampleIndex
+from services.llm.model import Offer, OfferedFunction
+from services.llm.offline import contested_examples
+
+
+def a_function(name: str, *examples: str, **properties: object) -> OfferedFunction:
+    """A function with examples."""
+    return OfferedFunction(name, name, "", {"type": "object", "properties": properties}, examples)
+
+
+def test_an_example_that_another_function_has_too_is_reported_with_its_winner() -> None:
+    first = a_function("play", "start the music", "play {song}", song={"type": "string"})
+    second = a_function("radio", "turn on the radio", "start the music")
+
+    contested = contested_examples(Offer([first, second]))
+
+    assert [row[:3] for row in contested] == [("radio", "start the music", "play")]
+    assert contested[0][3] > 0.9
+
+
+def test_an_example_that_not_even_its_own_function_recognises_is_reported_without_a_winner() -> None:
+    function = a_function("anything", "{text}", text={"type": "string"})
+
+    assert contested_examples(Offer([function])) == [("anything", "{text}", "", 0.0)]
+
+
+def test_examples_that_keep_apart_are_not_reported() -> None:
+    play = a_function("play", "play {song}", "play me some music", song={"type": "string"})
+    stop = a_function("stop", "stop the music", "be quiet")
+
+    assert contested_examples(Offer([play, stop])) == []
+
+
+def test_no_built_in_function_takes_the_examples_of_another() -> None:
+    assert contested_examples(built_in_offer()) == []
+
+
+@pytest.fixture(scope="module")
+def built_in() -> ExampleIndex:
+    """The built-in functions' examples."""
+    return ExampleIndex(built_in_offer().functions)
+
+
+def test_half_of_what_people_ask_for_is_understood_and_little_is_misunderstood(
+    built_in: ExampleIndex, data: Callable[[str], Path]
+) -> None:
+    known = frozenset(function.original for function in built_in.functions)
+
+    figures = report(*outcomes(built_in, intent_cases(data("C_intents"), known), 0.0))
+
+    assert figures["right"] >= 0.48
+    assert figures["wrong"] <= 0.015
+    assert figures["oos_false"] <= 0.02
+
+
+def test_chat_among_people_is_left_alone(built_in: ExampleIndex, data: Callable[[str], Path]) -> None:
+    cases: list[Case] = overheard_cases(data("F_group_chat"), most=3000)
+
+    figures = report(*outcomes(built_in, cases, 0.0))
+
+    assert figures["irc"] == len(cases)
+    assert figures["irc_false"] <= 0.006
