@@ -13,6 +13,7 @@ import structlog
 from bot.chats import Chats
 from bot.delivery import Delivery, Parcel
 from bot.engine.job import Job
+from bot.metrics import Metrics
 from bot.open_questions import OpenQuestions
 from bot.outgoing import addressed_to, outgoing_to_json, pieces
 from bot.turn_log import StoreTurnLog
@@ -48,6 +49,7 @@ class Turns:
         store: Store,
         delivery: Delivery,
         deadlines: Deadlines,
+        metrics: Metrics,
         settings: RouterSettings,
         attempts: int,
         clock: Clock,
@@ -62,6 +64,7 @@ class Turns:
         self._store = store
         self._delivery = delivery
         self._deadlines = deadlines
+        self._metrics = metrics
         self._settings = settings
         self._attempts = attempts
         self._clock = clock
@@ -157,6 +160,7 @@ class Turns:
         except Conflict:
             _log.warning("turn_ended_elsewhere", turn=job.turn_id)
             return
+        self._metrics.turn_ended(outcome.reason)
         if question is not None:
             self._questions.waits(question_id, question, chat, member)
         self._delivery.hand_over(parcels)

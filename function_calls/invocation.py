@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -174,7 +175,7 @@ class Invoker:
             _log.error("function_failed", function=spec.name, id=short_id, turn=turn.id, exc_info=error)
             text = profile.texts.say("failures.function", name=spec.name, id=short_id)
             failure = FunctionError(ErrorCode.FAILED, text)
-            return FunctionResult(error=failure, metadata={"failure_id": short_id, "exception": repr(error)})
+            return FunctionResult(error=failure, metadata=_failure(short_id, error))
 
     def _chain(self, spec: FunctionSpec) -> Proceed:
         own = [self._named_filters[name] for name in spec.filters]
@@ -204,6 +205,15 @@ class Invoker:
         if result.context_updates:
             turn.state.update(result.context_updates)
         return result
+
+
+def _failure(short_id: str, error: Exception) -> dict[str, str]:
+    """For the call log; never for a chat."""
+    return {
+        "failure_id": short_id,
+        "exception": f"{type(error).__name__}: {error}",
+        "traceback": "".join(traceback.format_exception(error, limit=-8)),
+    }
 
 
 def _failed(code: ErrorCode, text: str) -> FunctionResult:

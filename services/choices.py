@@ -13,12 +13,14 @@ _LEADING = re.compile(r"^(?:(?:either|or|and|还是|或者|和)\s+)", re.IGNOREC
 
 def alternatives(options: Sequence[str]) -> tuple[str, ...]:
     """The alternatives in `options`, in order, each once, spaces trimmed. A list that came as one text (`tea, coffee
-    or milk`) or as the words of one (`tea,` `coffee`) is divided at its commas, else at `or`, else at `and`. A list
-    of whole alternatives stays as it is, commas inside them too."""
+    or milk`) or as the words of one (`green` `tea,` `coffee`) is divided at its commas, else at `or`, else at `and`. In
+    other lists every text is an alternative, commas inside it too; only a bare `or` is none."""
     texts = [" ".join(option.replace("\0", " ").split()) for option in options]
     texts = [text for text in texts if text]
-    if len(texts) == 1 or any(_is_part_of_a_list(text) for text in texts):
+    if len(texts) == 1 or any(text[-1] in ",，、;；|" for text in texts):
         texts = _divided(" ".join(texts))
+    elif len(texts) > 2:
+        texts = [text for text in texts if not _OR.fullmatch(text)]
     unique = {text.casefold(): text for text in reversed(texts) if text}
     return tuple(reversed(unique.values()))
 
@@ -36,10 +38,6 @@ def chosen(option: str, options: Sequence[str]) -> int | None:
         return index if 0 <= index < len(options) else None
     beginning = [index for index, text in enumerate(folded) if wanted and text.startswith(wanted)]
     return beginning[0] if len(beginning) == 1 else None
-
-
-def _is_part_of_a_list(text: str) -> bool:
-    return text[-1] in ",，、;；|" or bool(_OR.fullmatch(text))
 
 
 def _divided(text: str) -> list[str]:

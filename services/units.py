@@ -152,7 +152,7 @@ class Units:
         return unit
 
     def convert(self, value: Fraction, source: str, target: str) -> Converted:
-        """`value` of `source` in `target`. Raises UnknownUnit, UnitsDiffer, and TooLarge of exact numbers."""
+        """`value` of `source` in `target`; as large as a float may be. Raises UnknownUnit and UnitsDiffer."""
         old, new = self.find(source), self.find(target)
         if old.kind != new.kind:
             raise UnitsDiffer(old, new)

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from starlette.requests import Request
@@ -112,10 +113,22 @@ class Owners:
 class PageMembers:
     """The people on the chat page, as callers of the HTTP platform. A name proves nothing: only the token counts."""
 
-    def __init__(self, signer: Signer, owners: Owners, max_role: Role = Role.OWNER) -> None:
+    def __init__(
+        self, signer: Signer, owners: Owners, *, bot_names: Iterable[str], max_role: Role = Role.OWNER
+    ) -> None:
+        """`bot_names`: nobody else may go by one of these."""
         self._signer = signer
         self._owners = owners
+        self._bot_names = frozenset(name.casefold() for name in bot_names)
         self._max_role = max_role
+
+    def check_name(self, field: str, name: str) -> None:
+        """Return when a person may go by `name`. Raises Refusal (400) that names the field."""
+        if not 1 <= len(name) <= MAX_NAME_CHARS:
+            rule = f"{field}: is 1 to {MAX_NAME_CHARS} characters"
+            raise Refusal(400, "bad_request", rule, field=field)
+        if name.casefold() in self._bot_names:
+            raise Refusal(400, "name_taken", f"{field}: is the bot's", field=field)
 
     def new_id(self) -> str:
         """An id that nobody has."""
@@ -151,9 +164,7 @@ class PageMembers:
         member = caller.member or ""
         if posted.id not in (None, member):
             raise Refusal(403, "forbidden", "sender.id: is not the member of the token", field="sender.id")
-        if not 1 <= len(posted.name) <= MAX_NAME_CHARS:
-            rule = f"sender.name: is 1 to {MAX_NAME_CHARS} characters"
-            raise Refusal(400, "bad_request", rule, field="sender.name")
+        self.check_name("sender.name", posted.name)
         return Speaker(member, posted.name, self.role(chat, member))
 
     def role(self, _chat: str, member: str) -> Role:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from bot.platforms.http_routes import body_of, json_response
 from bot.platforms.http_wire import Name, Refusal, read_body
-from bot.web.identity import COOKIE, MAX_NAME_CHARS, Owners, PageMembers
+from bot.web.identity import COOKIE, Owners, PageMembers
 from services.clock import Clock
 from services.store.port import StoreError
 
@@ -136,11 +136,7 @@ class ChatPage:
     async def _join(self, request: Request) -> Response:
         """An id and a token: the cookie's, or new ones. `fresh` is for a tab that is somebody of its own."""
         wanted = read_body(_NewMember, await body_of(request))
-        if not 1 <= len(wanted.name) <= MAX_NAME_CHARS:
-            raise Refusal(400, "bad_request", f"name: is 1 to {MAX_NAME_CHARS} characters", field="name")
-        names = (self._settings.bot_name, *self._settings.bot_aliases)
-        if wanted.name.casefold() in {name.casefold() for name in names}:
-            raise Refusal(400, "name_taken", "name: is the bot's", field="name")
+        self._members.check_name("name", wanted.name)
         member = None if wanted.fresh else self._members.member_of_cookie(request)
         if member is None:
             if not self._new_members.take():

@@ -11,7 +11,7 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
 from services.calculator import BadExpression, calculate
-from services.exact_numbers import Number, TooLarge
+from services.exact_numbers import Number
 from services.refs import ErrorCode
 from services.units import Units, UnitsDiffer, UnknownUnit
 
@@ -76,7 +76,7 @@ async def calculate_expression(ctx: MessageContext, args: CalculateArguments, *,
         "how many {to_unit} is {value} {from_unit}",
         "what is {value} {from_unit} in {to_unit}",
         "what's {value} degrees {from_unit} in {to_unit}",
-        "{value} {from_unit} in {to_unit}",
+        "how do i convert {from_unit} to {to_unit}",
         "change {value} {from_unit} into {to_unit} please",
         "{value}{from_unit}等于多少{to_unit}",
         "{value}{from_unit}是多少{to_unit}",
@@ -102,8 +102,6 @@ async def unit_convert(ctx: MessageContext, args: ConvertArguments, *, units: Un
             to_kind=call.say(f"calculate.kinds.{error.target.kind}"),
         )
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["to_unit"])
-    except TooLarge:
-        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("calculate.too_large_measure"), ["value"])
     result = converted.result
     text = call.say(
         "calculate.converted",

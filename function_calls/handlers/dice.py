@@ -36,7 +36,7 @@ class PickArguments(BaseModel):
     description="Roll dice",
     examples=(
         "roll a dice",
-        "roll the dice",
+        "roll the dice and tell me the result",
         "roll {dice}",
         "can you roll {dice} for me",
         "roll a {dice} die",
@@ -73,7 +73,7 @@ async def roll_dice(ctx: MessageContext, args: RollArguments, *, dice: Dice, cal
         "flip a coin",
         "toss a coin for me",
         "heads or tails",
-        "please flip a coin so i can decide",
+        "flip a coin and tell me if it lands on heads or tails",
         "do a coin flip",
         "抛硬币",
         "抛个硬币",

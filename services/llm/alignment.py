@@ -1,13 +1,13 @@
-"""How well a message fits a template: the cheapest way to lay the one over the other, and a score from 0 to 1."""
+"""The cheapest way to lay a message over a template: which words answer which, and what is left over on either side."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from services.llm.slot_values import TYPED, Slot, SlotKind
 from services.llm.templates import Lexicon, Literal, Template
 from services.llm.utterance import Utterance, Word
-from services.text_index import listed
 
 _CONCEPT_SHARE = 0.35
 """Of a literal's weight: the cost of a word that only means something alike."""
@@ -19,13 +19,11 @@ _LEADING_QUESTION = 0.45
 _MISFIT = {SlotKind.TIME: 0.7, SlotKind.NUMBER: 1.2, SlotKind.CHOICE: 1.2, SlotKind.EXPRESSION: 0.9}
 _HAN_SHARE = 0.5
 _OPENING_COST = 0.04
-_LOST_ACTION, _LOST_PREPOSITION, _LOST_VALUE, _LOST_TYPED = 0.8, 0.9, 0.6, 1.2
-_SHORT_WORDS, _EXTRA_WORD, _PERSONAL_WORD = 3, 0.3, 0.6
 _FIRST_TIME, _MORE_TIME = 0.3, 0.08
-_LOST_QUESTION, _WORDLESS, _LOOSE_WORD = 0.3, 0.15, 0.1
-_TYPED_BONUS = 0.5
 _UNBROKEN = 0.3
 """Two free values beside each other are told apart by a colon or a question mark."""
+TYPED_BONUS = 0.5
+"""The weight of a slot whose words look like its values; free text tells nothing."""
 _SKIP_WORD, _MATCH, _SKIP_ITEM = -1, -2, -3
 
 
@@ -34,6 +32,8 @@ class Span:
     """The words that a slot took, by their first and last number."""
 
     slot: Slot
+    item: int
+    """The slot's place among the items of the template."""
     first: int
     last: int
 
@@ -47,25 +47,25 @@ class Alignment:
     matched: float
     """The weight of what was found."""
     content: float
-    """The part of it that is content words."""
+    """The part of it that is words which tell what the sentence is about."""
     spans: tuple[Span, ...]
-
-    @property
-    def likeness(self) -> float:
-        """0 for nothing in common, 1 for the same."""
-        return 2 * self.matched / (2 * self.matched + self.cost) if self.matched else 0.0
+    lost: frozenset[int]
+    """The places of the items that nothing in the message answers."""
+    skipped: int
+    """How many words of the message answer nothing."""
 
 
 class Aligner:
-    """Lays one message over templates; costs that depend on the function or the slot alone are computed once."""
+    """Lays one message over templates; what depends on the slot alone is computed once."""
 
     def __init__(self, said: Utterance, lexicon: Lexicon) -> None:
         self._said = said
         self._lexicon = lexicon
-        self._skip = [
-            _skip_cost(word, previous) for previous, word in zip((None, *said.words), said.words, strict=False)
-        ]
-        self._absorb: dict[tuple[int, str], list[float]] = {}
+        previous = (None, *said.words[:-1])
+        self._skip = [_skip_cost(word, before) for before, word in zip(previous, said.words, strict=True)]
+        self.leftover_cost = sum(self._skip)
+        """What it costs to leave every word of the message out."""
+        self._absorb: dict[tuple[int, str], tuple[list[float], list[float]]] = {}
 
     def align(self, template: Template) -> Alignment:
         """The cheapest alignment with `template`."""
@@ -78,10 +78,7 @@ class Aligner:
             if isinstance(item, Literal):
                 costs, choice = self._after_literal(item, costs)
             else:
-                unbroken = (
-                    _UNBROKEN if isinstance(previous, Slot) and {item.kind, previous.kind}.isdisjoint(TYPED) else 0.0
-                )
-                costs, choice = self._after_slot(item, template.function, costs, unbroken)
+                costs, choice = self._after_slot(item, template.function, costs, _unbroken(previous, item))
             choices.append(choice)
             previous = item
         return self._traced(template, costs[-1], choices)
@@ -113,12 +110,12 @@ class Aligner:
     ) -> tuple[list[float], list[int]]:
         """A choice of 0 or more is the number of the first word that the slot takes. `unbroken` is the cost of
         beginning where no clause ends."""
-        absorb = self._absorption(slot, function)
+        absorb, opening = self._absorption(slot, function)
         skip = _SKIP_REQUIRED if slot.required else _SKIP_OPTIONAL
         after, choice = [before[0] + skip], [_SKIP_ITEM]
-        last, inside, start = after[0], float("inf"), 0
+        last, inside, start = after[0], inf, 0
         for place, word in enumerate(self._said.words):
-            opened = before[place] + _opening_of(slot, word) + (0.0 if word.is_after_break else unbroken)
+            opened = before[place] + opening[place] + (0.0 if word.is_after_break else unbroken)
             if opened < inside:
                 inside, start = opened, place
             inside += absorb[place]
@@ -134,12 +131,11 @@ class Aligner:
         return after, choice
 
     def _traced(self, template: Template, cost: float, choices: list[list[int]]) -> Alignment:
-        """Walk the choices back, and add what only the whole shows."""
+        """The alignment that the choices lead back to."""
         matched = content = 0.0
         spans: list[Span] = []
         lost: set[int] = set()
-        skipped = 0
-        place, number = len(self._said.words), len(template.items)
+        place, number, skipped = len(self._said.words), len(template.items), 0
         while number:
             item, how = template.items[number - 1], choices[number - 1][place]
             if how == _SKIP_WORD:
@@ -155,61 +151,27 @@ class Aligner:
                 matched += item.weight * share
                 content += item.weight * share if item.tells else 0.0
             else:
-                spans.append(Span(item, how, place - 1))
+                spans.append(Span(item, number, how, place - 1))
                 matched += self._bonus(spans[-1])
                 place = how
-        cost += self._penalty(template, lost, spans)
-        if not template.content_words and not spans:
-            cost += _WORDLESS * (skipped + place + len(lost))
-        return Alignment(template, cost, matched, content, tuple(reversed(spans)))
+        return Alignment(template, cost, matched, content, tuple(reversed(spans)), frozenset(lost), skipped + place)
 
     def _bonus(self, span: Span) -> float:
-        """What a slot tells by being filled with words that look right; free text tells nothing."""
-        if span.slot.kind not in TYPED:
-            return 0.0
-        fitting = any(fits(self._said.words[at], span.slot) for at in range(span.first, span.last + 1))
-        return _TYPED_BONUS if fitting else 0.0
+        fitting = span.slot.kind in TYPED and any(
+            fits(self._said.words[at], span.slot) for at in range(span.first, span.last + 1)
+        )
+        return TYPED_BONUS if fitting else 0.0
 
-    def _penalty(self, template: Template, lost: set[int], spans: list[Span]) -> float:
-        penalty = 0.0
-        by_slot = {id(span.slot): span for span in spans}
-        for number, item in enumerate(template.items):
-            if isinstance(item, Literal):
-                penalty += self._loss(item) if number in lost else 0.0
-                continue
-            span = by_slot.get(id(item))
-            if span is None:
-                penalty += _lost_value(item)
-                continue
-            length = self._length(span)
-            if item.kind is not SlotKind.SHORT:
-                penalty += _LOOSE_WORD * max(0, length - _SHORT_WORDS) if template.content_words <= 1 else 0.0
-                continue
-            penalty += _EXTRA_WORD * max(0, length - (_SHORT_WORDS if template.content_words else 1))
-            words = self._said.words[span.first : span.last + 1]
-            penalty += _PERSONAL_WORD * sum(word.text in _PERSONAL for word in words)
-            before = template.items[number - 1] if number else None
-            if isinstance(before, Literal) and before.is_preposition and number - 1 in lost:
-                penalty += _LOST_PREPOSITION
-        return penalty
-
-    def _loss(self, literal: Literal) -> float:
-        """What is said without the word that makes the example an order, or a question, is something else."""
-        if literal.is_action:
-            return _LOST_ACTION
-        return _LOST_QUESTION if literal.is_question and not self._said.is_question else 0.0
-
-    def _length(self, span: Span) -> int:
-        """In words; two Chinese characters count as one."""
-        words = [word for word in self._said.words[span.first : span.last + 1] if not word.meaning.is_filler]
-        return round(sum(0.5 if word.is_han else 1.0 for word in words if not word.is_time))
-
-    def _absorption(self, slot: Slot, function: int) -> list[float]:
-        """What it costs `slot` to take each word of the message."""
+    def _absorption(self, slot: Slot, function: int) -> tuple[list[float], list[float]]:
+        """For each word of the message: what it costs `slot` to take it, and to begin with it."""
         key = (function, slot.name)
         known = self._absorb.get(key)
         if known is None:
-            known = self._absorb[key] = [self._absorption_of(word, slot, function) for word in self._said.words]
+            words = self._said.words
+            known = self._absorb[key] = (
+                [self._absorption_of(word, slot, function) for word in words],
+                [_opening_of(word, slot) for word in words],
+            )
         return known
 
     def _absorption_of(self, word: Word, slot: Slot, function: int) -> float:
@@ -228,21 +190,18 @@ class Aligner:
         return _ABSORB * share
 
 
-def _lost_value(slot: Slot) -> float:
-    """What is said without the value that the example shows is likely something else."""
-    if not slot.required:
-        return 0.0
-    return _LOST_TYPED if slot.kind in TYPED else _LOST_VALUE
+def _unbroken(previous: Literal | Slot | None, slot: Slot) -> float:
+    """What it costs `slot` to begin where no clause ends."""
+    both_free = isinstance(previous, Slot) and slot.kind not in TYPED and previous.kind not in TYPED
+    return _UNBROKEN if both_free else 0.0
 
 
-def _opening_of(slot: Slot, word: Word) -> float:
-    """What it costs `slot` to begin with `word`, beside taking it."""
-    if slot.kind in TYPED:
-        begins = fits(word, slot) and not (
-            slot.kind is SlotKind.EXPRESSION and word.text.isalpha() and word.meaning.is_filler
-        )
-        return 0.0 if begins else _MISFIT[slot.kind]
-    return _LEADING_QUESTION if word.meaning.is_question else 0.0
+def _opening_of(word: Word, slot: Slot) -> float:
+    """What it costs `slot` to begin with `word`, beside taking it; a value of a kind begins with a word of the kind."""
+    if slot.kind not in TYPED:
+        return _LEADING_QUESTION if word.meaning.is_question else 0.0
+    is_small_word = word.meaning.is_filler and word.text.isalpha()
+    return 0.0 if fits(word, slot) and not is_small_word else inf
 
 
 def _skip_cost(word: Word, previous: Word | None) -> float:
@@ -253,9 +212,6 @@ def _skip_cost(word: Word, previous: Word | None) -> float:
     if word.is_time:
         return min(cost, _MORE_TIME if previous is not None and previous.is_time else _FIRST_TIME)
     return cost
-
-
-_PERSONAL = frozenset(listed("my i your till 我的"))
 
 
 def fits(word: Word, slot: Slot) -> bool:

@@ -27,6 +27,8 @@ GROUPS: dict[str, str] = {
     "warm cool chilly freezing hotter colder warmer cooler freeze frost icy heat",
     "outfit": "umbrella raincoat jacket coat sweater boots sunscreen sunglasses",
     "carry": "need take bring wear carry pack",
+    "which": "what which",
+    "how much": "how much many",
     "where": "in at near around for on",
     "whither": "to into in",
     "clock": "time clock hour",

@@ -7,19 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from services.json_values import JsonObject
-from services.llm.alignment import Aligner, Alignment
+from services.llm.alignment import TYPED_BONUS, Aligner, Alignment
 from services.llm.model import OfferedFunction
+from services.llm.resemblance import likeness, score
 from services.llm.slot_spans import Filled, filled
-from services.llm.slot_values import TYPED, Slot
 from services.llm.templates import Lexicon, Literal, Template, templates_of
-from services.llm.utterance import Utterance, read
+from services.llm.utterance import MOST_SKIP_COST, Utterance, read
 
 WORTH_A_LOOK = 0.40
 """A template that cannot reach this score is not aligned at all."""
-_MISSING, _UNUSABLE, _THIN, _ONE_WORD = 0.08, 0.06, 0.15, 0.3
-_THIN_SHARE = 0.6
-_TAKES_AWAY, _NEGATED, _ASKS = 0.3, 0.3, 0.3
-_TYPED_BONUS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +50,29 @@ class ExampleIndex:
             return []
         best: dict[int, tuple[float, Alignment, Filled]] = {}
         aligner = Aligner(said, self._lexicon)
-        for bound, number in self._candidates(said):
-            template = self._templates[number]
-            known = best.get(template.function)
-            if known is not None and known[0] >= bound:
+        for bound, number in self._candidates(said, aligner.leftover_cost):
+            function = self._templates[number].function
+            known = best[function][0] if function in best else 0.0
+            if known >= bound:
                 continue
-            alignment = aligner.align(template)
-            if alignment.likeness < max(WORTH_A_LOOK, known[0] if known else 0.0):
-                continue
-            values = filled(said, alignment, self._lexicon.facts[template.function])
-            score = self._score(said, alignment, values)
-            if score > (known[0] if known else 0.0):
-                best[template.function] = (score, alignment, values)
+            found = self._compared(said, aligner, self._templates[number], known)
+            if found is not None:
+                best[function] = found
         ranked = sorted(best.items(), key=lambda found: (-found[1][0], found[0]))[:limit]
         return [self._match(number, *found) for number, found in ranked]
+
+    def _compared(
+        self, said: Utterance, aligner: Aligner, template: Template, known: float
+    ) -> tuple[float, Alignment, Filled] | None:
+        """The score of `template` with what it rests on; None when it is not above `known`."""
+        alignment = aligner.align(template)
+        like = likeness(said, alignment)
+        if like <= max(WORTH_A_LOOK, known):
+            return None
+        facts = self._lexicon.facts[template.function]
+        values = filled(said, alignment, facts)
+        total = score(said, alignment, like, values, facts)
+        return (total, alignment, values) if total > known else None
 
     def _match(self, number: int, score: float, alignment: Alignment, values: Filled) -> Match:
         return Match(self.functions[number], score, values.arguments, values.missing, alignment.template.example)
@@ -81,7 +86,7 @@ class ExampleIndex:
             for concept in literal.concepts:
                 self._postings[f"={concept}"].append((number, literal.weight))
 
-    def _candidates(self, said: Utterance) -> list[tuple[float, int]]:
+    def _candidates(self, said: Utterance, leftover_cost: float) -> list[tuple[float, int]]:
         """The templates worth aligning with the most that each can score, highest first."""
         shared: defaultdict[int, float] = defaultdict(float)
         for key in self._keys(said):
@@ -89,7 +94,7 @@ class ExampleIndex:
                 shared[number] += weight
         for number in self._wordless:
             shared[number] += 0.0
-        bounds = ((self._bound(said, self._templates[number], found), number) for number, found in shared.items())
+        bounds = ((_bound(self._templates[number], found, leftover_cost), number) for number, found in shared.items())
         return sorted((one for one in bounds if one[0] >= WORTH_A_LOOK), key=lambda one: (-one[0], one[1]))
 
     def _keys(self, said: Utterance) -> Iterator[str]:
@@ -102,28 +107,15 @@ class ExampleIndex:
                     seen.add(key)
                     yield key
 
-    def _bound(self, said: Utterance, template: Template, shared: float) -> float:
-        """No alignment scores more: every shared word found, every slot filled, nothing in the message left over."""
-        content = min(shared, template.content_weight)
-        typed = sum(_TYPED_BONUS for item in template.items if isinstance(item, Slot) and item.kind in TYPED)
-        matched = content + template.filler_weight + typed
-        if not matched:
-            return 0.0
-        return 2 * matched / (2 * matched + template.content_weight - content)
 
-    def _score(self, said: Utterance, alignment: Alignment, values: Filled) -> float:
-        template = alignment.template
-        if template.content_words and not alignment.content:
-            return 0.0
-        facts = self._lexicon.facts[template.function]
-        score = alignment.likeness - _MISSING * len(values.missing) - _UNUSABLE * len(values.unusable)
-        if alignment.content < template.content_weight * _THIN_SHARE:
-            score -= _THIN
-        if len(template.items) == 1 and len(said.words) > 2:
-            score -= _ONE_WORD
-        if said.is_destructive and not facts.is_destructive:
-            score -= _TAKES_AWAY
-        if facts.writes:
-            score -= _NEGATED if said.is_negated else 0.0
-            score -= _ASKS if said.is_question else 0.0
-        return max(0.0, score)
+def _bound(template: Template, shared: float, leftover_cost: float) -> float:
+    """No alignment scores more: every shared word found, every slot filled, and nothing in the message left over but
+    what a template without slots has no place for. `leftover_cost` is that of a message that answers nothing."""
+    content = min(shared, template.content_weight)
+    matched = content + template.filler_weight + TYPED_BONUS * template.typed_slots
+    if not matched:
+        return 0.0
+    cost = template.content_weight - content
+    if not template.has_slots:
+        cost += max(0.0, leftover_cost - MOST_SKIP_COST * len(template.items))
+    return 2 * matched / (2 * matched + cost)

@@ -36,7 +36,7 @@ class Filled:
     missing: tuple[str, ...]
     """Required parameters without a value."""
     unusable: tuple[str, ...]
-    """Slots whose words gave no value."""
+    """Slots that took words which are no value."""
 
 
 def filled(said: Utterance, alignment: Alignment, facts: FunctionFacts) -> Filled:
@@ -46,8 +46,8 @@ def filled(said: Utterance, alignment: Alignment, facts: FunctionFacts) -> Fille
     raw = _raw_texts(said, alignment.spans, slots, facts.name_stems | literals)
     arguments: dict[str, JsonValue] = {}
     unusable: list[str] = []
-    for name, text in raw.items():
-        value = value_of(text, slots[name])
+    for name in dict.fromkeys((*(span.slot.name for span in alignment.spans), *raw)):
+        value = value_of(raw.get(name, ""), slots[name])
         if value is None:
             unusable.append(name)
         else:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from services.llm.concepts import concepts_of
 from services.llm.model import OfferedFunction
-from services.llm.slot_values import Slot, slots_of
+from services.llm.slot_values import TYPED, Slot, slots_of
 from services.llm.utterance import Word, read
 from services.llm.word_classes import DESTRUCTIVE, FILLERS, PREPOSITIONS
 from services.text_index import stem, terms
@@ -53,6 +53,8 @@ class Template:
     filler_weight: float
     content_weight: float
     content_words: int
+    has_slots: bool
+    typed_slots: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ def templates_of(functions: Sequence[OfferedFunction], lexicon: Lexicon) -> Iter
         for example in function.examples:
             items = tuple(_items(example, lexicon, lexicon.facts[number].slots))
             literals = [item for item in items if isinstance(item, Literal)]
+            slots = [item for item in items if isinstance(item, Slot)]
             content = [literal for literal in literals if literal.tells]
             if items:
                 yield Template(
@@ -118,6 +121,8 @@ def templates_of(functions: Sequence[OfferedFunction], lexicon: Lexicon) -> Iter
                     filler_weight=sum(literal.weight for literal in literals if not literal.tells),
                     content_weight=sum(literal.weight for literal in content),
                     content_words=len(content),
+                    has_slots=bool(slots),
+                    typed_slots=sum(slot.kind in TYPED for slot in slots),
                 )
 
 

@@ -33,7 +33,9 @@ from services.text_index import Token, is_unspaced, scan, stem
 
 MOST_WORDS = 80
 """Longer texts are talk, not requests; what comes after is not looked at."""
-_SKIP_FILLER, _SKIP_ACTION, _SKIP_HAN, _SKIP_QUESTION, _SKIP_THANKS = 0.08, 1.3, 0.6, 0.6, 0.3
+MOST_SKIP_COST = 1.3
+"""Of words for acts and of negations: leaving them out changes most."""
+_SKIP_FILLER, _SKIP_HAN, _SKIP_QUESTION, _SKIP_THANKS = 0.08, 0.6, 0.6, 0.3
 _TWO_WORDS = re.compile(
     r"\b(?:(?P<todo>to[ -]do)(?=[ -]?(?:list|item|task|thing))|(?P<timezone>time[ -]zone)(?=s?\b)"
     r"|(?P<am>a(?:\. ?| )m)\b|(?P<pm>p(?:\. ?| )m)\b|(?P<oclock>o[ '’]clock)\b)"
@@ -118,7 +120,7 @@ def meaning_of(word: str) -> Meaning:
     elif word in QUESTION_WORDS:
         skip = _SKIP_QUESTION
     else:
-        skip = _SKIP_ACTION if action or word in NEGATIONS else 1.0
+        skip = MOST_SKIP_COST if action or word in NEGATIONS else 1.0
     return Meaning(
         stem=stemmed,
         concepts=frozenset() if filler and word not in PREPOSITIONS else concepts_of(stemmed),

@@ -216,7 +216,7 @@ class SqliteStore:
         if waiter is None:
             if isinstance(outcome, StoreError):
                 self._post_failed([step.name for step in unit.steps], outcome)
-        elif False:
+        elif waiter.done():
             return  # cancelled: the unit was done all the same
         elif isinstance(outcome, list):
             waiter.set_result(outcome)

@@ -24,13 +24,14 @@ from bot.web.page import ChatPage, CommandHint, PageSettings, Room
 from bot.web.server import WebServer
 from function_calls.context import Kind, MessageContext
 from function_calls.spec import Choice
-from services.clock import SystemClock
+from services.clock import Clock, SystemClock
 from services.refs import Role
 from services.store import http_events, page_owners
 from services.store.ids import Ids
 from services.store.port import Store, StoreError, Write
 from services.store.sqlite import SqliteStore
 
+NAMES = ("Rollcall", "小助手")
 TOKEN = "a-token-for-tests"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 TABLES = [http_events.EVENTS, page_owners.OWNERS, page_owners.LINKS]
@@ -109,6 +110,7 @@ async def a_world(
     max_role: Role = Role.MEMBER,
     keep_events: int = 1000,
     seen: set[str] | None = None,
+    page_clock: Clock | None = None,
     answer: Callable[[HttpPlatform, MessageContext], Any] | None = talks_back,
 ) -> AsyncIterator[World]:
     """A server on the loopback over the state in `home`, stopped at the end. `seen` outlives a restart."""
@@ -117,8 +119,8 @@ async def a_world(
     ids = Ids(clock)
     owners = Owners(store, clock)
     await owners.load()
-    members = PageMembers(Signer(page_key(home / "keys")), owners)
-    hear = hearing(["Rollcall", "小助手"])
+    members = PageMembers(Signer(page_key(home / "keys")), owners, bot_names=NAMES)
+    hear = hearing(NAMES)
     shared: dict[str, Any] = {
         "store": store, "ids": ids, "clock": clock, "hear": hear, "stream_limits": limits, "keep_events": keep_events
     }  # fmt: skip
@@ -127,8 +129,8 @@ async def a_world(
     daemon = FakeDaemon(store, set() if seen is None else seen)
     daemon.answer = answer
     daemon.platforms = {"http": http, "web": web}
-    settings = PageSettings("Rollcall", ("小助手",), (Room("lobby", "Lobby"), Room("kitchen", "Kitchen")))
-    page = ChatPage(settings, members, owners, _commands, clock)
+    settings = PageSettings(NAMES[0], NAMES[1:], (Room("lobby", "Lobby"), Room("kitchen", "Kitchen")))
+    page = ChatPage(settings, members, owners, _commands, page_clock or clock)
     health = {"alive": Health(ok=True), "ready": Health(ok=True, details={"store": "open"})}
     probes = Probes(lambda: health["alive"], lambda: health["ready"], lambda: b"rollcall_turns_total 3\n")
 
@@ -168,7 +170,10 @@ def a_post(text: str = "hello", **fields: Any) -> dict[str, Any]:
 
 def _commands(language: str) -> Sequence[CommandHint]:
     if language.startswith("zh"):
-        return (CommandHint("/help", "/help [命令]", "说明我会做什么"), CommandHint("/weather", "/weather 城市", "查天气"))
+        return (
+            CommandHint("/help", "/help [命令]", "说明我会做什么"),
+            CommandHint("/weather", "/weather 城市", "查天气"),
+        )
     return (
         CommandHint("/help", "/help [command]", "What I can do"),
         CommandHint("/weather", "/weather <city>", "The weather in a city"),

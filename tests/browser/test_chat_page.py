@@ -138,7 +138,9 @@ async def test_nothing_is_lost_or_doubled_while_the_server_restarts(browser: Bro
         ]
 
 
-async def test_a_waiting_message_outlives_a_reload_and_an_answer_that_got_lost(browser: Browser, tmp_path: Path) -> None:
+async def test_a_waiting_message_outlives_a_reload_and_an_answer_that_got_lost(
+    browser: Browser, tmp_path: Path
+) -> None:
     async with a_world(tmp_path) as world:
         ann = await person(browser, world, "Ann")
         await ann.route("**/messages", lambda route: route.abort())

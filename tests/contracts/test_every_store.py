@@ -37,14 +37,14 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> StoreEngine:
 @pytest.fixture
 async def store(engine: StoreEngine) -> AsyncIterator[Store]:
     store = await engine.open()
-    async with asyncio.timeout(20):
-        yield store
-        await store.close()
+    yield store
+    await store.close()
 
 
 async def outcomes(*units: Awaitable[list[int]]) -> list[object]:
     """Each unit's row counts, or the type of its error."""
-    results = await asyncio.gather(*units, return_exceptions=True)
+    async with asyncio.timeout(10):
+        results = await asyncio.gather(*units, return_exceptions=True)
     return [type(result) if isinstance(result, BaseException) else result for result in results]
 
 

@@ -83,10 +83,12 @@ class OpenAIServer:
         """Answer the next request of a connection; False when the connection is to end."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         method, path, _ = head[0].split(" ", 2)
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
+        fields = [line.partition(":") for line in head[1:] if line]
+        headers = {name.lower(): value.strip() for name, _, value in fields}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         self.requests.append(Received(method, path, headers, body))
-        answer = self.script.pop(0) if self.script else {"status": 500, "body": "the script has run out"}
+        exhausted: dict[str, Any] = {"status": 500, "body": "the script has run out"}
+        answer = self.script.pop(0) if self.script else exhausted
         await asyncio.sleep(answer.get("delay_seconds", 0))
         whole, cut = _encode(answer), answer.get("close_after_bytes")
         if cut == 0:
@@ -99,15 +101,18 @@ class OpenAIServer:
 
 
 def _encode(answer: dict[str, Any]) -> bytes:
-    if "sse" in answer:
-        kind, body = "text/event-stream", answer["sse"].encode()
-    else:
-        body = answer.get("body", b"")
-        kind = "application/json" if isinstance(body, dict | list) else "text/html"
-        if isinstance(body, dict | list):
-            body = json.dumps(body).encode()
-        elif isinstance(body, str):
-            body = body.encode()
+    kind, body = _content(answer)
     headers = {"content-type": kind, "content-length": str(len(body)), **answer.get("headers", {})}
     lines = [f"HTTP/1.1 {answer.get('status', 200)} Scripted", *(f"{name}: {value}" for name, value in headers.items())]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+def _content(answer: dict[str, Any]) -> tuple[str, bytes]:
+    if "sse" in answer:
+        return "text/event-stream", str(answer["sse"]).encode()
+    body = answer.get("body", b"")
+    if isinstance(body, bytes):
+        return "application/octet-stream", body
+    if isinstance(body, str):
+        return "text/html", body.encode()
+    return "application/json", json.dumps(body).encode()

@@ -3,7 +3,7 @@
 (() => {
   const TEXTS = {
     en: {
-      rooms: "Rooms", people: "Here", newRoom: "Join or start a room", openRoom: "Open room", rename: "Rename", menu: "Rooms and people",
+      rooms: "Rooms", people: "People", newRoom: "Join or start a room", openRoom: "Open room", rename: "Rename", menu: "Rooms and people",
       close: "Close", helloTitle: "Who are you?", helloText: "The others see this name beside what you write.", yourName: "Your name", join: "Join",
       write: "Message", writeTo: "Message #{room}", send: "Send", reply: "Reply", replyingTo: "Replying to {name}", stopReply: "Do not reply",
       privateRoom: "You and {bot}", onlyYou: "only you see this", waiting: "waiting for the server", failed: "not sent: {why}",
@@ -15,7 +15,7 @@
       tryAsk: "@{bot} what's the weather in Oslo?", tryHelp: "/help",
     },
     zh: {
-      rooms: "房间", people: "在场的人", newRoom: "加入或新建房间", openRoom: "打开房间", rename: "改名", menu: "房间和成员",
+      rooms: "房间", people: "成员", newRoom: "加入或新建房间", openRoom: "打开房间", rename: "改名", menu: "房间和成员",
       close: "关闭", helloTitle: "怎么称呼你？", helloText: "别人会在你的消息旁看到这个名字。", yourName: "你的名字", join: "进入",
       write: "消息", writeTo: "发消息到 #{room}", send: "发送", reply: "回复", replyingTo: "回复 {name}", stopReply: "取消回复",
       privateRoom: "你和 {bot}", onlyYou: "仅你可见", waiting: "等待服务器", failed: "未发送：{why}",
@@ -165,6 +165,8 @@
     const item = { id: crypto.randomUUID(), room: room.id, at: new Date().toISOString(), kind: "message", mentions: [], ...fields };
     outbox.push(item);
     saveOutbox();
+    save(localStorage, "rollcall.hinted", true);
+    $("log").querySelector(".welcome")?.remove();
     showPending(item);
     toBottom();
     flush();
@@ -251,6 +253,7 @@
     isConnected = yes;
     $("connection").textContent = yes ? "" : say("offline");
     $("connection").classList.toggle("trouble", !yes);
+    if (!yes) showStatus("");
   }
 
   function take(event) {
@@ -289,9 +292,10 @@
   // ---- rows of the log -------------------------------------------------------------------------------------------
 
   function hue(id) {
-    let sum = 7;
-    for (const char of id) sum = (sum * 31 + char.codePointAt(0)) % 3600;
-    return (sum * 47) % 360;
+    let hash = 0x811c9dc5;
+    for (const char of id) hash = Math.imul(hash ^ char.codePointAt(0), 0x01000193);
+    hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
+    return ((hash >>> 8) % 24) * 15;
   }
 
   function initials(name) {
@@ -318,19 +322,20 @@
 
   function show(event, pending) {
     const log = $("log"), author = authorOf(event), mine = author.id === me.id;
-    log.querySelector(".welcome")?.remove();
-    const firstPending = pending ? null : log.querySelector(".row.unsent");
-    const before = (firstPending ? firstPending.previousElementSibling : log.lastElementChild)?.data;
+    log.querySelector(".welcome:not(.first)")?.remove();
+    const tail = pending ? null : log.querySelector(".row.unsent, .welcome"); // what stays below everything else
+    const before = (tail ? tail.previousElementSibling : log.lastElementChild)?.data;
     if (!before || new Date(before.at).toDateString() !== new Date(event.at).toDateString()) {
       const day = make("li", "day", dayOf(event.at));
       day.data = { at: event.at };
-      log.insertBefore(day, firstPending);
+      log.insertBefore(day, tail);
     }
     const row = make("li", "row");
     row.data = event;
     row.classList.toggle("mine", mine);
     row.classList.toggle("joined", Boolean(before?.type) && authorOf(before).id === author.id && new Date(event.at) - new Date(before.at) < JOIN_MS);
-    row.classList.toggle("named", !mine && (event.mentions ?? []).includes(me.id));
+    const answersMe = rows.get(event.reply_to)?.event.sender?.id === me.id;
+    row.classList.toggle("named", !mine && !answersMe && (event.mentions ?? []).includes(me.id));
     row.classList.toggle("private", Boolean(event.private_to));
     row.classList.toggle("pressed", event.kind === "choice");
     row.classList.toggle("unsent", Boolean(pending));
@@ -340,7 +345,7 @@
     row.append(avatar, nameLine(event, author), bubble(event));
     if (event.choices?.length) row.append(choiceButtons(event));
     row.append(metaLine(event));
-    log.insertBefore(row, firstPending);
+    log.insertBefore(row, tail);
     rows.set(event.id, { element: row, event, pending: Boolean(pending) });
     forgetOld();
     return row;
@@ -456,10 +461,14 @@
     let at = 0;
     for (const found of text.matchAll(special)) {
       const [whole, block, code, url, name] = found;
-      box.append(text.slice(at, found.index));
+      box.append(text.slice(at, found.index).replace(whole.startsWith("```") ? /\n$/ : /$^/, ""));
       at = found.index + whole.length;
-      if (block !== undefined) { const pre = make("pre"); pre.append(make("code", "", block.replace(/\n$/, ""))); box.append(pre); }
-      else if (code !== undefined) box.append(make("code", "", code));
+      if (block !== undefined) {
+        const pre = make("pre");
+        pre.append(make("code", "", block.replace(/\n$/, "")));
+        box.append(pre);
+        if (text[at] === "\n") at += 1; // the block ends its line by itself
+      } else if (code !== undefined) box.append(make("code", "", code));
       else if (name !== undefined) box.append(make("span", "at", name));
       else at = found.index + link(box, url);
     }
@@ -583,7 +592,7 @@
 
   function welcome() {
     if (outbox.some((item) => item.room === room.id)) return;
-    const box = make("li", "welcome");
+    const box = make("li", load(localStorage, "rollcall.hinted", false) ? "welcome" : "welcome first");
     box.append(make("h3", "", say("welcomeTitle")), make("p", "", say("welcomeText")));
     for (const text of [say("tryAsk"), say("tryHelp")]) {
       const button = make("button", "", text);
@@ -735,6 +744,7 @@
     };
     addEventListener("hashchange", () => enter(roomOfHash() || shownRooms[0].id));
     addEventListener("online", () => { retryMs = 1000; flush(); if (stream?.readyState === EventSource.CLOSED) connect(); });
+    addEventListener("keydown", (event) => { if (event.key === "Escape") closeSide(); });
     addEventListener("resize", () => { if (unseen === 0) toBottom(); });
   }
 

@@ -3,26 +3,13 @@ and the migrations so far have not. Read what it wrote before you commit it."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import sys
 import tempfile
 from pathlib import Path
 
-from sqlalchemy import MetaData
-
-import services.store
+from services.store.all_tables import all_tables
 from services.store.migrations.commands import migrate, write_revision
 from services.store.migrations.transaction import VERSIONS, transaction
-from services.store.schema import metadata
-
-
-def every_table() -> MetaData:
-    """The tables of all aggregates, each of which stands in a file of services/store."""
-    for module in pkgutil.iter_modules(services.store.__path__):
-        if not module.ispkg:
-            importlib.import_module(f"services.store.{module.name}")
-    return metadata
 
 
 def main(arguments: list[str]) -> int:
@@ -32,7 +19,7 @@ def main(arguments: list[str]) -> int:
         return 2
     with tempfile.TemporaryDirectory() as folder, transaction(Path(folder) / "scratch.db") as connection:
         migrate(connection, VERSIONS)
-        written = write_revision(connection, arguments[0], every_table(), VERSIONS)
+        written = write_revision(connection, arguments[0], all_tables(), VERSIONS)
     sys.stdout.write(f"{written or 'the migrations have all that the tables have'}\n")
     return 0 if written else 1
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import orjson
 import pytest
 
 from bot.platforms.base import Outgoing, SendFailed
@@ -15,7 +17,7 @@ from function_calls.context import Kind
 from function_calls.spec import Choice
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import BadUnit, StoreFull
-from tests.bot.web_world import BEARER, QUICK, World, a_post, a_world, events_of
+from tests.bot.web_world import BEARER, QUICK, TOKEN, World, a_post, a_world, events_of
 
 MESSAGES = "/api/v1/chats/family/messages"
 EVENTS = "/api/v1/chats/family/events"
@@ -35,6 +37,13 @@ async def polled(world: World, query: str = "", path: str = EVENTS) -> dict[str,
     assert answer.status_code == 200
     told: dict[str, Any] = answer.json()
     return told
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the server work until `condition` holds, which nothing here tells by an event; ten seconds at most."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
 
 
 async def test_a_posted_message_is_accepted_after_it_is_durable(tmp_path: Path) -> None:
@@ -101,7 +110,9 @@ async def test_too_much_is_refused_as_too_large(tmp_path: Path) -> None:
         assert (await post(world, b" " * 70_000)).status_code == 413
 
 
-@pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer wrong"}, {"authorization": "Basic a-token-for-tests"}])
+@pytest.mark.parametrize(
+    "headers", [{}, {"authorization": "Bearer wrong"}, {"authorization": "Basic a-token-for-tests"}]
+)
 async def test_without_the_token_nothing_is_taken_or_told(tmp_path: Path, headers: dict[str, str]) -> None:
     async with a_world(tmp_path) as world:
         answer = await post(world, a_post(), headers=headers)
@@ -180,19 +191,21 @@ async def test_a_status_is_told_while_it_lasts_and_never_stored(tmp_path: Path) 
 
 
 async def test_a_silent_stream_has_heartbeats(tmp_path: Path) -> None:
-    async with a_world(tmp_path) as world, world.client() as client:
-        async with client.stream("GET", EVENTS, headers=BEARER) as response:
-            async for line in response.aiter_lines():
-                if line.startswith(":"):
-                    break
-            assert line == ": still here"
+    async with (
+        a_world(tmp_path) as world,
+        world.client() as client,
+        client.stream("GET", EVENTS, headers=BEARER) as response,
+    ):
+        async for line in response.aiter_lines():
+            if line.startswith(":"):
+                break
+        assert line == ": still here"
 
 
 async def test_a_long_poll_returns_as_soon_as_there_is_an_event(tmp_path: Path) -> None:
     async with a_world(tmp_path) as world, world.client() as client:
         waiting = asyncio.create_task(client.get(f"{EVENTS}?wait=30", headers=BEARER))
-        while world.http.feed.listening == 0:
-            await asyncio.sleep(0)
+        await until(lambda: world.http.feed.listening == 1)
         await world.http.send(Outgoing(FAMILY, "k", "here"))
         assert (await waiting).json()["events"][0]["text"] == "here"
 
@@ -302,11 +315,9 @@ async def test_more_streams_than_allowed_are_told_to_come_back(tmp_path: Path) -
     async with a_world(tmp_path, limits=limits) as world, world.client() as client:
         async with client.stream("GET", EVENTS, headers=BEARER) as response:
             await anext(response.aiter_lines())
-            while world.http.feed.listening == 0:
-                await asyncio.sleep(0)
+            await until(lambda: world.http.feed.listening == 1)
             assert (await client.get(EVENTS, headers=BEARER)).status_code == 503
-        while world.http.feed.listening:
-            await asyncio.sleep(0)
+        await until(lambda: world.http.feed.listening == 0)
         assert (await polled(world))["events"] == []
 
 
@@ -318,11 +329,8 @@ async def test_a_client_that_reads_nothing_is_cut_off_and_bounded(tmp_path: Path
         _, writer = await asyncio.open_connection("127.0.0.1", int(world.base.rpartition(":")[2]), limit=1)
         request = f"GET {EVENTS} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {BEARER['authorization']}\r\n\r\n"
         writer.write(request.encode())
-        async with asyncio.timeout(10):
-            while world.http.feed.listening == 0:
-                await asyncio.sleep(0)
-            while world.http.feed.listening:
-                await asyncio.sleep(0.01)
+        await until(lambda: world.http.feed.listening == 1)
+        await until(lambda: world.http.feed.listening == 0)
         writer.close()
 
 
@@ -335,22 +343,32 @@ async def test_no_reader_jumps_over_an_event_that_is_still_being_committed(tmp_p
 
 
 async def test_ten_thousand_posts_leave_memory_flat(tmp_path: Path) -> None:
-    async with a_world(tmp_path, answer=None) as world, world.client() as client:
+    async with a_world(tmp_path, answer=None) as world:
         world.daemon.keep_received = False
-        before = 0
-
-        async def post_each(numbers: range) -> None:
-            for number in numbers:
-                body = a_post("x" * 500, id=f"m{number}", sender={"id": f"u{number % 7000}", "name": "Ann"})
-                path = f"/api/v1/chats/room{number % 500}/messages"
-                assert (await client.post(path, json=body, headers=BEARER)).status_code == 202
-
-        await asyncio.gather(*(post_each(range(start, 6000, 8)) for start in range(8)))
+        port = int(world.base.rpartition(":")[2])
+        await asyncio.gather(*(_post_each(port, range(start, 6000, 8)) for start in range(8)))
         gc.collect()
         before = _resident_bytes()
-        await asyncio.gather(*(post_each(range(6000 + start, 10_000, 8)) for start in range(8)))
+        await asyncio.gather(*(_post_each(port, range(6000 + start, 10_000, 8)) for start in range(8)))
         gc.collect()
         assert _resident_bytes() - before < 6_000_000
+
+
+async def _post_each(port: int, numbers: range) -> None:
+    """Post over one connection, in as few steps as there are bytes: ten thousand of them."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for number in numbers:
+        body = orjson.dumps(a_post("x" * 500, id=f"m{number}", sender={"id": f"u{number % 7000}", "name": "Ann"}))
+        writer.write(
+            f"POST /api/v1/chats/room{number % 500}/messages HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            f"Authorization: Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 202")
+        length = next(line for line in head.split(b"\r\n") if line.startswith(b"content-length"))
+        await reader.readexactly(int(length.partition(b":")[2]))
+    writer.close()
 
 
 def _resident_bytes() -> int:

@@ -42,6 +42,10 @@ async def eventually(true: Callable[[], object]) -> None:
             await asyncio.sleep(0)
 
 
+def no_writer_is_left() -> bool:
+    return all(thread.name != "store-writer" for thread in threading.enumerate())
+
+
 async def test_a_turn_alone_costs_three_commits(engine: SqliteEngine) -> None:
     store = await engine.open()
     await a_command_turn(store, 0)
@@ -160,7 +164,7 @@ async def test_an_error_that_nobody_foresaw_breaks_the_store_instead_of_hanging_
     with pytest.raises(StoreBroken):
         await store.commit([ADD.write(id=1, body="later")])
     await store.close()
-    await eventually(lambda: all(thread.name != "store-writer" for thread in threading.enumerate()))
+    await eventually(lambda: told and no_writer_is_left())
     assert len(told) == 1
 
 
@@ -207,6 +211,14 @@ async def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
         await SqliteStore.open(tmp_path / "nowhere" / "store.db", clock=VirtualClock())
 
 
+async def test_a_place_without_a_write_ahead_log_is_refused(engine: SqliteEngine) -> None:
+    def connect(path: Path) -> sqlite3.Connection:
+        return sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+
+    with pytest.raises(StoreError, match=r"store\.db cannot have a write-ahead log"):
+        await SqliteStore.open(engine.path, clock=VirtualClock(), connect=connect)
+
+
 async def test_what_the_store_writes_is_for_its_owner_alone(engine: SqliteEngine) -> None:
     store = await engine.open()
     await store.commit([ADD.write(id=1, body="private")])
@@ -220,6 +232,16 @@ async def test_a_closed_store_is_one_file_with_everything_in_it(engine: SqliteEn
     await store.commit([ADD.write(id=1, body="x")])
     await store.close()
     assert {file.name for file in engine.path.parent.iterdir()} == {"store.db", "store.db.lock"}
+
+
+async def test_closing_leaves_no_task_and_no_thread_behind(engine: SqliteEngine) -> None:
+    store = await engine.open()
+    store.post([ADD.write(id=1, body="lazy")])
+    await asyncio.sleep(0)
+    await store.close()
+    await eventually(no_writer_is_left)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert engine.stored() == [(1, "lazy")]
 
 
 async def test_commits_survive_a_loss_of_power(engine: SqliteEngine) -> None:

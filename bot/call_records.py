@@ -1,0 +1,68 @@
+"""What is written about each run of a function: one line in logs/function_calls.jsonl, and the counters of /metrics."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from bot.metrics import Metrics
+from function_calls.context import MessageContext
+from function_calls.spec import FunctionResult
+from function_calls.turn import Run
+from services.call_log import JsonLines
+from services.clock import Clock
+from services.json_values import JsonObject
+from services.redaction import HIDDEN, Redactor
+
+
+class CallRecords:
+    """Records runs; cheap, because lines are rendered when they are written."""
+
+    def __init__(self, log: JsonLines, metrics: Metrics, clock: Clock, redact: Redactor) -> None:
+        self._log = log
+        self._metrics = metrics
+        self._clock = clock
+        self._redact = redact
+
+    def record(self, context: MessageContext, run: Run, result: FunctionResult, turn_id: str, duration_us: int) -> None:
+        """Note one run."""
+        outcome = result.error.code.value if result.error is not None else "ok"
+        self._metrics.called(run.spec.name, outcome, duration_us)
+        self._log.append(self._line, context, run, result, turn_id, duration_us, outcome, self._clock.now_ms())
+
+    def _line(
+        self,
+        context: MessageContext,
+        run: Run,
+        result: FunctionResult,
+        turn_id: str,
+        duration_us: int,
+        outcome: str,
+        at_ms: int,
+    ) -> JsonObject:
+        spec = run.spec
+        arguments = {
+            name: HIDDEN if name in spec.sensitive else self._redacted(value)
+            for name, value in spec.arguments.dump(run.arguments).items()
+        }
+        line: JsonObject = {
+            "at": datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds"),
+            "turn": turn_id,
+            "key": run.key,
+            "chat": context.chat.key,
+            "member": context.sender.ref.key,
+            "function": spec.name,
+            "arguments": arguments,
+            "path": run.path.value,
+            "round": run.round_number,
+            "duration_ms": duration_us / 1000,
+            "outcome": outcome,
+            "request_id": run.request_id,
+        }
+        if "failure_id" in result.metadata:
+            line["failure_id"] = result.metadata["failure_id"]
+            line["exception"] = self._redact(str(result.metadata["exception"]))
+            line["traceback"] = self._redact(str(result.metadata.get("traceback", "")))
+        return line
+
+    def _redacted(self, value: object) -> object:
+        return self._redact(value) if isinstance(value, str) else value

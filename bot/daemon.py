@@ -1,0 +1,86 @@
+"""The daemon at run time: start, recover, run until told to stop, drain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from bot.chats import Chats
+from bot.delivery import Delivery
+from bot.engine.embedded import EmbeddedEngine
+from bot.intake import Intake
+from bot.metrics import Metrics
+from bot.open_questions import OpenQuestions
+from bot.platforms.base import ChatPlatform
+from function_calls.registry import FunctionRegistry
+from services.call_log import JsonLines
+from services.fault_points import FaultPoints
+from services.llm.model import ChatModel
+from services.store.port import Store
+
+_log = structlog.get_logger("daemon")
+DRAIN_SECONDS = 20.0
+
+
+class Closable(Protocol):
+    """A service that holds something open."""
+
+    async def close(self) -> None:
+        """Free it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """All parts of one bot, built by `wiring`."""
+
+    store: Store
+    registry: FunctionRegistry
+    model: ChatModel
+    chats: Chats
+    questions: OpenQuestions
+    engine: EmbeddedEngine
+    delivery: Delivery
+    intake: Intake
+    platforms: Sequence[ChatPlatform]
+    metrics: Metrics
+    call_log: JsonLines
+    faults: FaultPoints
+    services: Sequence[Closable]
+
+    async def start(self) -> None:
+        """Read what was kept, and take up what an earlier process left unfinished."""
+        await self.chats.load(self.store)
+        await self.questions.load(self.store)
+        unsent = await self.delivery.recover()
+        unfinished = await self.intake.recover()
+        if unsent or unfinished:
+            _log.info("recovered", unfinished_turns=unfinished, unsent_messages=unsent)
+
+    async def run(self) -> None:
+        """Receive and answer until cancelled. Raises what ends a platform or a turn although nothing may."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.engine.failed())
+            for platform in self.platforms:
+                tasks.create_task(platform.run(self.intake.deliver), name=f"platform {platform.name}")
+
+    async def stop(self) -> None:
+        """Finish what runs, within twenty seconds; the rest is taken up at the next start."""
+        await self.engine.drain(DRAIN_SECONDS)
+        self.faults.reach("shutdown.during_drain")
+        await self.delivery.close(2.0)
+        for platform in self.platforms:
+            await platform.close()
+        await self.model.close()
+        for service in self.services:
+            await service.close()
+        self.call_log.flush()
+        await self.store.close()
+
+    async def settle(self) -> None:
+        """Return when every accepted message is answered and every answer sent."""
+        await self.engine.idle()
+        await self.delivery.idle()

@@ -1,0 +1,54 @@
+"""What the daemon does now and then: forget what is old, close questions nobody answered, notice changed rows."""
+
+from __future__ import annotations
+
+from bot.chats import Chats
+from bot.open_questions import OpenQuestions
+from config.settings import StoreSettings
+from services.clock import Clock
+from services.store import changes, inbox, ledger, outbox, pending, turns
+from services.store.port import Store
+
+_DAY_MS = 24 * 3600 * 1000
+# Platforms deliver again for up to three days; a message must be known for as long.
+_LEAST_DAYS = 3
+
+
+class Housekeeping:
+    """Each method is one errand, called by the scheduler."""
+
+    def __init__(
+        self, store: Store, chats: Chats, questions: OpenQuestions, settings: StoreSettings, clock: Clock
+    ) -> None:
+        self._store = store
+        self._chats = chats
+        self._questions = questions
+        self._days = max(settings.days_kept, _LEAST_DAYS)
+        self._clock = clock
+        self._counters: dict[str, int] = {}
+
+    async def forget(self) -> None:
+        """Drop what ended longer ago than the settings keep it."""
+        before_ms = self._clock.now_ms() - self._days * _DAY_MS
+        await self._store.commit(
+            [
+                inbox.forget(before_ms),
+                *turns.forget(before_ms),
+                ledger.forget(before_ms),
+                outbox.forget(before_ms),
+                pending.forget(before_ms),
+            ]
+        )
+
+    async def expire_questions(self) -> None:
+        """Close questions that have waited too long."""
+        writes = self._questions.expire()
+        if writes:
+            await self._store.commit(writes)
+
+    async def notice_changes(self) -> None:
+        """Read again what another process has changed."""
+        counters = {row["name"]: row["count"] for row in await self._store.read(changes.counters())}
+        if counters.get("chat_settings") != self._counters.get("chat_settings"):
+            await self._chats.load(self._store)
+        self._counters = counters

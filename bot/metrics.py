@@ -1,0 +1,105 @@
+"""Numbers about the daemon for /metrics. Counting is a dictionary entry; the library only renders."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from services.refs import ReasonCode
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+_BUCKETS_SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
+
+
+class Metrics:
+    """Counts what happens; gauges are read when somebody asks."""
+
+    def __init__(self) -> None:
+        self._calls: Counter[tuple[str, str]] = Counter()
+        self._seconds: dict[str, list[float]] = {}
+        self._turns: Counter[str] = Counter()
+        self._gauges: dict[str, tuple[str, Callable[[], float]]] = {}
+        self._counters: dict[str, tuple[str, str, Callable[[], Mapping[str, int]]]] = {}
+
+    def called(self, function: str, outcome: str, duration_us: int) -> None:
+        """One run of a function ended."""
+        self._calls[function, outcome] += 1
+        seconds = duration_us / 1e6
+        series = self._seconds.get(function)
+        if series is None:
+            series = self._seconds[function] = [0.0] * (len(_BUCKETS_SECONDS) + 2)
+        for index, bound in enumerate(_BUCKETS_SECONDS):
+            if seconds <= bound:
+                series[index] += 1
+                break
+        else:
+            series[-2] += 1
+        series[-1] += seconds
+
+    def turn_ended(self, reason: ReasonCode) -> None:
+        """A turn ended for `reason`."""
+        self._turns[reason.value] += 1
+
+    def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
+        """Show what `read` gives, under `name`."""
+        self._gauges[name] = (text, read)
+
+    def counter(self, name: str, text: str, label: str, read: Callable[[], Mapping[str, int]]) -> None:
+        """Show the counts that `read` gives, each under its value of `label`."""
+        self._counters[name] = (text, label, read)
+
+    def render(self) -> bytes:
+        """Everything in the text format of Prometheus."""
+        # Imported here: only a daemon with a web server shows metrics.
+        from prometheus_client import CollectorRegistry, generate_latest
+
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Families(self))
+        return generate_latest(registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """The metric families, as the library asks for them."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        calls = CounterMetricFamily("rollcall_calls", "Runs of functions", labels=["function", "outcome"])
+        for (function, outcome), runs in self._calls.items():
+            calls.add_metric([function, outcome], runs)
+        yield calls
+        yield self._durations()
+        turns = CounterMetricFamily("rollcall_turns", "Turns that ended", labels=["reason"])
+        for reason, ended in self._turns.items():
+            turns.add_metric([reason], ended)
+        yield turns
+        for name, (text, label, read) in self._counters.items():
+            family = CounterMetricFamily(name, text, labels=[label])
+            for value, count in read().items():
+                family.add_metric([value], count)
+            yield family
+        for name, (text, read_gauge) in self._gauges.items():
+            yield GaugeMetricFamily(name, text, value=read_gauge())
+
+    def _durations(self) -> Metric:
+        from prometheus_client.core import HistogramMetricFamily
+
+        durations = HistogramMetricFamily("rollcall_call_seconds", "How long runs took", labels=["function"])
+        for function, series in self._seconds.items():
+            buckets: list[tuple[str, float]] = []
+            total = 0.0
+            for bound, count in zip((*map(str, _BUCKETS_SECONDS), "+Inf"), series[:-1], strict=True):
+                total += count
+                buckets.append((bound, total))
+            durations.add_metric([function], buckets, series[-1])
+        return durations
+
+
+class _Families:
+    """What the library's registry takes as a collector."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        return self._metrics.collect()

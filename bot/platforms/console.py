@@ -1,0 +1,86 @@
+"""A private chat in the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from typing import TextIO
+
+from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
+from function_calls.context import Kind, MessageContext, MessageKey, Sender
+from services.clock import Clock
+from services.refs import ChatRef, MemberRef, Role
+
+_PROMPT = "› "
+
+
+class Console:
+    """Reads lines from one stream and writes answers to another. Whoever sits there runs the daemon: its owner."""
+
+    name = "console"
+    account = "main"
+    limits = Limits(text_chars=20_000, sends_are_idempotent=False, sends_per_minute=100_000, choices=False)
+
+    def __init__(self, member_name: str, clock: Clock, *, read_from: TextIO, write_to: TextIO) -> None:
+        self._clock = clock
+        self._read_from = read_from
+        self._write_to = write_to
+        self._chat = ChatRef(self.name, self.account, "terminal")
+        self._sender = Sender(MemberRef(self.name, self.account, "operator"), member_name, Role.OWNER)
+        # Ids of this process differ from those of every other one.
+        self._session = uuid.uuid4().hex[:12]
+        self._count = 0
+
+    async def run(self, deliver: Deliver) -> None:
+        """Take lines until the stream ends or the daemon does."""
+        lines: asyncio.Queue[str | None] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        # A daemon thread: a terminal that waits for a line must not keep the process alive.
+        threading.Thread(target=self._read_lines, args=(loop, lines), daemon=True).start()
+        self._write(_PROMPT)
+        while (line := await lines.get()) is not None:
+            if line.strip():
+                await deliver(self._context(line.rstrip("\n")), ())
+            else:
+                self._write(_PROMPT)
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        self._write(f"\r{outgoing.text}\n{_PROMPT}")
+        return Receipt(outgoing.key)
+
+    async def typing(self, chat: ChatRef, status: str) -> None:
+        if status and status != "…":
+            self._write(f"\r({status})\n")
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        return Role.OWNER if member == self._sender.ref else None
+
+    async def close(self) -> None:
+        return None
+
+    def _context(self, line: str) -> MessageContext:
+        self._count += 1
+        return MessageContext(
+            key=MessageKey(self._chat, f"{self._session}-{self._count}"),
+            kind=Kind.MESSAGE,
+            chat=self._chat,
+            is_group=False,
+            sender=self._sender,
+            text=line,
+            sent_at=self._clock.now(),
+        )
+
+    def _read_lines(self, loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[str | None]) -> None:
+        def hand_over(line: str | None) -> None:
+            # The loop may have ended while the terminal waited.
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+
+        for line in self._read_from:
+            hand_over(line)
+        hand_over(None)
+
+    def _write(self, text: str) -> None:
+        self._write_to.write(text)
+        self._write_to.flush()

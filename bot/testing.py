@@ -1,0 +1,248 @@
+"""The test kit for authors of functions: a real daemon in memory's speed, with time that stands still and a model that
+says what the test wrote.
+
+    async with a_group(functions=[weather]) as group:
+        group.model.says(call("weather", city="Oslo"), "Cold.")
+        assert await group.say("Ann", "@Rollcall how is Oslo?") == ["Cold."]
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+from bot.daemon import Daemon
+from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, Receipt
+from bot.platforms.mentions import hearing
+from bot.wiring import Given, build_daemon, open_store
+from config.settings import Settings
+from config.texts import Texts
+from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender
+from function_calls.filters.call import CallFilter
+from function_calls.sources.base import FunctionSource
+from function_calls.sources.python_functions import as_spec
+from function_calls.spec import FunctionSpec
+from services.clock import VirtualClock
+from services.deadlines import Deadlines
+from services.fault_points import FaultPoints
+from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest, ToolCall
+from services.refs import ChatRef, ErrorCode, MemberRef, Role
+from services.store.ids import Ids
+
+PLATFORM = "test"
+ACCOUNT = "bot"
+FAMILY = ChatRef(PLATFORM, ACCOUNT, "family")
+Step = str | ToolCall | ModelAnswer | ModelError | Sequence[ToolCall]
+
+
+def call(name: str, /, **arguments: Any) -> ToolCall:
+    """A model's call of the function `name`."""
+    return ToolCall(id=f"call_{name}", name=name, arguments=arguments)
+
+
+class ScriptedModel:
+    """A ChatModel that says what it was told to say, in order, and remembers what it was asked."""
+
+    name = "scripted"
+
+    def __init__(self) -> None:
+        self.requests: list[ModelRequest] = []
+        self._steps: list[Step] = []
+
+    def says(self, *steps: Step) -> None:
+        """Add answers: a text, one call, several calls, or an error to raise."""
+        self._steps += steps
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        self.requests.append(request)
+        if not self._steps:
+            raise ModelError(ErrorCode.PROVIDER_ERROR, "the test's script has no more answers")
+        step = self._steps.pop(0)
+        number = len(self.requests)
+        match step:
+            case str():
+                return ModelAnswer(text=step, finish="stop", request_id=f"request-{number}")
+            case ToolCall():
+                return ModelAnswer(calls=(step,), finish="tool_calls", request_id=f"request-{number}")
+            case ModelAnswer():
+                return step
+            case ModelError():
+                raise step
+            case _:
+                calls = tuple(
+                    ToolCall(f"{one.id}_{place}", one.name, one.arguments, one.raw, one.fault)
+                    for place, one in enumerate(step)
+                )
+                return ModelAnswer(calls=calls, finish="tool_calls", request_id=f"request-{number}")
+
+    async def probe(self) -> str:
+        return "scripted"
+
+    async def close(self) -> None:
+        return None
+
+
+class TestPlatform:
+    """A chat network in memory that records what the bot sends."""
+
+    __test__ = False
+    name = PLATFORM
+    account = ACCOUNT
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits(
+            text_chars=4000, sends_are_idempotent=True, sends_per_minute=100_000, choices=True
+        )
+        self.sent: list[Outgoing] = []
+        self.statuses: list[tuple[ChatRef, str]] = []
+        self.roles: dict[MemberRef, Role] = {}
+        self.failures: list[Exception] = []
+        """Raised by the next sends, one each."""
+
+    async def run(self, deliver: Deliver) -> None:
+        return None
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        if self.failures:
+            raise self.failures.pop(0)
+        if all(one.key != outgoing.key for one in self.sent):
+            self.sent.append(outgoing)
+        return Receipt(f"sent-{outgoing.key}")
+
+    async def typing(self, chat: ChatRef, status: str) -> None:
+        self.statuses.append((chat, status))
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        return self.roles.get(member)
+
+    async def close(self) -> None:
+        return None
+
+
+class SpecSource:
+    """Marked functions and ready specs as a source."""
+
+    def __init__(self, functions: Sequence[object], services: Mapping[type, object]) -> None:
+        self.name = "test"
+        self._functions = functions
+        self._services = services
+
+    def load(self) -> Sequence[FunctionSpec]:
+        specs: list[FunctionSpec] = []
+        for one in self._functions:
+            if isinstance(one, FunctionSpec):
+                specs.append(one)
+            elif isinstance(one, ModuleType):
+                raise TypeError("name the functions, not their module")
+            elif callable(one):
+                specs.append(as_spec(one, self._services))
+        return specs
+
+
+@dataclass(slots=True)
+class Group:
+    """A conversation with the bot."""
+
+    daemon: Daemon
+    platform: TestPlatform
+    model: ScriptedModel
+    clock: VirtualClock
+    deadlines: Deadlines
+    chat: ChatRef = FAMILY
+    is_group: bool = True
+    _numbers: Any = field(default_factory=lambda: itertools.count(1))
+
+    async def say(self, who: str, text: str, **facts: Any) -> list[str]:
+        """`who` says `text`; the texts that the bot sends until it has nothing more to do. `facts`: role, id, chat,
+        reply_to_bot, kind, is_bot."""
+        before = len(self.platform.sent)
+        await self.hear(who, text, **facts)
+        await self.daemon.settle()
+        return [one.text for one in self.platform.sent[before:]]
+
+    async def hear(self, who: str, text: str, **facts: Any) -> Accepted:
+        """`who` says `text`; returns as soon as it is accepted."""
+        return await self.daemon.intake.deliver(self.message(who, text, **facts))
+
+    def message(self, who: str, text: str, **facts: Any) -> MessageContext:
+        """The event of `who` saying `text`, as a platform reports it."""
+        heard = hearing(["Rollcall"])(text)
+        chat = facts.pop("chat", self.chat)
+        kind = facts.pop("kind", Kind.MESSAGE)
+        native_id = facts.pop("id", None) or f"m{next(self._numbers)}"
+        quoted = Quoted("q", "Rollcall", "…", from_bot=True) if facts.pop("reply_to_bot", False) else None
+        sender = Sender(
+            MemberRef(PLATFORM, ACCOUNT, who.lower()), who, facts.pop("role", Role.MEMBER), facts.pop("is_bot", False)
+        )
+        key_kind = kind if kind in (Kind.EDIT, Kind.DELETE, Kind.REACTION) else Kind.MESSAGE
+        revision = facts.pop("revision", "1") if key_kind is not Kind.MESSAGE else ""
+        return MessageContext(
+            key=MessageKey(chat, native_id, key_kind, revision),
+            kind=kind,
+            chat=chat,
+            is_group=facts.pop("is_group", self.is_group),
+            sender=sender,
+            text=heard.text,
+            sent_at=self.clock.now(),
+            mentions_bot=heard.mentions_bot,
+            reply_to=facts.pop("reply_to", quoted),
+            **facts,
+        )
+
+
+@asynccontextmanager
+async def a_group(
+    functions: Sequence[object] = (),
+    *,
+    settings: Mapping[str, Any] | None = None,
+    model: ChatModel | None = None,
+    filters: Sequence[CallFilter] = (),
+    home: Path | None = None,
+    platform: TestPlatform | None = None,
+    faults: FaultPoints | None = None,
+    prepare: Callable[[Settings], Settings] | None = None,
+) -> AsyncIterator[Group]:
+    """A group with the bot in it: a real daemon and a real store in a folder that is gone afterwards (or in `home`,
+    which stays), the built-in functions and `functions` beside them. `settings` are as in YAML."""
+    with tempfile.TemporaryDirectory() as folder:
+        at = home or Path(folder)
+        given_settings = {
+            "home": str(at),
+            "logging": {"folder": str(at / "logs"), "console": "off"},
+            "chats": {"allow": ["*"]},
+            **(settings or {}),
+        }
+        loaded = Settings.model_validate(given_settings)
+        if prepare is not None:
+            loaded = prepare(loaded)
+        clock = VirtualClock()
+        deadlines = Deadlines(clock)
+        scripted = ScriptedModel()
+        network = platform or TestPlatform()
+
+        def sources(services: Mapping[type, object]) -> Sequence[FunctionSource]:
+            return [SpecSource(functions, services)]
+
+        store = await open_store(loaded, clock)
+        given = Given(
+            clock=clock,
+            rng=Random(1),  # noqa: S311 - dice that fall the same in every test
+            model=model or scripted,
+            sources=sources,
+            filters=filters,
+            faults=faults or FaultPoints(),
+            deadlines=deadlines,
+        )
+        daemon = build_daemon(loaded, store, [network], Ids(clock), Texts(), given)
+        await daemon.start()
+        try:
+            yield Group(daemon, network, scripted, clock, deadlines)
+        finally:
+            await daemon.stop()

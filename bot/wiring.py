@@ -1,0 +1,197 @@
+"""Builds every object of the daemon; the only module that knows all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random, SystemRandom
+
+from bot.call_records import CallRecords
+from bot.chats import Chats
+from bot.daemon import Daemon
+from bot.delivery import Delivery
+from bot.engine.embedded import EmbeddedEngine
+from bot.explanations import StoredExplanations
+from bot.functions import registry_of, sources_of
+from bot.intake import Intake
+from bot.metrics import Metrics
+from bot.models import model_of
+from bot.notices import Notices
+from bot.open_questions import OpenQuestions
+from bot.platforms.base import ChatPlatform
+from bot.ports import EngineActions, PlatformMembers
+from bot.turns import Turns
+from config.settings import Settings
+from config.texts import Texts
+from function_calls.filters.call import CallFilter
+from function_calls.invocation import Invoker
+from function_calls.llm import FunctionCallLLM
+from function_calls.policies import Open, Policies
+from function_calls.ports import ChatActions, Explanations, Members
+from function_calls.router import FunctionCallRouter
+from function_calls.sources.base import FunctionSource
+from services.call_log import JsonLines
+from services.clock import Clock, SystemClock
+from services.deadlines import Deadlines
+from services.dice import Dice
+from services.fault_points import FaultPoints
+from services.http import WebClient
+from services.llm.model import ChatModel
+from services.places import Places
+from services.polls import Polls
+from services.redaction import Redactor
+from services.store.all_tables import all_tables
+from services.store.ids import Ids
+from services.store.port import Store, StoreBroken
+from services.store.sqlite import SqliteStore
+from services.store.upgrade import upgrade
+from services.todo import TodoLists
+from services.units import Units
+from services.weather import OpenMeteo
+
+DATABASE = "rollcall.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What may be given from outside instead of being built from the settings: time, chance, the model, further
+    functions, faults. Tests and the test kit use it; the daemon uses the defaults."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    rng: Random = field(default_factory=SystemRandom)
+    model: ChatModel | None = None
+    sources: Callable[[Mapping[type, object]], Sequence[FunctionSource]] | None = None
+    """Further sources, given the services that they may bind."""
+    filters: Sequence[CallFilter] = ()
+    faults: FaultPoints = field(default_factory=FaultPoints)
+    deadlines: Deadlines | None = None
+    on_broken: Callable[[StoreBroken], None] | None = None
+
+
+async def open_store(
+    settings: Settings, clock: Clock, on_broken: Callable[[StoreBroken], None] | None = None
+) -> SqliteStore:
+    """The database in the settings' home, brought up to date. Raises StoreError."""
+    home = Path(settings.home)
+    home.mkdir(parents=True, exist_ok=True)
+
+    def prepare(path: Path) -> None:
+        upgrade(path, backups=home / "backups", clock=clock, keep=settings.store.backups_kept, tables=all_tables())
+
+    return await SqliteStore.open(home / DATABASE, clock=clock, prepare=prepare, on_broken=on_broken)
+
+
+def secrets_of(settings: Settings) -> list[str]:
+    """Every secret value of the settings, to be kept out of logs."""
+    keys = [model.api_key.get_secret_value() for model in settings.models]
+    return [*keys, settings.platforms.http.token.get_secret_value()]
+
+
+def services_of(store: Store, clock: Clock, rng: Random, members: Members, actions: ChatActions) -> dict[type, object]:
+    """What handlers may name by type."""
+    web = WebClient()
+    return {
+        Clock: clock,
+        WebClient: web,
+        OpenMeteo: OpenMeteo(web, clock),
+        TodoLists: TodoLists(store, clock),
+        Polls: Polls(store, clock),
+        Places: Places(clock),
+        Dice: Dice(rng),
+        Units: Units(),
+        Explanations: StoredExplanations(store),
+        Members: members,
+        ChatActions: actions,
+    }
+
+
+def build_daemon(
+    settings: Settings,
+    store: Store,
+    platforms: Sequence[ChatPlatform],
+    ids: Ids,
+    texts: Texts,
+    given: Given,
+) -> Daemon:
+    """The daemon on `store`, with `platforms`. Raises DefinitionError for functions that cannot be used."""
+    clock, faults = given.clock, given.faults
+    epoch = ids.next()
+    chats = Chats(settings, texts)
+    questions = OpenQuestions(clock, settings.questions.expires_seconds)
+    actions, members = EngineActions(), PlatformMembers(store, chats)
+    services = services_of(store, clock, given.rng, members, actions)
+    sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
+    registry = registry_of(sources)
+    model = given.model or model_of(settings, texts, clock)
+    metrics = Metrics()
+    call_log = JsonLines(
+        Path(settings.logging.folder) / "function_calls.jsonl",
+        max_bytes=settings.logging.max_megabytes * 1_000_000,
+        keep_files=settings.logging.keep_files,
+    )
+    records = CallRecords(call_log, metrics, clock, Redactor(secrets_of(settings)))
+    deadlines = given.deadlines or Deadlines(clock)
+    policies = Policies(budget=Open(), taint=Open(), approval=Open())
+    invoker = Invoker(policies, deadlines, clock, filters=given.filters, record=records.record, faults=faults)
+    router = FunctionCallRouter(invoker, FunctionCallLLM(model, invoker, settings.router, clock, faults))
+    delivery = Delivery(
+        {(one.name, one.account): one for one in platforms}, store, settings.delivery, clock, epoch, faults
+    )
+    turns = Turns(
+        router=router,
+        functions=registry.of,
+        chats=chats,
+        questions=questions,
+        store=store,
+        delivery=delivery,
+        deadlines=deadlines,
+        metrics=metrics,
+        settings=settings.router,
+        attempts=settings.limits.attempts_per_turn,
+        clock=clock,
+        ids=ids,
+        epoch=epoch,
+        faults=faults,
+    )
+    engine = EmbeddedEngine(turns.run, settings.limits)
+    actions.bind(engine)
+    members.bind(delivery)
+    notices = Notices(store, delivery, chats, clock, ids, epoch)
+    intake = Intake(
+        store=store,
+        engine=engine,
+        chats=chats,
+        functions=registry.of,
+        questions=questions,
+        notices=notices,
+        limits=settings.limits,
+        history_per_chat=settings.store.history_per_chat,
+        clock=clock,
+        ids=ids,
+        epoch=epoch,
+        faults=faults,
+    )
+    _show(metrics, engine, delivery, notices)
+    return Daemon(
+        store=store,
+        registry=registry,
+        model=model,
+        chats=chats,
+        questions=questions,
+        engine=engine,
+        delivery=delivery,
+        intake=intake,
+        platforms=platforms,
+        metrics=metrics,
+        call_log=call_log,
+        faults=faults,
+        services=[service for service in services.values() if isinstance(service, WebClient)],
+    )
+
+
+def _show(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices: Notices) -> None:
+    metrics.gauge("rollcall_turns_waiting", "Turns that wait", lambda: engine.waiting)
+    metrics.gauge("rollcall_turns_running", "Turns that run", lambda: engine.running)
+    metrics.gauge("rollcall_messages_given_up", "Messages that no network took", lambda: delivery.failed)
+    metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: notices.dropped)

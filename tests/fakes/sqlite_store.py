@@ -1,0 +1,29 @@
+"""A real store in a file of the test's own, with all tables and without migrations."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from sqlalchemy import create_engine
+
+from services.clock import Clock
+from services.store.schema import metadata
+from services.store.sqlite import SqliteStore
+
+
+@asynccontextmanager
+async def a_store(folder: Path, clock: Clock) -> AsyncIterator[SqliteStore]:
+    """The store in `folder` with the tables of every aggregate that was imported; opening it again finds the rows."""
+    store = await SqliteStore.open(folder / "rollcall.db", clock=clock, prepare=_create_tables)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def _create_tables(path: Path) -> None:
+    engine = create_engine(f"sqlite:///{path}")
+    metadata.create_all(engine)
+    engine.dispose()

@@ -1,0 +1,111 @@
+"""A real web server on 127.0.0.1 with fixed answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlsplit
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request as it came: header names in lower case."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Page:
+    """One answer. `endless` repeats the body until the client hangs up; `silent` accepts and says nothing; `cut` closes
+    in the middle of the body."""
+
+    body: bytes = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    endless: bool = False
+    silent: bool = False
+    cut: bool = False
+
+    @classmethod
+    def json(cls, value: Any, status: int = 200) -> Page:
+        """An answer in JSON."""
+        return cls(json.dumps(value).encode(), status, {"Content-Type": "application/json"})
+
+
+class WebServer:
+    """Answers each path with its page, other paths with 404, and keeps the requests."""
+
+    def __init__(self, pages: Mapping[str, Page]) -> None:
+        self.pages = dict(pages)
+        self.asked: list[Asked] = []
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+
+    @property
+    def port(self) -> int:
+        """The port that the system chose."""
+        assert self._server is not None
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def url(self, path: str) -> str:
+        """The URL of `path` here."""
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                await self._answer(reader, writer)
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        method, target, _ = head[0].split(" ", 2)
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        parts = urlsplit(target)
+        self.asked.append(Asked(method, parts.path, dict(parse_qsl(parts.query)), headers, body))
+        page = self.pages.get(parts.path, Page(status=404))
+        if page.silent:
+            await reader.read()
+            return
+        for piece in _wire(page):
+            writer.write(piece)
+            await writer.drain()
+
+
+def _wire(page: Page) -> Iterator[bytes]:
+    length = len(page.body) + (1 if page.cut else 0)
+    size = {} if page.endless else {"Content-Length": str(length)}
+    lines = [f"HTTP/1.1 {page.status} Said", *(f"{name}: {value}" for name, value in {**size, **page.headers}.items())]
+    yield ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    yield page.body
+    while page.endless:
+        yield page.body

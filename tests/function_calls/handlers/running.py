@@ -1,0 +1,62 @@
+"""Runs the functions of one module of handlers as they are loaded: services bound by type, arguments from raw JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from function_calls.context import Sender
+from function_calls.sources.python_functions import specs_of
+from function_calls.spec import FunctionResult, FunctionSpec, ToolError
+from services.refs import ChatRef
+from tests.fakes.builders import FAMILY, a_call, a_message
+
+_SLOT = re.compile(r"\{(\w+)\}")
+
+
+class Functions:
+    """The functions of `module` with `services`."""
+
+    def __init__(self, module: ModuleType, *services: object) -> None:
+        self.specs: Mapping[str, FunctionSpec] = {
+            spec.name: spec for spec in specs_of(module, {type(service): service for service in services})
+        }
+        self._count = 0
+
+    async def run(
+        self,
+        name: str,
+        *,
+        by: str | Sender = "Ann",
+        chat: ChatRef = FAMILY,
+        language: str = "en",
+        key: str = "",
+        timezone: str = "Europe/Oslo",
+        **raw: Any,
+    ) -> FunctionResult:
+        """The result of one call; each has a key of its own unless the same one is given again."""
+        self._count += 1
+        spec = self.specs[name]
+        context = a_message("what was written is no matter of handlers", by, chat=chat)
+        call = a_call(language, key=key or f"call-{self._count}", timezone=timezone)
+        try:
+            return await spec.handler(context, spec.arguments.parse(raw), call)
+        except ToolError as error:
+            return FunctionResult.fail(error.code, error.text)
+
+    def unknown_slots(self) -> list[tuple[str, str]]:
+        """Function and slot of every example that speaks of a parameter that is not there."""
+        return [
+            (spec.name, slot)
+            for spec in self.specs.values()
+            for example in spec.examples
+            for slot in _SLOT.findall(example)
+            if slot not in spec.parameters["properties"]
+        ]
+
+
+def text_of(result: FunctionResult) -> str:
+    """All that the chat is told."""
+    return "\n".join(message.text for message in result.for_chat())

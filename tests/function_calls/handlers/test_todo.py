@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from function_calls.handlers import todo
+from services.clock import VirtualClock
+from services.refs import ChatRef, ErrorCode, Role
+from services.todo import MOST_OPEN, TodoLists
+from tests.fakes.builders import a_member
+from tests.fakes.sqlite_store import a_store
+from tests.function_calls.handlers.running import Functions, text_of
+
+WORK = ChatRef("test", "bot", "work")
+DAY = 86_400.0
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+async def functions(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[Functions]:
+    async with a_store(tmp_path, clock) as store:
+        yield Functions(todo, TodoLists(store, clock))
+
+
+@pytest.mark.requirement("D3", "D13", "D32", "D33", "D56")
+async def test_an_entry_is_added_shown_and_done(functions: Functions) -> None:
+    assert text_of(await functions.run("todo_add", text="buy\n milk")) == "#1 is on the list: buy milk"
+    await functions.run("todo_add", text="call mum", by="Bob")
+    assert text_of(await functions.run("todo_list")) == "To do (2):\n#1 buy milk (Ann)\n#2 call mum (Bob)"
+    assert text_of(await functions.run("todo_done", item="2")) == "✅ #2 call mum"
+    assert text_of(await functions.run("todo_list")) == "To do (1):\n#1 buy milk (Ann)"
+    assert text_of(await functions.run("todo_list", show="done")).endswith("#2 ✅ call mum (Bob)")
+    assert len((await functions.run("todo_list", show="all")).data) == 2
+
+
+async def test_what_matters_most_stands_first(functions: Functions) -> None:
+    await functions.run("todo_add", text="dust", priority="low")
+    await functions.run("todo_add", text="read")
+    await functions.run("todo_add", text="pay rent", priority="high")
+    listed = text_of(await functions.run("todo_list", language="zh"))
+    assert listed.splitlines() == ["待办（3）：", "#3 ❗ pay rent（Ann）", "#2 read（Ann）", "#1 ↓ dust（Ann）"]
+
+
+@pytest.mark.requirement("D13")
+async def test_a_list_belongs_to_its_chat(functions: Functions) -> None:
+    await functions.run("todo_add", text="secret")
+    assert text_of(await functions.run("todo_list", chat=WORK)) == "Nothing to do. 🎉"
+    for name in ("todo_done", "todo_remove"):
+        result = await functions.run(name, item="1", chat=WORK, by=a_member("Eve", Role.OWNER))
+        assert result.error is not None
+        assert result.error.code is ErrorCode.NOT_FOUND
+    assert text_of(await functions.run("todo_add", text="other", chat=WORK)) == "#1 is on the list: other"
+
+
+async def test_a_run_that_is_repeated_adds_nothing_new(functions: Functions) -> None:
+    first = await functions.run("todo_add", text="milk", key="turn-7:0")
+    again = await functions.run("todo_add", text="milk", key="turn-7:0")
+    assert first == again
+    assert len((await functions.run("todo_list")).data) == 1
+    await functions.run("todo_add", text="milk", key="turn-8:0")
+    assert len((await functions.run("todo_list")).data) == 2
+
+
+async def test_a_run_that_is_repeated_finishes_nothing_else(functions: Functions) -> None:
+    await functions.run("todo_add", text="milk")
+    await functions.run("todo_add", text="milk and bread")
+    first = await functions.run("todo_done", item="milk", key="turn-7:0")
+    assert await functions.run("todo_done", item="milk", key="turn-7:0") == first
+    assert [entry["text"] for entry in (await functions.run("todo_list")).data] == ["milk and bread"]
+
+
+async def test_a_run_that_is_repeated_removes_nothing_else(functions: Functions) -> None:
+    await functions.run("todo_add", text="milk")
+    await functions.run("todo_add", text="milk and bread")
+    assert text_of(await functions.run("todo_remove", item="milk", key="turn-7:0")) == "Removed #1 milk"
+    assert text_of(await functions.run("todo_remove", item="milk", key="turn-7:0")) == "#1 is removed."
+    assert [entry["text"] for entry in (await functions.run("todo_list")).data] == ["milk and bread"]
+
+
+async def test_a_number_is_not_given_again(functions: Functions) -> None:
+    await functions.run("todo_add", text="one")
+    await functions.run("todo_remove", item="1")
+    assert text_of(await functions.run("todo_add", text="two")) == "#2 is on the list: two"
+
+
+@pytest.mark.parametrize("item", ["2", "#2", "number 2", "第2条", "CALL MUM", "mum"])
+async def test_an_entry_is_found_by_number_or_words(functions: Functions, item: str) -> None:
+    await functions.run("todo_add", text="buy milk")
+    await functions.run("todo_add", text="Call mum")
+    assert (await functions.run("todo_done", item=item)).data == {"number": 2, "done": True}
+
+
+async def test_words_that_fit_several_entries_name_them(functions: Functions) -> None:
+    await functions.run("todo_add", text="buy milk")
+    await functions.run("todo_add", text="buy bread")
+    result = await functions.run("todo_done", item="buy")
+    assert result.error is not None
+    assert result.error.code is ErrorCode.BAD_ARGUMENTS
+    assert result.error.text.splitlines()[1:] == ["#1 buy milk (Ann)", "#2 buy bread (Ann)"]
+
+
+async def test_what_is_done_is_not_done_twice(functions: Functions) -> None:
+    await functions.run("todo_add", text="milk")
+    await functions.run("todo_done", item="1")
+    assert text_of(await functions.run("todo_done", item="1")) == "#1 milk was done already."
+
+
+async def test_only_the_author_or_a_moderator_removes_an_entry(functions: Functions) -> None:
+    await functions.run("todo_add", text="milk", by="Ann")
+    refused = await functions.run("todo_remove", item="milk", by="Bob")
+    assert refused.error is not None
+    assert (refused.error.code, "Ann" in refused.error.text) == (ErrorCode.REFUSED, True)
+    assert (await functions.run("todo_remove", item="milk", by=a_member("Bob", Role.MODERATOR))).ok
+
+
+async def test_a_full_list_says_so(functions: Functions) -> None:
+    for number in range(MOST_OPEN):
+        await functions.run("todo_add", text=f"task {number}")
+    full = await functions.run("todo_add", text="one more")
+    assert full.error is not None
+    assert (full.error.code, str(MOST_OPEN) in full.error.text) == (ErrorCode.REFUSED, True)
+    await functions.run("todo_done", item="1")
+    assert (await functions.run("todo_add", text="one more")).ok
+
+
+async def test_done_entries_are_forgotten_after_thirty_days(functions: Functions, clock: VirtualClock) -> None:
+    await functions.run("todo_add", text="old")
+    await functions.run("todo_add", text="still open")
+    await functions.run("todo_done", item="old")
+    await clock.advance(31 * DAY)
+    await functions.run("todo_add", text="new")
+    texts = [entry["text"] for entry in (await functions.run("todo_list", show="all")).data]
+    assert texts == ["still open", "new"]
+
+
+async def test_the_list_is_there_after_a_restart(tmp_path: Path, clock: VirtualClock) -> None:
+    async with a_store(tmp_path, clock) as store:
+        await Functions(todo, TodoLists(store, clock)).run("todo_add", text="milk")
+    async with a_store(tmp_path, clock) as store:
+        assert text_of(await Functions(todo, TodoLists(store, clock)).run("todo_list")).endswith("#1 milk (Ann)")

@@ -1,0 +1,351 @@
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from services.http import WebClient, WebError, WebLimits
+from services.refs import ErrorCode
+from tests.fakes.web_server import Page, WebServer
+
+PUBLIC = "93.184.216.34"
+
+
+class Names:
+    """A resolver whose answers are given, one after another for a name that has several."""
+
+    def __init__(self, **answers: Sequence[Sequence[str]]) -> None:
+        self._answers = {name.replace("_", "."): list(addresses) for name, addresses in answers.items()}
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        self.asked.append(host)
+        answers = self._answers.get(host, [[PUBLIC]])
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+class Wire:
+    """Takes the requests that would leave the machine, and answers each URL of the host it was meant for."""
+
+    def __init__(self, **answers: httpx2.Response) -> None:
+        self.sent: list[httpx2.Request] = []
+        self._answers = {host.replace("_", "."): answer for host, answer in answers.items()}
+
+    def transport(self) -> httpx2.AsyncBaseTransport:
+        return httpx2.MockTransport(self._answer)
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        self.sent.append(request)
+        return self._answers.get(request.headers["host"], httpx2.Response(200, content=_streamed(b"{}")))
+
+
+async def _streamed(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+def a_client(wire: Wire, names: Names | None = None) -> WebClient:
+    return WebClient(resolve=names or Names(), transport=wire.transport)
+
+
+def to(location: str, status: int = 302) -> httpx2.Response:
+    return httpx2.Response(status, headers={"location": location})
+
+
+async def refusal(client: WebClient, url: str) -> WebError:
+    with pytest.raises(WebError) as caught:
+        await client.get(url)
+    return caught.value
+
+
+# Addresses
+
+
+async def test_every_url_of_the_attack_set_is_blocked_or_let_through_as_it_says(data: Callable[[str], Path]) -> None:
+    rows = [json.loads(line) for line in data("G_faults/ssrf_urls.jsonl").read_text().splitlines()]
+    wrong = []
+    for row in rows:
+        if "url" not in row:
+            continue
+        wire = Wire()
+        try:
+            await a_client(wire).get(row["url"])
+        except WebError as error:
+            outcome = "blocked" if error.code is ErrorCode.REFUSED and not wire.sent else str(error)
+        else:
+            outcome = "allowed_syntactically"
+        if outcome != row["expect"]:
+            wrong.append((row["id"], row["url"], outcome))
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "10.0.0.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "192.0.0.8",
+        "192.88.99.1",
+        "198.18.0.1",
+        "224.0.0.1",
+        "239.255.255.250",
+        "240.0.0.1",
+        "255.255.255.255",
+        "0.0.0.0",
+        "::",
+        "::1",
+        "::7f00:1",
+        "::ffff:127.0.0.1",
+        "::ffff:8.8.8.8",
+        "::ffff:0:127.0.0.1",
+        "64:ff9b::7f00:1",
+        "64:ff9b::808:808",
+        "64:ff9b:1::1",
+        "2002:7f00:1::",
+        "2001::1",
+        "2001:db8::1",
+        "fe80::1",
+        "fec0::1",
+        "fd00::1",
+        "ff02::1",
+    ],
+)
+async def test_a_name_with_one_address_that_is_not_public_is_refused(address: str) -> None:
+    wire = Wire()
+    error = await refusal(a_client(wire, Names(example_com=[[PUBLIC, address]])), "http://example.com/")
+    assert (error.code, wire.sent) == (ErrorCode.REFUSED, [])
+
+
+@pytest.mark.parametrize("address", [PUBLIC, "2606:2800:220:1:248:1893:25c8:1946"])
+async def test_the_connection_goes_to_the_address_that_was_checked_and_the_name_goes_along(address: str) -> None:
+    wire, names = Wire(), Names(example_com=[[address], ["127.0.0.1"]])
+    await a_client(wire, names).get("https://example.com/path?q=1")
+    (sent,) = wire.sent
+    assert (sent.url.host, sent.url.port or 443, sent.url.raw_path) == (address, 443, b"/path?q=1")
+    assert sent.headers["host"] == "example.com"
+    assert sent.extensions["sni_hostname"] == "example.com"
+    assert names.asked == ["example.com"]
+
+
+async def test_a_name_that_turns_to_this_machine_between_two_hops_is_refused() -> None:
+    wire = Wire(example_com=to("/again"))
+    names = Names(example_com=[[PUBLIC], ["127.0.0.1"]])
+    error = await refusal(a_client(wire, names), "http://example.com/")
+    assert (error.code, len(wire.sent)) == (ErrorCode.REFUSED, 1)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost/",
+        "http://printer/",
+        "http://printer.local/",
+        "http://metadata.google.internal/",
+        "http://2130706433/",
+        "http://127.1/",
+        "http://0x7f.0.0.1/",
+        "http://1.2.3.08/",
+        "http://[fe80::1%25eth0]/",
+        "http://user:pass@example.com/",
+        "http://example.com:22/",
+        "http://example.com:99999/",
+        "http://exa mple.com/",
+        "http://example.com\t/",
+        "http://",
+        "file:///etc/passwd",
+        "gopher://example.com/",
+    ],
+)
+async def test_odd_spellings_and_local_names_are_refused_before_any_look_up(url: str) -> None:
+    wire, names = Wire(), Names()
+    error = await refusal(a_client(wire, names), url)
+    assert (error.code, wire.sent, names.asked) == (ErrorCode.REFUSED, [], [])
+
+
+async def test_a_server_of_this_machine_is_refused_unless_it_was_allowed() -> None:
+    async with WebServer({"/": Page.json(1)}) as server:
+        assert (await refusal(WebClient(), server.url("/"))).code is ErrorCode.REFUSED
+        assert server.asked == []
+        allowing = WebClient(allow_loopback=True)
+        assert await allowing.get_json(server.url("/")) == 1
+        assert await allowing.get_json(f"http://localhost:{server.port}/") == 1
+        assert (await refusal(allowing, "http://10.0.0.1/")).code is ErrorCode.REFUSED
+        await allowing.close()
+
+
+async def test_a_name_that_does_not_resolve_is_a_matter_of_the_environment() -> None:
+    async def nowhere(host: str, port: int) -> Sequence[str]:
+        raise OSError("no such name")
+
+    error = await refusal(WebClient(resolve=nowhere, transport=Wire().transport), "http://example.com/")
+    assert (error.code, str(error)) == (ErrorCode.ENVIRONMENT, "example.com cannot be found")
+
+
+# Redirects
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://127.0.0.1/",
+        "//127.0.0.1/",
+        "http:\\\\127.0.0.1\\",
+        "\\\\127.0.0.1\\",
+        "http://[::1]/",
+        "file:///etc/passwd",
+        "http://[",
+    ],
+)
+async def test_a_redirect_to_a_place_that_is_not_public_is_refused(location: str) -> None:
+    wire = Wire(example_com=to(location))
+    error = await refusal(a_client(wire), "http://example.com/")
+    assert (error.code, len(wire.sent)) == (ErrorCode.REFUSED, 1)
+
+
+async def test_the_sixth_redirect_is_one_too_many() -> None:
+    wire = Wire(example_com=to("/on"))
+    error = await refusal(a_client(wire), "http://example.com/")
+    assert (error.code, len(wire.sent)) == (ErrorCode.FAILED, 6)
+
+
+@pytest.mark.parametrize(
+    ("location", "kept"),
+    [
+        ("https://example.com/b", True),
+        ("https://example.com:443/b", True),
+        ("https://other.com/", False),
+        ("http://example.com/b", False),
+        ("https://example.com:8443/", False),
+    ],
+)
+async def test_credentials_go_along_on_the_same_origin_only(location: str, kept: bool) -> None:
+    wire = Wire(example_com=to(location))
+    headers = {"Authorization": "Bearer secret", "X-Api-Key": "secret", "Accept": "text/html"}
+    with suppress(WebError):  # where it stays on example.com it goes round until it is stopped
+        await a_client(wire).get("https://example.com/a", headers=headers)
+    second = wire.sent[1].headers
+    assert ("authorization" in second, "x-api-key" in second, second["accept"]) == (kept, kept, "text/html")
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "body"), [(303, "GET", b""), (302, "GET", b""), (307, "POST", b'{"a": 1}')]
+)
+async def test_a_redirected_post_keeps_its_body_only_where_the_status_says_so(
+    status: int, method: str, body: bytes
+) -> None:
+    wire = Wire(example_com=to("/b", status))
+    with pytest.raises(WebError, match="redirects more than"):
+        await a_client(wire).post_json("http://example.com/a", {"a": 1})
+    assert (wire.sent[1].method, wire.sent[1].content) == (method, body)
+
+
+async def test_what_was_posted_is_not_handed_to_another_host() -> None:
+    wire = Wire(example_com=to("http://other.com/", 307))
+    with pytest.raises(WebError, match="redirects what was posted") as caught:
+        await a_client(wire).post_json("http://example.com/", {"secret": 1})
+    assert (caught.value.code, len(wire.sent)) == (ErrorCode.REFUSED, 1)
+
+
+# Exchanges with a real server
+
+
+async def test_a_query_is_encoded_and_json_is_read() -> None:
+    async with WebServer({"/q": Page.json({"city": "Zürich"})}) as server:
+        client = WebClient(allow_loopback=True)
+        assert await client.get_json(server.url("/q?a=1"), query={"b": "x y&z", "n": 3}) == {"city": "Zürich"}
+        assert server.asked[0].query == {"a": "1", "b": "x y&z", "n": "3"}
+        assert server.asked[0].headers["host"] == f"127.0.0.1:{server.port}"
+        await client.close()
+
+
+async def test_a_post_carries_json() -> None:
+    async with WebServer({"/p": Page.json([])}) as server:
+        client = WebClient(allow_loopback=True)
+        assert await client.post_json(server.url("/p"), {"q": "天气"}, headers={"Authorization": "Bearer k"}) == []
+        (asked,) = server.asked
+        assert (asked.method, json.loads(asked.body), asked.headers["authorization"]) == (
+            "POST",
+            {"q": "天气"},
+            "Bearer k",
+        )
+        await client.close()
+
+
+async def test_a_packed_answer_is_unpacked() -> None:
+    page = Page(gzip.compress(b'{"a": 1}'), headers={"Content-Encoding": "gzip"})
+    async with WebServer({"/": page}) as server:
+        client = WebClient(allow_loopback=True)
+        assert await client.get_json(server.url("/")) == {"a": 1}
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    ("page", "code", "text"),
+    [
+        (Page(b"x" * 70_000, endless=True), ErrorCode.FAILED, "more than 65536 bytes"),
+        (Page(b"x" * 70_000), ErrorCode.FAILED, "more than 65536 bytes"),
+        (
+            Page(gzip.compress(b"\0" * 10_000_000), headers={"Content-Encoding": "gzip"}),
+            ErrorCode.FAILED,
+            "more than 65536 bytes",
+        ),
+        (Page(b"x", headers={"Content-Encoding": "br"}), ErrorCode.FAILED, "not asked for"),
+        (Page(b"no gzip", headers={"Content-Encoding": "gzip"}), ErrorCode.TRANSIENT, "damaged"),
+        (Page(gzip.compress(b"a" * 99)[:-9], headers={"Content-Encoding": "gzip"}), ErrorCode.TRANSIENT, "damaged"),
+        (Page(b"{}", cut=True), ErrorCode.TRANSIENT, "broke"),
+        (Page(silent=True), ErrorCode.TRANSIENT, "took too long"),
+        (Page(b"not json"), ErrorCode.FAILED, "did not answer in JSON"),
+        (Page(status=503), ErrorCode.TRANSIENT, "status 503"),
+        (Page(status=429), ErrorCode.TRANSIENT, "status 429"),
+        (Page(status=404), ErrorCode.FAILED, "status 404"),
+        (Page(status=302), ErrorCode.FAILED, "status 302"),
+    ],
+)
+async def test_a_bad_answer_ends_in_time_with_its_cause(page: Page, code: ErrorCode, text: str) -> None:
+    async with WebServer({"/": page}) as server:
+        client = WebClient(WebLimits(timeout_seconds=0.5, body_bytes=65536), allow_loopback=True)
+        with pytest.raises(WebError, match=text) as caught:
+            await client.get_json(server.url("/"))
+        assert caught.value.code is code
+        await client.close()
+
+
+async def test_the_next_address_is_tried_where_the_first_takes_no_connection() -> None:
+    async with WebServer({"/": Page.json("here")}) as server:
+        names = Names(example_com=[["127.0.0.2", "127.0.0.1"]])
+        client = WebClient(allow_loopback=True, resolve=names)
+        assert await client.get_json(f"http://example.com:{server.port}/") == "here"
+        await client.close()
+
+
+async def test_a_server_that_nobody_runs_is_a_transient_failure() -> None:
+    async with WebServer({}) as server:
+        url = server.url("/")
+    client = WebClient(allow_loopback=True)
+    assert (await refusal(client, url)).code is ErrorCode.TRANSIENT
+    await client.close()
+
+
+async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    async with WebServer({"/": Page.json(1)}) as server:
+        client = WebClient(allow_loopback=True)
+        assert await client.get_json(server.url("/")) == 1
+        await client.close()
+
+
+async def test_a_cookie_is_not_sent_back() -> None:
+    page = Page(b"1", headers={"Set-Cookie": "who=ann"})
+    async with WebServer({"/": page}) as server:
+        client = WebClient(allow_loopback=True)
+        await client.get_json(server.url("/"))
+        await client.get_json(server.url("/"))
+        assert "cookie" not in server.asked[1].headers
+        await client.close()
