@@ -89,6 +89,8 @@ class Outcome:
     called: str
     named: tuple[str, ...]
     score: float
+    example: str
+    """The example that the message resembles most."""
 
 
 class _EveryService(Mapping[type, object]):
@@ -153,7 +155,8 @@ def outcomes(index: ExampleIndex, cases: Sequence[Case], shift: float) -> tuple[
         matches = index.matches(case.text)
         called = _called(matches, case.text, shift)
         named = tuple(match.function.original for match in matches if match.score >= NAME_THRESHOLD)
-        found.append(Outcome(case, called, named, matches[0].score if matches else 0.0))
+        score, example = (matches[0].score, matches[0].example) if matches else (0.0, "")
+        found.append(Outcome(case, called, named, score, example))
     return found, (time.perf_counter() - started) * 1000 / max(1, len(cases))
 
 
@@ -204,7 +207,8 @@ def _print_errors(found: Sequence[Outcome], most: int) -> None:
         by_intent[f"{outcome.case.group:8} {outcome.case.intent}"][kind] += 1
         if kind == "false":
             case = outcome.case
-            false.append(f"{outcome.score:.2f} {outcome.called:14} {case.group:8} {case.intent:20} {case.text}")
+            label = f"{outcome.score:.2f} {outcome.called:14} {case.group:8} {case.intent:20}"
+            false.append(f"{label} {case.text} | {outcome.example}")
     for intent, counts in sorted(by_intent.items()):
         print(intent, dict(counts), file=sys.stderr)
     print("\n".join(random.Random(3).sample(false, min(most, len(false)))), file=sys.stderr)

@@ -12,18 +12,25 @@ import structlog
 from bot.chats import Chats
 from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
+from bot.housekeeping import Housekeeping
 from bot.intake import Intake
 from bot.metrics import Metrics
 from bot.open_questions import OpenQuestions
 from bot.platforms.base import ChatPlatform
+from function_calls.invocation import Invoker
 from function_calls.registry import FunctionRegistry
+from function_calls.router import FunctionCallRouter
 from services.call_log import JsonLines
 from services.fault_points import FaultPoints
 from services.llm.model import ChatModel
+from services.scheduler import Ticker
 from services.store.port import Store
 
 _log = structlog.get_logger("daemon")
 DRAIN_SECONDS = 20.0
+_FORGET_SECONDS = 3600.0
+_QUESTIONS_SECONDS = 30.0
+_CHANGES_SECONDS = 5.0
 
 
 class Closable(Protocol):
@@ -39,6 +46,8 @@ class Daemon:
 
     store: Store
     registry: FunctionRegistry
+    invoker: Invoker
+    router: FunctionCallRouter
     model: ChatModel
     chats: Chats
     questions: OpenQuestions
@@ -49,6 +58,7 @@ class Daemon:
     metrics: Metrics
     call_log: JsonLines
     faults: FaultPoints
+    housekeeping: Housekeeping
     services: Sequence[Closable]
 
     async def start(self) -> None:
@@ -79,6 +89,14 @@ class Daemon:
             await service.close()
         self.call_log.flush()
         await self.store.close()
+
+    def ticker(self) -> Ticker:
+        """What the daemon does now and then."""
+        ticker = Ticker()
+        ticker.every(_FORGET_SECONDS, "forget what is old", self.housekeeping.forget)
+        ticker.every(_QUESTIONS_SECONDS, "expire questions", self.housekeeping.expire_questions)
+        ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
+        return ticker
 
     async def settle(self) -> None:
         """Return when every accepted message is answered and every answer sent."""

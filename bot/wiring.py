@@ -14,6 +14,7 @@ from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
 from bot.explanations import StoredExplanations
 from bot.functions import registry_of, sources_of
+from bot.housekeeping import Housekeeping
 from bot.intake import Intake
 from bot.metrics import Metrics
 from bot.models import model_of
@@ -79,7 +80,12 @@ async def open_store(
     def prepare(path: Path) -> None:
         upgrade(path, backups=home / "backups", clock=clock, keep=settings.store.backups_kept, tables=all_tables())
 
-    return await SqliteStore.open(home / DATABASE, clock=clock, prepare=prepare, on_broken=on_broken)
+    return await SqliteStore.open(database_of(settings), clock=clock, prepare=prepare, on_broken=on_broken)
+
+
+def database_of(settings: Settings) -> Path:
+    """Where the database of these settings lies."""
+    return Path(settings.home) / DATABASE
 
 
 def secrets_of(settings: Settings) -> list[str]:
@@ -176,6 +182,8 @@ def build_daemon(
     return Daemon(
         store=store,
         registry=registry,
+        invoker=invoker,
+        router=router,
         model=model,
         chats=chats,
         questions=questions,
@@ -186,6 +194,7 @@ def build_daemon(
         metrics=metrics,
         call_log=call_log,
         faults=faults,
+        housekeeping=Housekeeping(store, chats, questions, settings.store, clock),
         services=[service for service in services.values() if isinstance(service, WebClient)],
     )
 

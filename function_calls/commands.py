@@ -12,6 +12,7 @@ from function_calls.spec import ArgumentFault, FunctionSpec
 from services.json_values import JsonObject
 
 _QUOTES = {'"': '"', "“": "”", "„": "“", "「": "」", "『": "』", "«": "»", "'": "'"}
+_COMMAS = re.compile("[,，、]")
 _NUMERIC = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
@@ -32,6 +33,7 @@ class CommandPlan:
     order: tuple[tuple[str, JsonObject], ...]
     """The parameters that words fill by position: required ones first, each group in the order of the schema."""
     names: frozenset[str]
+    required: frozenset[str]
     sole_text: str
     """The name of the only parameter, where it takes any text: then the whole line is its value. Else empty."""
 
@@ -42,7 +44,9 @@ def plan_for(spec: FunctionSpec) -> CommandPlan:
     required = spec.parameters["required"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
     sole = order[0] if len(order) == 1 and _is_free_text(properties[order[0]]) else ""
-    return CommandPlan(tuple((name, properties[name]) for name in order), frozenset(properties), sole)
+    return CommandPlan(
+        tuple((name, properties[name]) for name in order), frozenset(properties), frozenset(required), sole
+    )
 
 
 def is_command_word(word: str) -> bool:
@@ -66,7 +70,7 @@ def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
     arguments: dict[str, Any] = {token.key: token.text for token in tokens if token.key}
     words = [token for token in tokens if not token.key]
     parameters = [(name, schema) for name, schema in plan.order if name not in arguments]
-    _fill(arguments, parameters, words, line)
+    _fill(arguments, parameters, words, line, plan.required)
     return arguments
 
 
@@ -114,17 +118,18 @@ def _fill(
     parameters: Sequence[tuple[str, JsonObject]],
     words: list[Token],
     line: str,
+    required: frozenset[str],
 ) -> None:
     for index, (name, schema) in enumerate(parameters):
         if not words:
             return
         rest = parameters[index + 1 :]
         if schema.get("type") == "array":
-            taken = words if not rest else words[: max(1, len(words) - _wanted_by(rest, words))]
+            taken = words if not rest else words[: max(1, len(words) - _wanted_by(rest, words, required))]
             arguments[name] = _items(taken)
             words = words[len(taken) :]
         elif _is_free_text(schema):
-            count = len(words) - _wanted_by(rest, words)
+            count = len(words) - _wanted_by(rest, words, required)
             # A quoted value is whole in itself.
             count = 1 if words[0].quoted else max(1, count)
             arguments[name] = _joined(words[:count], line)
@@ -137,23 +142,34 @@ def _fill(
 
 
 def _items(words: Sequence[Token]) -> list[str]:
-    """Words as a list; unquoted ones may hold several items with commas between."""
+    """Words as a list: split at commas where there are any, else each word is an item; quoted ones are whole."""
+    if not any(_COMMAS.search(word.text) for word in words if not word.quoted):
+        return [word.text for word in words]
     items: list[str] = []
-    for word in words:
-        items += [word.text] if word.quoted else [part for part in re.split("[,，、]", word.text) if part]
+    together: list[str] = []
+    for word in [*words, Token("", 0, quoted=True)]:
+        if not word.quoted:
+            together.append(word.text)
+            continue
+        items += [part.strip() for part in _COMMAS.split(" ".join(together)) if part.strip()]
+        together = []
+        items += [word.text] if word.text else []
     return items
 
 
-def _wanted_by(parameters: Sequence[tuple[str, JsonObject]], words: Sequence[Token]) -> int:
-    """How many words at the end belong to `parameters`: typed ones take a word that fits, texts take one each when it
-    is quoted. Read from the right."""
+def _wanted_by(parameters: Sequence[tuple[str, JsonObject]], words: Sequence[Token], required: frozenset[str]) -> int:
+    """How many words at the end belong to `parameters`, read from the right: a typed one takes a word that fits, a text
+    one that is quoted, and any text one when it is required or when there is exactly one word for each parameter."""
+    one_each = len(words) == len(parameters) + 1
     wanted = 0
-    for _, schema in reversed(parameters):
+    for name, schema in reversed(parameters):
         if wanted >= len(words) - 1:
             break
         word = words[len(words) - 1 - wanted]
-        if (_is_free_text(schema) and word.quoted) or (not _is_free_text(schema) and _fits(schema, word)):
-            wanted += 1
+        if _is_free_text(schema):
+            wanted += word.quoted or one_each or name in required
+        else:
+            wanted += _fits(schema, word)
     return wanted
 
 

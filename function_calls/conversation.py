@@ -55,9 +55,9 @@ def last_round_message() -> ModelMessage:
     return ModelMessage("system", _LAST_ROUND)
 
 
-def result_text(result: FunctionResult, settings: RouterSettings) -> str:
-    """A result as the model reads it: JSON, cut at the settings' length."""
-    text = orjson.dumps(result.for_model(), default=str).decode()
+def result_text(result: FunctionResult, settings: RouterSettings, *, said: bool) -> str:
+    """A result as the model reads it: JSON, cut at the settings' length. `said`: the chat has seen its messages."""
+    text = orjson.dumps(result.for_model(said=said), default=str).decode()
     if len(text) <= settings.result_chars:
         return text
     return text[: settings.result_chars] + f"… [{len(text) - settings.result_chars} more characters were cut]"

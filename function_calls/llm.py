@@ -238,7 +238,9 @@ class FunctionCallLLM:
 
     def _note(self, progress: Progress, call: ToolCall, spec: FunctionSpec | None, result: FunctionResult) -> bool:
         """Tell the model how the call went, keep what is to be said. True when the call itself was faulty."""
-        progress.messages.append(ModelMessage("tool", result_text(result, self._settings), call_id=call.id))
+        said = spec is not None and spec.effect is not Effect.READ
+        text = result_text(result, self._settings, said=said)
+        progress.messages.append(ModelMessage("tool", text, call_id=call.id))
         if result.error is not None:
             code = result.error.code
             if code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS):
@@ -258,7 +260,9 @@ class FunctionCallLLM:
         text = turn.profile().texts.say("failures.too_many_calls")
         refused = FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, text)
         for call in calls:
-            progress.messages.append(ModelMessage("tool", result_text(refused, self._settings), call_id=call.id))
+            progress.messages.append(
+                ModelMessage("tool", result_text(refused, self._settings, said=False), call_id=call.id)
+            )
         progress.error, progress.failure = ErrorCode.TOO_MANY_CALLS, text
 
     async def _without_function(

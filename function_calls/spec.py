@@ -94,8 +94,9 @@ class FunctionResult:
         """All the files of the messages."""
         return tuple(file for message in self.messages for file in message.attachments)
 
-    def for_model(self) -> JsonObject:
-        """What the model is told: data and texts, or the error with its code and fields."""
+    def for_model(self, *, said: bool = False) -> JsonObject:
+        """What the model is told: data and texts, or the error with its code and fields. `said`: the chat has seen the
+        texts, so the model need not repeat them."""
         if self.error is not None:
             told: JsonObject = {"error": self.error.code.value, "message": self.error.text}
             if self.error.fields:
@@ -107,7 +108,7 @@ class FunctionResult:
         if self.data is not None:
             told["result"] = self.data
         if self.messages:
-            told["said_in_chat"] = [message.text for message in self.messages]
+            told["said_in_chat" if said else "text"] = [message.text for message in self.messages]
         return told
 
     def for_chat(self) -> tuple[Message, ...]:

@@ -30,9 +30,7 @@ class WhyArguments(BaseModel, frozen=True):
     commands=("why", "为什么"),
     return_direct=True,
 )
-async def why(
-    ctx: MessageContext, args: WhyArguments, *, explanations: Explanations, call: Call
-) -> FunctionResult:
+async def why(ctx: MessageContext, args: WhyArguments, *, explanations: Explanations, call: Call) -> FunctionResult:
     """Explain the message that this one replies to, else the last ones."""
     if ctx.reply_to is not None:
         quoted = await explanations.of(ctx.chat, ctx.reply_to.native_id)

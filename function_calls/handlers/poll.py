@@ -105,7 +105,7 @@ async def poll_create(ctx: MessageContext, args: CreateArguments, *, polls: Poll
         "put me down for option {option}",
         "change my vote to {option}",
         "我投{option}",
-        "我选{option}",
+        "我选第{option}项",
         "投票给{option}",
         "把我的票改成{option}",
     ),

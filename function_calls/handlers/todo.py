@@ -141,6 +141,7 @@ async def todo_done(ctx: MessageContext, args: EntryArguments, *, lists: TodoLis
         "erase todo {item}",
         "i no longer need {item} on my to-do list",
         "从待办里删除{item}",
+        "删除待办{item}",
         "删掉待办{item}",
         "把{item}从待办清单移除",
     ),

@@ -26,8 +26,7 @@ class Match:
     score: float
     """From 0 to 1: how much the message resembles the closest example, less what speaks against it."""
     arguments: JsonObject
-    missing: tuple[str, ...]
-    """Required parameters that the message gives no value for."""
+    """The values that the message gives; required ones may be missing."""
     example: str
 
 
@@ -75,7 +74,7 @@ class ExampleIndex:
         return (total, alignment, values) if total > known else None
 
     def _match(self, number: int, score: float, alignment: Alignment, values: Filled) -> Match:
-        return Match(self.functions[number], score, values.arguments, values.missing, alignment.template.example)
+        return Match(self.functions[number], score, values.arguments, alignment.template.example)
 
     def _post(self, number: int, template: Template) -> None:
         literals = [item for item in template.items if isinstance(item, Literal) and item.tells]

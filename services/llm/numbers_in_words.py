@@ -8,6 +8,11 @@ from services.llm.word_classes import FRACTIONS, HAN_NUMBERS, HAN_SCALES, NUMBER
 
 _DIGITS = re.compile(r"(?<![\d.])-?\d+(?:,\d{3})*(?:\.\d+)?")
 _HAN = re.compile(f"[{''.join(HAN_NUMBERS)}{''.join(HAN_SCALES)}]+")
+_NUMBER_WORD = "|".join(sorted((*NUMBERS, *SCALES), key=len, reverse=True))
+_SPELLED = re.compile(
+    rf"\b(?:an?\s+(?={'|'.join(SCALES)}))?(?:{_NUMBER_WORD})(?:(?:[\s-]+|\s+and\s+)(?:{_NUMBER_WORD}))*\b",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[a-z]+")
 
 
@@ -25,6 +30,15 @@ def number_in(text: str) -> float | None:
     if han:
         return _from_han(han[0]) if len(han) == 1 else None
     return _from_words(_WORD.findall(text.lower()))
+
+
+def with_digits(text: str) -> str:
+    """`text` with its numbers in English words as digits; what is no number stays."""
+    return _SPELLED.sub(lambda found: _written(_from_words(_WORD.findall(found[0].lower())), found[0]), text)
+
+
+def _written(number: float | None, otherwise: str) -> str:
+    return otherwise if number is None else f"{number:.12g}"
 
 
 def _from_words(words: list[str]) -> float | None:

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from services.json_values import JsonObject, JsonValue
 from services.llm.alignment import Alignment, Span, fits
 from services.llm.slot_values import TYPED, Slot, SlotKind, value_of
-from services.llm.templates import FunctionFacts, Literal
+from services.llm.templates import FunctionFacts
 from services.llm.utterance import Utterance, Word
 from services.llm.word_classes import FILLERS, PREPOSITIONS, REQUESTS
 from services.text_index import listed
 
 _POINTING = frozenset(
-    listed("it that this them those these here there one item thing something anything everything me us 它 这个 那个")
+    listed("""
+    it that this them those these here there one ones item items thing things something anything everything all whole
+    entire list me us current location area position nearby 它 这 那 个 些 全 部 所 有 都
+    """)
 )
 """Words that point at something said before; alone they are no value."""
 _LOOSE = frozenset(listed("please thanks thank right currently exactly located kindly 请 吗 呢 吧 啊 了"))
@@ -42,8 +45,7 @@ class Filled:
 def filled(said: Utterance, alignment: Alignment, facts: FunctionFacts) -> Filled:
     """The arguments of the call that `alignment` stands for."""
     slots = facts.slots
-    literals = {item.stem for item in alignment.template.items if isinstance(item, Literal)}
-    raw = _raw_texts(said, alignment.spans, slots, facts.name_stems | literals)
+    raw = _raw_texts(said, alignment.spans, slots, facts.own_stems)
     arguments: dict[str, JsonValue] = {}
     unusable: list[str] = []
     for name in dict.fromkeys((*(span.slot.name for span in alignment.spans), *raw)):
@@ -76,7 +78,7 @@ def _raw_texts(
                 texts[free_time], free_time, words = said.between(*time), None, inner
             elif span.slot.kind is SlotKind.SHORT:
                 words = inner
-            words = _trimmed(said, span.slot, words) if words is not None else None
+            words = _less_own(said, span.slot, _trimmed(said, span.slot, words), own) if words is not None else None
         if words is not None and not _says_nothing(said.words[words[0] : words[1] + 1], span.slot, own):
             texts[span.slot.name] = said.between(*words)
     return texts
@@ -120,7 +122,17 @@ def _trimmed(said: Utterance, slot: Slot, whole: _Range) -> _Range:
     return first, last
 
 
+def _less_own(said: Utterance, slot: Slot, whole: _Range, own: frozenset[str]) -> _Range:
+    """A short value less the function's own words before it: `forecast Oslo` is Oslo."""
+    first, last = whole
+    while slot.kind is SlotKind.SHORT and first < last and said.words[first].meaning.stem in own:
+        first, last = _trimmed(said, slot, (first + 1, last))
+    return first, last
+
+
 def _says_nothing(words: Sequence[Word], slot: Slot, own: frozenset[str]) -> bool:
+    if slot.kind is SlotKind.TIME:  # one character of a Chinese time is half a word
+        return len(words) == 1 and words[0].is_han and not words[0].meaning.is_number
     if slot.kind in TYPED:
         return False
     return all(word.text in _POINTING or word.text in FILLERS or word.meaning.stem in own for word in words)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from services.json_values import JsonObject, JsonValue
-from services.llm.numbers_in_words import is_number, number_in
+from services.llm.numbers_in_words import is_number, number_in, with_digits
 from services.llm.word_classes import FILLERS, OPERATORS
 from services.text_index import is_unspaced, listed, scan, stem, terms
 
@@ -40,6 +40,7 @@ _LONG_LENGTH = 300
 _WORDS_OF_ONE = 2
 """A list of one part that is longer than this is a sentence rather than a list."""
 _EDGES = " \t\n.,;:!?\"'`“”‘’。，；：！？、"
+_CURRENCY = re.compile(r"[$€£¥]\s*(?=\d)")
 _PARTS = re.compile(r"\s*(?:,|;|/|、|，|；|\n|\bor\b|\band\b|\bvs\b|\bversus\b|还是|或者|或|和)\s*", re.IGNORECASE)
 _NAME_PARTS = re.compile(r"[^a-z]+")
 
@@ -122,7 +123,7 @@ def value_of(raw: str, slot: Slot) -> JsonValue | None:
         case SlotKind.LIST:
             return _list(text, slot.schema)
         case SlotKind.EXPRESSION:
-            return text if _counts_something(text) else None
+            return with_digits(_CURRENCY.sub("", text)) if _counts_something(text) else None
         case _:
             longest = slot.schema.get("maxLength")
             return None if longest is not None and len(text) > longest else text

@@ -65,7 +65,8 @@ class FunctionFacts:
     writes: bool
     is_destructive: bool
     """Its own words say that it takes something away."""
-    name_stems: frozenset[str]
+    own_stems: frozenset[str]
+    """The words of its name, and those that several of its examples share: what it is about, never a value."""
 
 
 class Lexicon:
@@ -79,13 +80,16 @@ class Lexicon:
         self.facts: list[FunctionFacts] = []
         for number, function in enumerate(functions):
             in_name = {term for term in terms(function.original.replace("_", " ")) if term.isalpha()}
-            in_examples = {word.meaning.stem for example in function.examples for word in _literal_words(example)}
+            by_example = [{word.meaning.stem for word in _literal_words(example)} for example in function.examples]
+            times = Counter(word for words in by_example for word in words)
+            in_examples = set(times)
+            own = in_name | {word for word, count in times.items() if count > 1}
             for word in in_name:
                 self._name_users[word].add(number)
             for word in in_examples:
                 literal_users[word].add(number)
             self._users.update(in_examples | in_name | set(terms(function.description)))
-            self.facts.append(_facts(function, in_name, in_examples))
+            self.facts.append(_facts(function, in_name | in_examples, own))
         self._literal_users = literal_users
 
     def weight(self, word_stem: str) -> float:
@@ -175,13 +179,12 @@ def _literal_words(example: str) -> Iterable[Word]:
     return (word for word in read(without_slots(example)).words if word.text not in FILLERS)
 
 
-def _facts(function: OfferedFunction, in_name: set[str], in_examples: set[str]) -> FunctionFacts:
-    stems = in_name | in_examples
+def _facts(function: OfferedFunction, stems: set[str], own: set[str]) -> FunctionFacts:
     takes_away = {stem(word) for word in DESTRUCTIVE}
     concepts = {concept for word in stems for concept in concepts_of(word)}
     return FunctionFacts(
         slots=slots_of(function.parameters),
         writes=function.writes,
         is_destructive=bool(stems & takes_away) or "remove" in concepts,
-        name_stems=frozenset(in_name),
+        own_stems=frozenset(own),
     )

@@ -225,15 +225,20 @@ def _times(text: str, tokens: list[Token]) -> list[bool]:
 
 
 def _spread(tokens: list[Token], marked: list[bool], place: int) -> None:
-    """Mark the numbers and links that stand directly before and after a word of time."""
+    """Mark the numbers and links that stand directly before a word of time, and the numbers after it."""
     for step in (-1, 1):
         at = place + step
         while 0 <= at < len(tokens) and not marked[at]:
             meaning = meaning_of(tokens[at].text)
-            if not (meaning.is_number or (meaning.links_time and step < 0)):
+            links = meaning.links_time and (step < 0 or _is_number_at(tokens, at + 1))
+            if not (meaning.is_number or links):
                 break
             marked[at] = True
             at += step
+
+
+def _is_number_at(tokens: list[Token], place: int) -> bool:
+    return place < len(tokens) and is_number(tokens[place].text)
 
 
 def _mark_han_time(text: str, tokens: list[Token], place: int, sure: list[bool]) -> None:

@@ -89,5 +89,9 @@ class Store(Protocol):
     async def read(self, query: Query) -> list[Row]:
         """The rows of `query` as committed; a posted unit may not be seen yet."""
 
+    @property
+    def broken(self) -> StoreBroken | None:
+        """Why the process has to end; None while all is well."""
+
     async def close(self) -> None:
         """Refuse new units, finish the rest, checkpoint and close."""

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, Route, async_playwright, expect
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Route,
+    async_playwright,
+    expect,
+)
 
 from bot.platforms.base import Outgoing
 from function_calls.context import Kind
@@ -25,27 +37,49 @@ ARGS = [
     "--disable-sync",
 ]
 LOBBY = ChatRef("web", "main", "lobby")
+HIDE = """() => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed")
 
 
+@dataclass
+class Tabs:
+    """One browser; what went wrong inside its pages is in `faults`."""
+
+    browser: Browser
+    shared: BrowserContext
+    faults: list[str] = field(default_factory=list)
+
+    async def person(self, world: World, name: str, path: str = "/", **options: Any) -> Page:
+        """A tab of its own person; with `options` in a browser profile of its own."""
+        context = await self.browser.new_context(**options) if options else self.shared
+        page = await self.tab(context)
+        await page.goto(f"{world.base}{path}{'&' if '?' in path else '?'}as={name}")
+        await expect(page.locator("#my-name")).to_have_text(name)
+        return page
+
+    async def tab(self, context: BrowserContext) -> Page:
+        page = await context.new_page()
+        page.set_default_timeout(8000)
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("console", self._heard)
+        return page
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text:
+            self.faults.append(message.text)
+
+
 @pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
+async def tabs() -> AsyncIterator[Tabs]:
     async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
-        yield started
-        await started.close()
-
-
-async def person(browser: Browser, world: World, name: str, path: str = "/", **options: object) -> Page:
-    """A tab of its own person; any script error or refused resource fails the test."""
-    context = browser.contexts[0] if browser.contexts and not options else await browser.new_context(**options)  # type: ignore[arg-type]
-    page = await context.new_page()
-    page.set_default_timeout(8000)
-    page.on("pageerror", lambda error: pytest.fail(f"script error on the page: {error}"))
-    mark = "&" if "?" in path else "?"
-    await page.goto(f"{world.base}{path}{mark}as={name}")
-    await expect(page.locator("#my-name")).to_have_text(name)
-    return page
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        opened = Tabs(browser, await browser.new_context())
+        yield opened
+        await browser.close()
+        assert opened.faults == []
 
 
 async def say(page: Page, text: str) -> None:
@@ -57,10 +91,10 @@ def row(page: Page, text: str) -> Locator:
     return page.locator(".row", has=page.locator(".bubble", has_text=text))
 
 
-async def test_two_tabs_of_one_browser_talk_as_two_people(browser: Browser, tmp_path: Path) -> None:
+async def test_two_tabs_of_one_browser_talk_as_two_people(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
-        ann = await person(browser, world, "Ann")
-        ben = await person(browser, world, "Ben")
+        ann = await tabs.person(world, "Ann")
+        ben = await tabs.person(world, "Ben")
         await say(ann, "Good morning")
         await expect(row(ben, "Good morning").locator(".from button")).to_have_text("Ann")
         await say(ben, "Morning, Ann")
@@ -71,9 +105,9 @@ async def test_two_tabs_of_one_browser_talk_as_two_people(browser: Browser, tmp_
         await expect(ann.locator("#people")).to_contain_text("Ben")
 
 
-async def test_the_bot_answers_a_mention_and_a_reply_to_it(browser: Browser, tmp_path: Path) -> None:
+async def test_the_bot_answers_a_mention_and_a_reply_to_it(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
-        ann = await person(browser, world, "Ann")
+        ann = await tabs.person(world, "Ann")
         await say(ann, "@Rollcall what's the weather in Oslo")
         answer = row(ann, "You said: what's the weather in Oslo")
         await expect(answer.locator(".quote")).to_contain_text("@Rollcall what's the weather in Oslo")
@@ -87,10 +121,10 @@ async def test_the_bot_answers_a_mention_and_a_reply_to_it(browser: Browser, tmp
         assert (quoted.from_bot, quoted.text) == (True, "You said: what's the weather in Oslo")
 
 
-async def test_a_choice_is_a_button_and_pressing_it_is_a_message(browser: Browser, tmp_path: Path) -> None:
+async def test_a_choice_is_a_button_and_pressing_it_is_a_message(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
-        ann = await person(browser, world, "Ann")
-        ben = await person(browser, world, "Ben")
+        ann = await tabs.person(world, "Ann")
+        ben = await tabs.person(world, "Ben")
         await say(ann, "Rollcall, help me choose")
         await ben.get_by_role("button", name="Coffee", exact=True).click()
         await expect(row(ann, "Ben chose coffee.")).to_be_visible()
@@ -101,10 +135,10 @@ async def test_a_choice_is_a_button_and_pressing_it_is_a_message(browser: Browse
         await expect(ben.get_by_role("button", name="Coffee", exact=True)).to_be_disabled()
 
 
-async def test_what_the_bot_says_in_private_reaches_one_person(browser: Browser, tmp_path: Path) -> None:
+async def test_what_the_bot_says_in_private_reaches_one_person(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
-        ann = await person(browser, world, "Ann")
-        ben = await person(browser, world, "Ben")
+        ann = await tabs.person(world, "Ann")
+        ben = await tabs.person(world, "Ben")
         await say(ann, "tell me a secret")
         await expect(row(ann, "Only for you.")).to_contain_text("only you see this")
         await say(ann, "@Rollcall thanks")
@@ -112,12 +146,12 @@ async def test_what_the_bot_says_in_private_reaches_one_person(browser: Browser,
         await expect(row(ben, "Only for you.")).to_have_count(0)
 
 
-async def test_nothing_is_lost_or_doubled_while_the_server_restarts(browser: Browser, tmp_path: Path) -> None:
+async def test_nothing_is_lost_or_doubled_while_the_server_restarts(tabs: Tabs, tmp_path: Path) -> None:
     seen: set[str] = set()
     async with a_world(tmp_path, seen=seen) as world:
         port = int(world.base.rpartition(":")[2])
-        ann = await person(browser, world, "Ann")
-        ben = await person(browser, world, "Ben")
+        ann = await tabs.person(world, "Ann")
+        ben = await tabs.person(world, "Ben")
         await say(ann, "before")
         await expect(row(ben, "before")).to_be_visible()
     await say(ann, "first while it is down")
@@ -138,11 +172,9 @@ async def test_nothing_is_lost_or_doubled_while_the_server_restarts(browser: Bro
         ]
 
 
-async def test_a_waiting_message_outlives_a_reload_and_an_answer_that_got_lost(
-    browser: Browser, tmp_path: Path
-) -> None:
+async def test_a_waiting_message_outlives_a_reload_and_an_answer_that_got_lost(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
-        ann = await person(browser, world, "Ann")
+        ann = await tabs.person(world, "Ann")
         await ann.route("**/messages", lambda route: route.abort())
         await say(ann, "wait for me")
         await expect(row(ann, "wait for me").locator(".waiting")).to_be_visible()
@@ -159,9 +191,9 @@ async def test_a_waiting_message_outlives_a_reload_and_an_answer_that_got_lost(
         assert [context.text for context in world.daemon.received] == ["wait for me"]
 
 
-async def test_what_people_write_is_text_and_never_markup(browser: Browser, tmp_path: Path) -> None:
+async def test_what_people_write_is_text_and_never_markup(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
-        ann = await person(browser, world, "Ann")
+        ann = await tabs.person(world, "Ann")
         await say(ann, "<img src=x onerror=alert(1)> see https://example.org/a. or javascript:alert(1) and `x < y`")
         bubble = row(ann, "<img src=x").locator(".bubble")
         await expect(bubble.locator("img")).to_have_count(0)
@@ -170,18 +202,18 @@ async def test_what_people_write_is_text_and_never_markup(browser: Browser, tmp_
         await expect(bubble.locator("code")).to_have_text("x < y")
 
 
-async def test_a_status_shows_that_the_bot_is_at_work(browser: Browser, tmp_path: Path) -> None:
+async def test_a_status_shows_that_the_bot_is_at_work(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
-        ann = await person(browser, world, "Ann")
+        ann = await tabs.person(world, "Ann")
         await world.web.typing(LOBBY, "looking up the weather")
         await expect(ann.locator("#status")).to_have_text("Rollcall: looking up the weather")
         await world.web.typing(LOBBY, "")
         await expect(ann.locator("#status")).to_have_text("")
 
 
-async def test_names_and_commands_are_completed_by_keyboard(browser: Browser, tmp_path: Path) -> None:
+async def test_names_and_commands_are_completed_by_keyboard(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
-        ann = await person(browser, world, "Ann")
+        ann = await tabs.person(world, "Ann")
         await ann.locator("#text").press_sequentially("@Ro")
         await ann.keyboard.press("Enter")
         await expect(ann.locator("#text")).to_have_value("@Rollcall ")
@@ -194,13 +226,13 @@ async def test_names_and_commands_are_completed_by_keyboard(browser: Browser, tm
         await expect(row(ann, "/weather Oslo")).to_be_visible()
 
 
-async def test_the_owner_link_works_once(browser: Browser, tmp_path: Path) -> None:
+async def test_the_owner_link_works_once(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
         path = world.owner_link.url("")
-        ann = await person(browser, world, "Ann", path)
+        ann = await tabs.person(world, "Ann", path)
         await expect(ann.locator("#my-role")).to_have_text("owner")
         assert "owner=" not in ann.url
-        ben = await person(browser, world, "Ben", path)
+        ben = await tabs.person(world, "Ben", path)
         await expect(ben.locator("#status")).to_contain_text("used already")
         await say(ann, "hello")
         await say(ben, "hello to you")
@@ -208,10 +240,10 @@ async def test_the_owner_link_works_once(browser: Browser, tmp_path: Path) -> No
         assert [context.sender.role for context in world.daemon.received] == [Role.OWNER, Role.MEMBER]
 
 
-async def test_a_first_visitor_gives_a_name_and_keeps_it(browser: Browser, tmp_path: Path) -> None:
+async def test_a_first_visitor_gives_a_name_and_keeps_it(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
-        context = await browser.new_context()
-        page = await context.new_page()
+        context = await tabs.browser.new_context()
+        page = await tabs.tab(context)
         await page.goto(world.base)
         await page.fill("#name", "rollcall")
         await page.press("#name", "Enter")
@@ -222,15 +254,15 @@ async def test_a_first_visitor_gives_a_name_and_keeps_it(browser: Browser, tmp_p
         await say(page, "/help")
         await expect(row(page, "/help")).to_be_visible()
         await page.close()
-        again = await context.new_page()
+        again = await tabs.tab(context)
         await again.goto(world.base)
         await expect(again.locator("#my-name")).to_have_text("Cleo")
         await expect(row(again, "/help")).to_have_class("row mine")
 
 
-async def test_rooms_are_apart_and_a_new_one_is_a_name_away(browser: Browser, tmp_path: Path) -> None:
+async def test_rooms_are_apart_and_a_new_one_is_a_name_away(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
-        ann = await person(browser, world, "Ann")
+        ann = await tabs.person(world, "Ann")
         await say(ann, "in the lobby")
         await expect(row(ann, "in the lobby")).to_be_visible()
         await ann.fill("#room-name", "Book club")
@@ -248,11 +280,11 @@ async def test_rooms_are_apart_and_a_new_one_is_a_name_away(browser: Browser, tm
         assert not world.daemon.received[2].is_group
 
 
-async def test_reading_back_is_not_interrupted_by_new_messages(browser: Browser, tmp_path: Path) -> None:
+async def test_reading_back_is_not_interrupted_by_new_messages(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
         for number in range(60):
             await world.web.send(Outgoing(LOBBY, f"k{number}", f"line {number}"))
-        ann = await person(browser, world, "Ann")
+        ann = await tabs.person(world, "Ann")
         await expect(row(ann, "line 59")).to_be_in_viewport()
         await ann.evaluate("document.getElementById('scroller').scrollTop = 0")
         await world.web.send(Outgoing(LOBBY, "new", "something new"))
@@ -263,21 +295,58 @@ async def test_reading_back_is_not_interrupted_by_new_messages(browser: Browser,
         await expect(ann.locator("#pill")).to_be_hidden()
 
 
-async def test_the_page_speaks_chinese_to_a_chinese_browser(browser: Browser, tmp_path: Path) -> None:
+async def test_the_page_speaks_chinese_to_a_chinese_browser(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
-        page = await person(browser, world, "小明", locale="zh-CN")
+        page = await tabs.person(world, "小明", locale="zh-CN")
         await expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
         await expect(page.locator("#send")).to_have_attribute("aria-label", "发送")
         await say(page, "小助手，今天天气怎么样")
         await expect(row(page, "You said: 今天天气怎么样")).to_be_visible()
 
 
-async def test_nothing_on_a_phone_is_wider_than_its_screen(browser: Browser, tmp_path: Path) -> None:
+async def test_nothing_on_a_phone_is_wider_than_its_screen(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
-        phone = await person(browser, world, "Ann", viewport={"width": 390, "height": 844}, has_touch=True)
+        phone = await tabs.person(world, "Ann", viewport={"width": 390, "height": 844}, has_touch=True)
         await say(phone, "@Rollcall " + "verylongword" * 40)
         await expect(row(phone, "You said")).to_be_visible()
         assert await phone.evaluate("document.documentElement.scrollWidth") == 390
         await phone.click("#open-side")
         await phone.locator("#rooms button", has_text="Kitchen").click()
         await expect(phone.locator("#room-title")).to_have_text("# Kitchen")
+
+
+async def test_a_tab_that_nobody_looks_at_frees_its_connection_and_still_hears(tabs: Tabs, tmp_path: Path) -> None:
+    async with a_world(tmp_path) as world:
+        page = await tabs.tab(tabs.shared)
+        await page.clock.install()
+        await page.goto(f"{world.base}/?as=Ann")
+        await say(page, "hello")
+        await expect(row(page, "hello")).to_be_visible()
+        await page.evaluate(HIDE)
+        await page.clock.fast_forward(31_000)
+        async with asyncio.timeout(5):
+            while world.web.feed.listening:  # noqa: ASYNC110 - the server notices in its own time
+                await asyncio.sleep(0.01)
+        await world.web.send(Outgoing(LOBBY, "k", "said meanwhile"))
+        await page.clock.fast_forward(11_000)
+        await expect(row(page, "said meanwhile")).to_be_visible()
+        await page.evaluate(HIDE.replace("true", "false"))
+        await world.web.send(Outgoing(LOBBY, "k2", "said after that"))
+        await expect(row(page, "said after that")).to_be_visible()
+
+
+async def test_a_page_whose_token_is_void_joins_again_and_sends_what_waited(tabs: Tabs, tmp_path: Path) -> None:
+    async with a_world(tmp_path) as world:
+        port = int(world.base.rpartition(":")[2])
+        ann = await tabs.person(world, "Ann")
+        await say(ann, "before")
+        await expect(row(ann, "before")).to_be_visible()
+        before = world.daemon.received[0].sender.ref
+    await say(ann, "waiting")
+    (tmp_path / "keys" / "page_members.key").unlink()
+    async with a_world(tmp_path, port=port) as world:
+        await expect(ann.locator(".waiting")).to_have_count(0, timeout=20_000)
+        await say(ann, "@Rollcall still there?")
+        await expect(row(ann, "You said: still there?")).to_be_visible(timeout=20_000)
+        assert [context.text for context in world.daemon.received] == ["waiting", "still there?"]
+        assert world.daemon.received[0].sender.ref != before

@@ -148,11 +148,17 @@
     if (answer.ok) { me.role = answer.json.role; remember(); } else note(say("linkUsed"));
   }
 
-  async function identifyAgain() {
-    const name = me.name, old = me.id;
-    me = null;
-    if (await become(name)) await askName();
-    if (old !== me.id) { outbox = outbox.map((item) => ({ ...item, by: me.id })); saveOutbox(); }
+  // The server does not know us any more (its key was replaced): join again, and take along what is unsent.
+  let identifying = null;
+  function identifyAgain() {
+    const again = async () => {
+      const oldKey = outboxKey();
+      if (await become(me.name)) await askName();
+      if (oldKey !== outboxKey()) { localStorage.removeItem(oldKey); saveOutbox(); showRooms(); }
+      if (stream) connect();
+    };
+    identifying ??= again().finally(() => { identifying = null; });
+    return identifying;
   }
 
   // ---- what is to be sent: kept until the server has it ----------------------------------------------------------
@@ -311,7 +317,7 @@
   }
 
   const authorOf = (event) => event.type === "message" ? { id: "", name: bot.name } : event.sender;
-  const timeOf = (iso) => new Date(iso).toLocaleTimeString(LANGUAGE, { hour: "2-digit", minute: "2-digit" });
+  const timeOf = (iso) => new Date(iso).toLocaleTimeString(navigator.language, { hour: "2-digit", minute: "2-digit" });
 
   function dayOf(iso) {
     const day = new Date(iso), today = new Date(), yesterday = new Date(today - 86400000);
@@ -409,7 +415,7 @@
   function metaLine(event) {
     const line = make("div", "meta"), time = make("time", "", timeOf(event.at));
     time.dateTime = event.at;
-    time.title = new Date(event.at).toLocaleString(LANGUAGE);
+    time.title = new Date(event.at).toLocaleString(navigator.language);
     line.append(time);
     if (event.private_to) line.append(make("span", "badge", say("onlyYou")));
     if (event.item) { fillPending(line, event.item); return line; }

@@ -143,6 +143,22 @@ async def test_a_time_at_the_end_of_a_text_goes_to_the_time_parameter() -> None:
     assert call.arguments == {"text": "call grandma", "when": "tomorrow at 5 pm"}
 
 
+async def test_a_time_that_the_example_does_not_show_is_told_from_the_text_all_the_same() -> None:
+    note = a_function("note", "write down {text}", text=TEXT, when=TEXT)
+
+    given = await answer("write down dentist appointment tomorrow at 5 pm", Offer([note]))
+
+    assert [call.arguments for call in given.calls] == [{"text": "dentist appointment", "when": "tomorrow at 5 pm"}]
+
+
+async def test_half_a_chinese_word_is_no_time() -> None:
+    clock = a_function("clock", "{place}{time}是几点", required="time", place=TEXT, time=TEXT)
+
+    given = await answer("明天几点开会", Offer([clock]))
+
+    assert all("time" not in (call.arguments or {}) for call in given.calls)
+
+
 async def test_an_exact_request_to_write_is_called_directly() -> None:
     call = await call_of("add milk and eggs to my todo list")
 
@@ -186,6 +202,13 @@ async def test_a_question_or_a_refusal_runs_nothing_that_writes(text: str) -> No
 async def test_a_wish_to_delete_is_never_taken_for_one_to_look_or_add() -> None:
     assert (await call_of("delete milk from the list")).name == "todo_remove"
     assert (await call_of("please remove milk from my todo list")).name == "todo_remove"
+
+
+async def test_a_wish_to_take_something_away_calls_no_function_that_only_shows_it() -> None:
+    offer = Offer([a_function("weather", "the weather in {city}", required="city", city=TEXT)])
+
+    assert [call.name for call in (await answer("the weather in Paris please", offer)).calls] == ["weather"]
+    assert (await answer("cancel the weather in Paris", offer)).calls == ()
 
 
 async def test_the_name_of_the_thing_itself_is_no_value() -> None:

@@ -1,0 +1,40 @@
+"""`rollcall …`: one module of bot/cli for each command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from bot.cli import call, chat, check, doctor, functions, replay, run, schema, selfcheck, stats, why
+from bot.cli.options import VERSION
+
+COMMANDS = (run, chat, check, schema, functions, call, replay, why, doctor, stats, selfcheck)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    root = argparse.ArgumentParser(
+        prog="rollcall", description="A bot for group chats. Exit: 0 good, 1 findings, 2 usage."
+    )
+    root.add_argument("--version", action="version", version=f"rollcall {VERSION}")
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in COMMANDS:
+        module.add_to(commands)
+    return root
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status."""
+    options = parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 0
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""`rollcall check`: every mistake in the settings, the functions and the texts, before anything starts."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from bot.cli.options import SHIPPED, config_path
+from bot.functions_check import check_functions
+from config.diagnostics import Diagnostics
+from config.loader import check_settings
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command."""
+    parser = commands.add_parser("check", help="find mistakes in settings and functions", description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="settings to check; else those of --config")
+    parser.add_argument("--config", type=Path, metavar="FILE", help=argparse.SUPPRESS)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a line for each finding. 0: no errors; 1: errors."""
+    failed = False
+    for path in options.files or [config_path(options)]:
+        settings, found = check_settings(path, os.environ)
+        if settings is not None:
+            found = Diagnostics([*found, *asyncio.run(check_functions(settings))])
+        for diagnostic in found:
+            print(diagnostic)
+        failed = failed or bool(found.errors)
+        if not found:
+            print(f"{path}: good" if path != SHIPPED else "config/bot.yaml: good")
+    sys.stdout.flush()
+    return 1 if failed else 0

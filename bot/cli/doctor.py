@@ -1,0 +1,100 @@
+"""`rollcall doctor`: can the settings, the database, the disk and the model be used?"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from bot.cli.options import add_config, config_path
+from bot.functions_check import check_functions
+from bot.models import model_of
+from bot.wiring import database_of
+from config.diagnostics import Diagnostic
+from config.loader import check_settings
+from config.settings import Settings
+from config.texts import Texts
+from services.clock import SystemClock
+from services.llm.model import ModelError
+from services.store.backups import damage
+
+_LEAST_FREE_BYTES = 200_000_000
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command."""
+    parser = commands.add_parser("doctor", help="check settings, database, disk and model", description=__doc__)
+    parser.add_argument("--no-model", action="store_true", help="do not ask the model")
+    add_config(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a line for each part. 1: something is wrong."""
+    path = config_path(options)
+    settings, found = check_settings(path, os.environ)
+    if settings is None:
+        print("\n".join(str(one) for one in found))
+        return 1
+    checks: list[tuple[str, Callable[[], Diagnostic | str]]] = [
+        ("settings", lambda: f"{path}: good"),
+        ("functions", lambda: _functions(settings)),
+        ("database", lambda: _database(settings)),
+        ("disk", lambda: _disk(settings)),
+    ]
+    if not options.no_model:
+        checks.append(("model", lambda: _model(settings)))
+    failed = False
+    for name, check in checks:
+        outcome = check()
+        wrong = isinstance(outcome, Diagnostic) and outcome.severity == "error"
+        print(f"{'WRONG' if wrong else 'good ':<6} {name:<10} {outcome}")
+        failed = failed or wrong
+    return 1 if failed else 0
+
+
+def _functions(settings: Settings) -> Diagnostic | str:
+    found = asyncio.run(check_functions(settings))
+    errors = [one for one in found if one.severity == "error"]
+    if errors:
+        return errors[0]
+    return f"usable; {len(found)} warnings, `rollcall check` lists them" if found else "usable"
+
+
+def _database(settings: Settings) -> Diagnostic | str:
+    path = database_of(settings)
+    if not path.exists():
+        return f"{path} is made at the first start"
+    problem = damage(path)
+    if problem is None:
+        return f"{path}: whole"
+    text = f"{problem}; put the newest copy from {Path(settings.home) / 'backups'} in its place"
+    return Diagnostic(str(path), 1, 1, "store.damaged", text)
+
+
+def _disk(settings: Settings) -> Diagnostic | str:
+    home = Path(settings.home).resolve()
+    there = next(folder for folder in (home, *home.parents) if folder.exists())
+    free = shutil.disk_usage(there).free
+    text = f"{free / 1e9:.1f} GB free for {home}"
+    if not os.access(there, os.W_OK):
+        return Diagnostic(str(there), 1, 1, "disk.read_only", "this folder cannot be written")
+    return text if free >= _LEAST_FREE_BYTES else Diagnostic(str(there), 1, 1, "disk.full", text)
+
+
+def _model(settings: Settings) -> Diagnostic | str:
+    async def probe() -> str:
+        model = model_of(settings, Texts(), SystemClock())
+        try:
+            return await model.probe()
+        finally:
+            await model.close()
+
+    try:
+        return asyncio.run(probe())
+    except ModelError as error:
+        text = f"{error.code.value}: {error}. Check base_url, the key and the model's name"
+        return Diagnostic("models", 1, 1, "model.unreachable", text)

@@ -1,0 +1,31 @@
+"""`rollcall selfcheck`: the promises that every function has to keep: unique, a valid schema, no reading of raw text,
+and a model protocol with function calling."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+
+from bot.cli.options import add_config, settings_or_faults
+from bot.selfcheck import self_check
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command."""
+    parser = commands.add_parser("selfcheck", help="check what every function has to keep", description=__doc__)
+    add_config(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print each check and what it found. 1: something was found."""
+    settings = settings_or_faults(options)
+    if settings is None:
+        return 1
+    failed = False
+    for name, found in asyncio.run(self_check(settings)).items():
+        print(f"{'FOUND' if found else 'good ':<6} {name}")
+        for diagnostic in found:
+            print(f"       {diagnostic}")
+        failed = failed or bool(found)
+    return 1 if failed else 0

@@ -1,0 +1,53 @@
+"""`rollcall stats`: for each function how often it ran, how often it failed, and how long it took."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from bot.cli.options import add_config, settings_or_faults
+from bot.wiring import database_of
+from services.clock import SystemClock
+from services.store.reader import CallStatistics, Reader, ReaderError
+
+_HOUR_MS = 3_600_000
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command."""
+    parser = commands.add_parser("stats", help="success, errors and latency by function", description=__doc__)
+    parser.add_argument("--hours", type=float, default=24.0, help="how far back (24)")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    add_config(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table. 1: there is no database."""
+    settings = settings_or_faults(options)
+    if settings is None:
+        return 1
+    since_ms = SystemClock().now_ms() - int(options.hours * _HOUR_MS)
+    try:
+        with Reader.open(database_of(settings)) as reader:
+            found = reader.call_statistics(since_ms)
+    except ReaderError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if options.json:
+        print(json.dumps({one.function: one.as_json() for one in found}, ensure_ascii=False))
+        return 0
+    print(_table(found) if found else f"no function ran in the last {options.hours:g} hours")
+    return 0
+
+
+def _table(found: list[CallStatistics]) -> str:
+    lines = [f"{'FUNCTION':<24}{'RUNS':>8}{'OK':>8}{'ERRORS':>8}{'OK %':>8}{'P50 ms':>9}{'P95 ms':>9}  ERRORS BY CODE"]
+    for one in found:
+        codes = ", ".join(f"{code} {count}" for code, count in sorted(one.errors.items()))
+        lines.append(
+            f"{one.function:<24}{one.runs:>8}{one.ok:>8}{one.runs - one.ok:>8}{one.ok_share:>8.1%}"
+            f"{one.p50_ms:>9}{one.p95_ms:>9}  {codes}"
+        )
+    return "\n".join(lines)

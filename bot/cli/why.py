@@ -1,0 +1,43 @@
+"""`rollcall why`: why messages ended as they did, from the database of a daemon that may be running."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from bot.cli.options import add_config, settings_or_faults
+from bot.wiring import database_of
+from config.texts import Texts
+from services.store.reader import Reader, ReaderError
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command."""
+    parser = commands.add_parser("why", help="why messages were answered or not", description=__doc__)
+    parser.add_argument("chat", nargs="?", help="platform:account:chat; without it all chats")
+    parser.add_argument("--count", type=int, default=20, help="how many of the last messages (20)")
+    add_config(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a line for each message, newest last. 1: there is no database."""
+    settings = settings_or_faults(options)
+    if settings is None:
+        return 1
+    texts, zone = Texts().of(settings.language), ZoneInfo(settings.timezone)
+    try:
+        with Reader.open(database_of(settings)) as reader:
+            rows = reader.last_outcomes(options.chat, options.count)
+    except ReaderError as error:
+        print(error, file=sys.stderr)
+        return 1
+    for row in reversed(rows):
+        at = datetime.fromtimestamp(row.received_ms / 1000, UTC).astimezone(zone)
+        reason = texts.say(f"reasons.{row.reason}", detail=row.detail)
+        print(
+            f"{at:%Y-%m-%d %H:%M:%S}  {row.chat}  {row.sender_name}: {row.text!r}\n    {row.reason}: {reason}  [{row.id}]"
+        )
+    return 0

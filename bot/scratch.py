@@ -1,0 +1,38 @@
+"""A daemon without chats, on a database that is gone afterwards: for commands that look at functions or try them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from bot.daemon import Daemon
+from bot.wiring import Given, build_daemon, open_store
+from config.settings import Settings
+from config.texts import Texts
+from services.llm.offline import OfflineModel
+from services.store.ids import Ids
+
+
+@asynccontextmanager
+async def scratch_daemon(settings: Settings, given: Given | None = None) -> AsyncIterator[Daemon]:
+    """The daemon of `settings`, never connected to a model unless `given` has one. Raises DefinitionError."""
+    texts = Texts()
+    given = given or Given()
+    if given.model is None:
+        given = replace(given, model=OfflineModel(texts))
+    with tempfile.TemporaryDirectory(prefix="rollcall-") as folder:
+        logging = settings.logging.model_copy(update={"folder": Path(folder) / "logs"})
+        settings = settings.model_copy(update={"home": Path(folder), "logging": logging})
+        store = await open_store(settings, given.clock)
+        try:
+            daemon = build_daemon(settings, store, [], Ids(given.clock), texts, given)
+        except BaseException:
+            await store.close()
+            raise
+        try:
+            yield daemon
+        finally:
+            await daemon.stop()

@@ -1,0 +1,123 @@
+"""Builds the web side: the chat page's platform, the programs' platform, the app and its server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bot.daemon import Daemon
+from bot.platforms.http import HttpPlatform
+from bot.platforms.http_callers import Programs
+from bot.platforms.mentions import hearing
+from bot.web.app import Health, Probes, web_app
+from bot.web.identity import OwnerLink, Owners, PageMembers, Signer, page_key
+from bot.web.page import ChatPage, CommandHint, CommandHints, PageSettings, Room
+from bot.web.server import WebServer
+from config.settings import DEFAULT_BOT, Settings
+from function_calls.usage import usage_line
+from services.clock import Clock
+from services.refs import Role
+from services.store.ids import Ids
+from services.store.port import Store
+
+ACCOUNT = "main"
+
+
+class Web:
+    """Everything behind the web server."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        platforms: Sequence[HttpPlatform],
+        members: PageMembers,
+        owners: Owners,
+        clock: Clock,
+    ) -> None:
+        self.platforms = platforms
+        self._settings = settings
+        self._members = members
+        self._owners = owners
+        self._clock = clock
+        self._server: WebServer | None = None
+
+    @classmethod
+    async def build(cls, settings: Settings, store: Store, ids: Ids, clock: Clock) -> Web:
+        """The platforms that the settings switch on. Raises StoreError."""
+        bot = settings.bots[DEFAULT_BOT]
+        hear = hearing([bot.name, *bot.aliases])
+        owners = Owners(store, clock)
+        await owners.load()
+        members = PageMembers(Signer(page_key(Path(settings.home) / "keys")), owners)
+        platforms: list[HttpPlatform] = []
+        if settings.platforms.web.page:
+            platforms.append(
+                HttpPlatform(
+                    "web", ACCOUNT, store=store, ids=ids, clock=clock, hear=hear, callers=members, shows_members=True
+                )
+            )
+        http = settings.platforms.http
+        if http.enabled:
+            programs = Programs(http.token, Role(http.max_role))
+            platforms.append(
+                HttpPlatform("http", ACCOUNT, store=store, ids=ids, clock=clock, hear=hear, callers=programs)
+            )
+        return cls(settings, platforms, members, owners, clock)
+
+    async def start(self, daemon: Daemon) -> str:
+        """Serve; returns the address for a browser on this machine. Raises OSError when the port is taken."""
+        web = self._settings.platforms.web
+        page = None
+        if web.page:
+            bot = self._settings.bots[DEFAULT_BOT]
+            rooms = tuple(Room(room.id, room.title or room.id) for room in web.rooms)
+            page_settings = PageSettings(bot.name, bot.aliases, rooms) if rooms else PageSettings(bot.name, bot.aliases)
+            page = ChatPage(page_settings, self._members, self._owners, _hints(daemon), self._clock)
+        app = web_app(platforms=self.platforms, page=page, probes=_probes(daemon), hosts=[web.host])
+        self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams)
+        address = await self._server.start()
+        return address.url
+
+    async def owner_link(self, store: Store, clock: Clock, address: str) -> str:
+        """A new one-time link that makes its holder owner."""
+        link = await OwnerLink.make(store, clock)
+        return link.url(address)
+
+    async def stop(self) -> None:
+        """Close the server; open streams end first."""
+        if self._server is not None:
+            await self._server.stop()
+
+    def _end_streams(self) -> None:
+        for platform in self.platforms:
+            platform.feed.end()
+
+
+def _hints(daemon: Daemon) -> CommandHints:
+    """Every command; the descriptions are as their authors wrote them, in one language."""
+
+    def commands(_language: str) -> list[CommandHint]:
+        specs = daemon.registry.of(DEFAULT_BOT).specs
+        return [
+            CommandHint(f"/{spec.commands[0]}", usage_line(spec), spec.description.split(". ")[0])
+            for spec in specs
+            if spec.commands
+        ]
+
+    return commands
+
+
+def _probes(daemon: Daemon) -> Probes:
+    def alive() -> Health:
+        return Health(ok=True)
+
+    def ready() -> Health:
+        broken = daemon.store.broken
+        details = {
+            "store": "broken" if broken else "ok",
+            "turns_waiting": str(daemon.engine.waiting),
+            "turns_running": str(daemon.engine.running),
+        }
+        return Health(ok=broken is None, details=details)
+
+    return Probes(alive=alive, ready=ready, metrics=daemon.metrics.render)

@@ -1,0 +1,140 @@
+"""Reports from the database of a daemon that may be running: a connection that only reads, without the daemon's lock."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Select, select
+from sqlalchemy.dialects import sqlite
+
+from services.json_values import JsonObject
+from services.store.history import HISTORY
+from services.store.inbox import INBOX
+from services.store.ledger import LEDGER
+
+
+class ReaderError(Exception):
+    """There is no database to read, or it cannot be read now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one message ended."""
+
+    id: int
+    chat: str
+    sender_name: str
+    text: str
+    received_ms: int
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStatistics:
+    """The runs of one function."""
+
+    function: str
+    runs: int
+    ok: int
+    errors: Counter[str]
+    """By code; `unfinished` for runs without a result."""
+    p50_ms: int
+    p95_ms: int
+
+    @property
+    def ok_share(self) -> float:
+        """0 to 1."""
+        return self.ok / self.runs if self.runs else 0.0
+
+    def as_json(self) -> JsonObject:
+        """Plain data."""
+        return {
+            "runs": self.runs,
+            "ok": self.ok,
+            "errors": dict(self.errors),
+            "p50_ms": self.p50_ms,
+            "p95_ms": self.p95_ms,
+        }
+
+
+class Reader:
+    """Reads one database."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path) -> Reader:
+        """A reader of the database `path`. Raises ReaderError."""
+        if not path.exists():
+            raise ReaderError(f"there is no database {path}; start the daemon once, or name its settings with --config")
+        try:
+            return cls(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5.0))
+        except sqlite3.Error as error:
+            raise ReaderError(f"{path} cannot be read: {error}") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def last_outcomes(self, chat: str | None, count: int) -> list[Outcome]:
+        """The last `count` messages, newest first. Raises ReaderError."""
+        query = (
+            select(
+                INBOX.c.id, INBOX.c.chat, INBOX.c.sender_name, HISTORY.c.text, INBOX.c.received_ms, INBOX.c.reason,
+                INBOX.c.detail,
+            )
+            .join(HISTORY, HISTORY.c.id == INBOX.c.id, isouter=True)
+            .order_by(INBOX.c.id.desc())
+            .limit(count)
+        )  # fmt: skip
+        if chat is not None:
+            query = query.where(INBOX.c.chat == chat)
+        return [Outcome(*row[:3], row[3] or "", *row[4:]) for row in self._rows(query)]
+
+    def call_statistics(self, since_ms: int) -> list[CallStatistics]:
+        """For each function its runs since that instant, the busiest first. Raises ReaderError."""
+        query = select(LEDGER.c.function, LEDGER.c.code, LEDGER.c.at_ms, LEDGER.c.ended_ms).where(
+            LEDGER.c.at_ms >= since_ms
+        )
+        durations: dict[str, list[int]] = {}
+        codes: dict[str, Counter[str]] = {}
+        for function, code, at_ms, ended_ms in self._rows(query):
+            codes.setdefault(function, Counter())[code or "unfinished"] += 1
+            if ended_ms is not None:
+                durations.setdefault(function, []).append(ended_ms - at_ms)
+        found = [_statistics(function, counted, durations.get(function, [])) for function, counted in codes.items()]
+        return sorted(found, key=lambda one: -one.runs)
+
+    def _rows(self, query: Select[tuple[object, ...]]) -> Sequence[Sequence[object]]:
+        compiled = query.compile(dialect=sqlite.dialect(paramstyle="named"))  # type: ignore[no-untyped-call]
+        try:
+            with closing(self._connection.execute(str(compiled), compiled.params)) as cursor:
+                return cursor.fetchall()
+        except sqlite3.Error as error:
+            raise ReaderError(f"the database cannot be read: {error}") from None
+
+
+def _statistics(function: str, codes: Counter[str], durations: list[int]) -> CallStatistics:
+    durations.sort()
+    ok = codes["ok"]
+    errors = Counter({code: count for code, count in codes.items() if code != "ok"})
+    return CallStatistics(
+        function, codes.total(), ok, errors, _percentile(durations, 0.5), _percentile(durations, 0.95)
+    )
+
+
+def _percentile(ordered: Sequence[int], share: float) -> int:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0
