@@ -37,10 +37,10 @@ async def check_functions(settings: Settings) -> list[Diagnostic]:
         found += _lints(spec)
     for bot, functions in offers.items():
         for name, example, winner, score in contested_examples(functions.offer(functions.specs)):
-            spec = functions.find(name)
+            named = functions.find(name)
             won = f"{winner!r} wins it ({score:.2f})" if winner else "nothing resembles it"
             text = f"bot {bot!r}, function {name!r}: the example {example!r} does not lead there: {won}"
-            found.append(_found(spec.source if spec else "", Code.CONTESTED_EXAMPLE, text))
+            found.append(_found(named.source if named else "", Code.CONTESTED_EXAMPLE, text))
     return found
 
 

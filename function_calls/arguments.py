@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from function_calls.schema import UnusableSchema, schema_of
+from function_calls.schema import UnusableSchema, closed, schema_of
 from function_calls.spec import ArgumentFault
 from services.json_values import JsonObject
 
@@ -34,7 +34,8 @@ class ModelArguments:
     def __init__(self, model: Any) -> None:
         adapter: TypeAdapter[Any] = TypeAdapter(model)
         self.schema = schema_of(model)
-        self._read = _ObjectReader(self.schema)
+        # Unknown arguments are refused, though models need not be told so.
+        self._read = _ObjectReader(closed(self.schema))
         self._validate = adapter.validator.validate_python
         self._dump = adapter.serializer.to_python
 
@@ -66,7 +67,8 @@ class ModelArguments:
 class SchemaArguments:
     """Arguments described by a JSON Schema from elsewhere. Handlers get a plain dict."""
 
-    def __init__(self, schema: JsonObject) -> None:
+    def __init__(self, schema: JsonObject, *, fills_defaults: bool = True) -> None:
+        """`fills_defaults`: absent arguments get the default that the schema names. Raises UnusableSchema."""
         # Imported here: only daemons with foreign functions need it.
         import jsonschema_rs
 
@@ -75,7 +77,7 @@ class SchemaArguments:
         self._defaults = {
             name: sub["default"]
             for name, sub in schema["properties"].items()
-            if isinstance(sub, dict) and "default" in sub
+            if fills_defaults and isinstance(sub, dict) and "default" in sub
         }
         try:
             # The plain regex engine has no look-around and runs in linear time.

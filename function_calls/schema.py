@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from services.json_values import JsonObject
 
-EMPTY: JsonObject = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+EMPTY: JsonObject = {"type": "object", "properties": {}, "required": []}
 
 # What other schemas call the types of JSON.
 _FOREIGN_TYPES = {
@@ -37,14 +38,22 @@ class UnusableSchema(ValueError):
 
 
 def schema_of(arguments: Any) -> JsonObject:
-    """The schema of a pydantic model or a dataclass, closed against unknown arguments.
+    """The schema of a pydantic model or a dataclass, as a model is told it.
     Raises UnusableSchema for a type that refers to itself."""
     generated = TypeAdapter(arguments).json_schema()
     schema = cleaned(generated)
     if schema.get("type") != "object":
         raise UnusableSchema(f"{arguments!r} does not describe an object, so it cannot be the arguments of a function")
-    _close(schema)
+    # The docstring of the arguments explains them to authors.
+    schema.pop("description", None)
     return _completed(schema)
+
+
+def closed(schema: JsonObject) -> JsonObject:
+    """The same schema, refusing unknown keys wherever an object names its own."""
+    copy: JsonObject = deepcopy(schema)
+    _close(copy)
+    return copy
 
 
 def imported(schema: object) -> JsonObject:
@@ -149,7 +158,6 @@ def _completed(schema: JsonObject) -> JsonObject:
 
 
 def _close(schema: Any) -> None:
-    """Refuse unknown keys wherever an object names its own."""
     if isinstance(schema, list):
         for item in schema:
             _close(item)

@@ -42,6 +42,27 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+class InstantClock:
+    """A clock on which waiting takes no time: who sleeps finds it that much later at once."""
+
+    def __init__(self, start: datetime = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)) -> None:
+        self._now = start
+        self._start = start
+
+    def now(self) -> datetime:
+        return self._now
+
+    def now_ms(self) -> int:
+        return round(self._now.timestamp() * 1000)
+
+    def monotonic(self) -> float:
+        return (self._now - self._start).total_seconds()
+
+    async def sleep(self, seconds: float) -> None:
+        self._now += timedelta(seconds=max(seconds, 0))
+        await asyncio.sleep(0)
+
+
 class VirtualClock:
     """A clock that stands still until `advance` moves it; sleepers wake in order of their time."""
 

@@ -41,9 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if settings is None:
         return 1
     try:
-        arguments = json.loads(options.json)
-        if not isinstance(arguments, dict):
-            raise TypeError("it is no object")
+        arguments = dict(json.loads(options.json))
         chat, member = ChatRef.parse(options.chat), MemberRef.parse(options.member)
     except (ValueError, TypeError) as error:
         print(f"--json, --chat or --as cannot be read: {error}", file=sys.stderr)

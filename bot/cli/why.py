@@ -37,7 +37,6 @@ def run(options: argparse.Namespace) -> int:
     for row in reversed(rows):
         at = datetime.fromtimestamp(row.received_ms / 1000, UTC).astimezone(zone)
         reason = texts.say(f"reasons.{row.reason}", detail=row.detail)
-        print(
-            f"{at:%Y-%m-%d %H:%M:%S}  {row.chat}  {row.sender_name}: {row.text!r}\n    {row.reason}: {reason}  [{row.id}]"
-        )
+        print(f"{at:%Y-%m-%d %H:%M:%S}  {row.chat}  {row.sender_name}: {row.text!r}")
+        print(f"    {row.reason}: {reason}  [{row.id}]")
     return 0

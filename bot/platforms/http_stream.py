@@ -49,7 +49,7 @@ class EventStream:
         stalled_seconds = self._platform.stream_limits.stalled_seconds
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         async for chunk in self._chunks():
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(stalled_seconds):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -48,7 +48,9 @@ class Web:
         hear = hearing([bot.name, *bot.aliases])
         owners = Owners(store, clock)
         await owners.load()
-        members = PageMembers(Signer(page_key(Path(settings.home) / "keys")), owners)
+        members = PageMembers(
+            Signer(page_key(Path(settings.home) / "keys")), owners, bot_names=[bot.name, *bot.aliases]
+        )
         platforms: list[HttpPlatform] = []
         if settings.platforms.web.page:
             platforms.append(

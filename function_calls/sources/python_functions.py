@@ -28,7 +28,7 @@ from services.json_values import JsonObject
 Services = Mapping[type, object]
 
 
-class NoArguments(BaseModel, frozen=True, extra="forbid"):
+class NoArguments(BaseModel, frozen=True):
     """For functions that take none."""
 
 

@@ -9,10 +9,12 @@ from services.llm.word_classes import FRACTIONS, HAN_NUMBERS, HAN_SCALES, NUMBER
 _DIGITS = re.compile(r"(?<![\d.])-?\d+(?:,\d{3})*(?:\.\d+)?")
 _HAN = re.compile(f"[{''.join(HAN_NUMBERS)}{''.join(HAN_SCALES)}]+")
 _NUMBER_WORD = "|".join(sorted((*NUMBERS, *SCALES), key=len, reverse=True))
+_SCALE = "|".join(SCALES)
 _SPELLED = re.compile(
-    rf"\b(?:an?\s+(?={'|'.join(SCALES)}))?(?:{_NUMBER_WORD})(?:(?:[\s-]+|\s+and\s+)(?:{_NUMBER_WORD}))*\b",
+    rf"\b(?:an?\s+(?=(?:{_SCALE})\b))?(?:{_NUMBER_WORD})(?:(?:(?<=hundred)\s+and\s+|[\s-]+)(?:{_NUMBER_WORD}))*\b",
     re.IGNORECASE,
 )
+_SCALED = re.compile(rf"(\d+(?:\.\d+)?)\s+({_SCALE})\b", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]+")
 
 
@@ -34,7 +36,8 @@ def number_in(text: str) -> float | None:
 
 def with_digits(text: str) -> str:
     """`text` with its numbers in English words as digits; what is no number stays."""
-    return _SPELLED.sub(lambda found: _written(_from_words(_WORD.findall(found[0].lower())), found[0]), text)
+    scaled = _SCALED.sub(lambda found: f"{float(found[1]) * SCALES[found[2].lower()]:.12g}", text)
+    return _SPELLED.sub(lambda found: _written(_from_words(_WORD.findall(found[0].lower())), found[0]), scaled)
 
 
 def _written(number: float | None, otherwise: str) -> str:

@@ -49,7 +49,7 @@ class OfflineModel:
         matches = self._index_of(request.offer).matches(said, _MOST_GUESSES)
         call = call_for(matches, said)
         if call is not None:
-            return ModelAnswer(calls=(call,), finish="tool_calls", model=self.name)
+            return ModelAnswer(calls=(call,), finish="tool_calls", model=self.name, final=True)
         return self._words(_in_words(matches, phrases))
 
     async def probe(self) -> str:

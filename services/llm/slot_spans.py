@@ -20,7 +20,7 @@ _POINTING = frozenset(
     """)
 )
 """Words that point at something said before; alone they are no value."""
-_LOOSE = frozenset(listed("please thanks thank right currently exactly located kindly 请 吗 呢 吧 啊 了"))
+_LOOSE = frozenset(listed("please thanks thank right currently exactly nearby located kindly 请 吗 呢 吧 啊 了"))
 """Words that may hang on either end of a value without belonging to it."""
 _LOOSE_SHORT = _LOOSE | FILLERS | REQUESTS
 _LEADING = frozenset(listed("the a an my our that some between among 在 从"))

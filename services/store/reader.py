@@ -1,4 +1,4 @@
-"""Reports from the database of a daemon that may be running: a connection that only reads, without the daemon's lock."""
+"""Reports from the database of a daemon that may be running: a connection that only reads and takes no lock of its."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy import Select, select
 from sqlalchemy.dialects import sqlite
@@ -102,7 +102,10 @@ class Reader:
         )  # fmt: skip
         if chat is not None:
             query = query.where(INBOX.c.chat == chat)
-        return [Outcome(*row[:3], row[3] or "", *row[4:]) for row in self._rows(query)]
+        return [
+            Outcome(id_, chat_key, sender, text or "", received_ms, reason, detail)
+            for id_, chat_key, sender, text, received_ms, reason, detail in self._rows(query)
+        ]
 
     def call_statistics(self, since_ms: int) -> list[CallStatistics]:
         """For each function its runs since that instant, the busiest first. Raises ReaderError."""
@@ -118,8 +121,8 @@ class Reader:
         found = [_statistics(function, counted, durations.get(function, [])) for function, counted in codes.items()]
         return sorted(found, key=lambda one: -one.runs)
 
-    def _rows(self, query: Select[tuple[object, ...]]) -> Sequence[Sequence[object]]:
-        compiled = query.compile(dialect=sqlite.dialect(paramstyle="named"))  # type: ignore[no-untyped-call]
+    def _rows(self, query: Select[Any]) -> Sequence[Sequence[Any]]:
+        compiled = query.compile(dialect=sqlite.dialect(paramstyle="named"))
         try:
             with closing(self._connection.execute(str(compiled), compiled.params)) as cursor:
                 return cursor.fetchall()

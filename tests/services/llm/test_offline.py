@@ -103,6 +103,9 @@ async def call_of(text: str) -> ToolCall:
         ("can you show me my to do list, please", "todo_list", {}),
         ("what is 12 * (3 + 4)", "calculate", {"expression": "12 * (3 + 4)"}),
         ("what's 15% of 80?", "calculate", {"expression": "15% of 80"}),
+        ("what is twenty-four times a hundred and two", "calculate", {"expression": "24 times 102"}),
+        ("what is 20% of $1.5 million", "calculate", {"expression": "20% of 1500000"}),
+        ("what's the weather nearby Lund on october the 24th", "weather", {"city": "Lund"}),
         ("25乘以4等于多少", "calculate", {"expression": "25乘以4"}),
         ("pick one of pizza, pasta or sushi", "pick_one", {"options": ["pizza", "pasta", "sushi"]}),
         ("在火锅、烧烤和披萨里选一个", "pick_one", {"options": ["火锅", "烧烤", "披萨"]}),
@@ -159,6 +162,15 @@ async def test_half_a_chinese_word_is_no_time() -> None:
     assert all("time" not in (call.arguments or {}) for call in given.calls)
 
 
+async def test_words_of_the_function_itself_are_cut_off_a_short_value() -> None:
+    examples = ("weather in {city}", "the weather forecast", "show me the forecast")
+    offer = Offer([a_function("weather", *examples, required="city", city=TEXT)])
+
+    given = await answer("weather in forecast Lund", offer)
+
+    assert [call.arguments for call in given.calls] == [{"city": "Lund"}]
+
+
 async def test_an_exact_request_to_write_is_called_directly() -> None:
     call = await call_of("add milk and eggs to my todo list")
 
@@ -211,8 +223,9 @@ async def test_a_wish_to_take_something_away_calls_no_function_that_only_shows_i
     assert (await answer("cancel the weather in Paris", offer)).calls == ()
 
 
-async def test_the_name_of_the_thing_itself_is_no_value() -> None:
-    given = await answer("delete my todo list")
+@pytest.mark.parametrize("text", ["delete my todo list", "delete all the things from the list", "remove the list"])
+async def test_the_name_of_the_whole_thing_is_no_value(text: str) -> None:
+    given = await answer(text)
 
     assert all(call.arguments == {} for call in given.calls)
 

@@ -1,0 +1,55 @@
+"""Functions that only note how they were run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.definition import build_spec, schema_arguments
+from function_calls.results import normalised
+from function_calls.sources.mappings import parameters_of
+from function_calls.spec import FunctionResult, FunctionSpec
+
+Behaviour = Callable[[MessageContext, dict[str, Any], Call], Awaitable[Any]]
+CITY = {"city": {"type": "string", "description": "The place", "required": True}}
+
+
+class Recorder:
+    """A function that notes its runs. What it gives: `gives`, or what `does` returns."""
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        gives: Any = "done",
+        does: Behaviour | None = None,
+        **options: Any,
+    ) -> None:
+        self.runs: list[dict[str, Any]] = []
+        self.calls: list[Call] = []
+        self.contexts: list[MessageContext] = []
+        self._gives = gives
+        self._does = does
+        schema, arguments = schema_arguments(name, parameters_of(parameters))
+        self.spec: FunctionSpec = build_spec(
+            name=name,
+            description=options.pop("description", f"Does {name}."),
+            handler=self._handle,
+            arguments=arguments,
+            parameters=schema,
+            options=options,
+            source=f"tests/{name}.py:1",
+        )
+
+    async def _handle(self, context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        self.contexts.append(context)
+        self.runs.append(dict(arguments))
+        self.calls.append(call)
+        if self._does is not None:
+            return normalised(await self._does(context, arguments, call))
+        if isinstance(self._gives, Exception):
+            raise self._gives
+        return normalised(self._gives)

@@ -1,0 +1,121 @@
+"""A router over real parts, with a model that follows a script and a clock that stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from config.settings import RouterSettings
+from function_calls.context import MessageContext
+from function_calls.filters.call import CallFilter
+from function_calls.invocation import Invoker
+from function_calls.llm import FunctionCallLLM
+from function_calls.policies import Open, Policies
+from function_calls.questions import open_from_json, open_to_json
+from function_calls.registry import FunctionRegistry
+from function_calls.router import FunctionCallRouter
+from function_calls.spec import FunctionResult, FunctionSpec
+from function_calls.turn import HistoryLine, OpenQuestion, Path, Run, Turn, TurnLog, TurnOutcome
+from services.clock import VirtualClock
+from services.deadlines import Deadlines
+from tests.fakes.builders import a_message, a_profile
+from tests.fakes.functions import Recorder
+from tests.fakes.model import Scripted, ScriptedModel
+
+EVERYTHING_PASSES = Policies(budget=Open(), taint=Open(), approval=Open())
+
+
+class Routing:
+    """One chat with its functions. Each message is a turn of its own."""
+
+    def __init__(
+        self,
+        *functions: FunctionSpec | Recorder,
+        script: Sequence[Scripted] = (),
+        policies: Policies = EVERYTHING_PASSES,
+        filters: Sequence[CallFilter] = (),
+        named_filters: Mapping[str, CallFilter] | None = None,
+        history: Sequence[HistoryLine] = (),
+        settings: Mapping[str, int] | None = None,
+        invoker: type[Invoker] = Invoker,
+        llm: type[FunctionCallLLM] = FunctionCallLLM,
+        router: type[FunctionCallRouter] = FunctionCallRouter,
+        **profile: Any,
+    ) -> None:
+        self.registry = FunctionRegistry()
+        self.registry.register_functions([one.spec if isinstance(one, Recorder) else one for one in functions])
+        self.clock = VirtualClock()
+        self.deadlines = Deadlines(self.clock)
+        self.profile = a_profile(**profile)
+        self.model = ScriptedModel(*script)
+        self.recorded: list[tuple[Run, FunctionResult]] = []
+        self.invoker = invoker(
+            policies,
+            self.deadlines,
+            self.clock,
+            filters=filters,
+            named_filters=named_filters,
+            record=lambda context, run, result, turn_id, duration_us: self.recorded.append((run, result)),
+        )
+        self.router = router(
+            self.invoker, llm(self.model, self.invoker, RouterSettings(**(settings or {})), self.clock)
+        )
+        self._history = list(history)
+        self._turns = 0
+        self.turn: Turn = self.a_turn()
+        """The latest turn."""
+
+    def a_turn(self, *, log: TurnLog | None = None, **changes: Any) -> Turn:
+        """A new turn, which lasts at most 120 seconds."""
+
+        async def history() -> Sequence[HistoryLine]:
+            return self._history
+
+        self._turns += 1
+        turn = Turn(
+            id=f"turn-{self._turns}",
+            functions=self.registry.of("default"),
+            profile=lambda: self.profile,
+            deadline=self.clock.monotonic() + 120,
+            history=history,
+        )
+        if log is not None:
+            turn.log = log
+        for name, value in changes.items():
+            setattr(turn, name, value)
+        self.turn = turn
+        return turn
+
+    async def hears(self, message: str | MessageContext, **turn: Any) -> TurnOutcome:
+        """The outcome of one message, or of an answer to `answering`."""
+        context = a_message(message) if isinstance(message, str) else message
+        return await self.router.dispatch(context, self.a_turn(**turn))
+
+    async def hears_answer(self, outcome: TurnOutcome, text: str, **turn: Any) -> TurnOutcome:
+        """The outcome of `text`, said by the one whom `outcome` asked; the daemon was started anew in between."""
+        return await self.hears(text, answering=(restarted(outcome), text), **turn)
+
+    async def invoke(self, name: str, *, message: MessageContext | None = None, **options: Any) -> FunctionResult:
+        """The result of one run outside a message. `raw` is {} unless given; `path` a command."""
+        raw = options.pop("raw", {})
+        path = options.pop("path", Path.COMMAND)
+        turn = options.pop("turn", None) or self.a_turn()
+        return await self.invoker.invoke(message or a_message(), name, raw, turn, path, **options)
+
+    def set_profile(self, **changes: Any) -> None:
+        """Change the chat's settings, from now on."""
+        self.profile = replace(self.profile, **changes)
+
+
+def restarted(outcome: TurnOutcome) -> OpenQuestion:
+    """The question that `outcome` asked, as it is read from the store after a restart."""
+    assert outcome.question is not None, f"nothing was asked: {outcome}"
+    return open_from_json(7, orjson.loads(orjson.dumps(open_to_json(outcome.question))))
+
+
+def said(outcome: TurnOutcome) -> list[str]:
+    """The texts that are sent."""
+    return [message.text for message in outcome.messages]
