@@ -127,6 +127,7 @@ class _ObjectReader:
         self._properties: dict[str, Any] = schema.get("properties") or {}
         required = set(schema.get("required") or ())
         self._optional = frozenset(self._properties) - required
+        self._nullable = frozenset(name for name, sub in self._properties.items() if _admits_null(sub))
         self._coercions = {
             name: coercion for name, sub in self._properties.items() if (coercion := _coercion(sub)) is not None
         }
@@ -136,8 +137,9 @@ class _ObjectReader:
         values = dict(raw)
         problems: dict[str, JsonObject | None] | None = None
         for name, value in raw.items():
-            if value is None and name in self._optional:
-                del values[name]
+            if value is None and (name in self._optional or name in self._nullable):
+                if name not in self._nullable:
+                    del values[name]
                 continue
             coercion = self._coercions.get(name)
             if coercion is not None:
@@ -153,11 +155,24 @@ class _ObjectReader:
         return values
 
 
+def _admits_null(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    kind = schema.get("type")
+    if kind == "null" or (isinstance(kind, list) and "null" in kind):
+        return True
+    alternatives = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
+    return any(_admits_null(one) for one in alternatives) or None in schema.get("enum", ())
+
+
 def _coercion(schema: Any) -> Coercion | None:
     """What to do with a value for `schema`; None when text and the rest pass as they are."""
     if not isinstance(schema, dict):
         return None
     kind = schema.get("type")
+    if isinstance(kind, list):
+        kinds = [one for one in kind if one != "null"]
+        kind = kinds[0] if len(kinds) == 1 else None
     if kind == "array":
         return _array(schema)
     if kind == "object":

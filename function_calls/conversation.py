@@ -18,6 +18,7 @@ from services.llm.model import ModelMessage
 SEPARATOR = "\n---\n"
 """Stands before the words of the one who asks; everything above it was put there by us."""
 
+_LINE_STARTS = re.compile(r"[\n\r\u2028\u2029]+")
 _LINE_ENDS = re.compile(r"\s*\n\s*")
 _INSTRUCTIONS = """\
 You are {name}, a helpful member of a chat.{persona}
@@ -67,7 +68,7 @@ def _within(history: Sequence[HistoryLine], settings: RouterSettings) -> Sequenc
     """The latest lines that the settings allow, oldest first."""
     left = settings.history_chars
     kept: list[HistoryLine] = []
-    for line in reversed(history[-settings.history_messages :]):
+    for line in reversed(history[max(0, len(history) - settings.history_messages) :]):
         left -= len(line.text)
         if left < 0:
             break
@@ -95,7 +96,9 @@ def _transcript(history: Sequence[HistoryLine], profile: ChatProfile) -> list[Mo
 def _attributed(line: HistoryLine, profile: ChatProfile) -> str:
     at = datetime.fromtimestamp(line.at_ms / 1000, UTC).astimezone(profile.timezone)
     reply = f" (to {_name(line.reply_to_name)})" if line.reply_to_name else ""
-    return f"[{at:%H:%M}] {_name(line.sender_name)}{reply}: {line.text}"
+    # Indented, so that nobody can write a line that seems to be another member's.
+    text = _LINE_STARTS.sub("\n    ", line.text)
+    return f"[{at:%H:%M}] {_name(line.sender_name)}{reply}: {text}"
 
 
 def _question(context: MessageContext, profile: ChatProfile, history: Sequence[HistoryLine]) -> str:

@@ -18,6 +18,7 @@ from function_calls.permissions import Refusal, callable_here, refusal, timeout_
 from function_calls.policies import Policies
 from function_calls.profile import ChatProfile
 from function_calls.questions import argument_question, confirm_question
+from function_calls.results import storable
 from function_calls.spec import ArgumentFault, FunctionError, FunctionResult, FunctionSpec, ToolError
 from function_calls.turn import Path, Run, Turn
 from function_calls.usage import fault_text
@@ -84,9 +85,9 @@ class Invoker:
         known = turn.log.stored_run(key)
         if known is not None and (known.result is not None or spec.effect is Effect.ONCE):
             return self._from_before(spec, known.function, known.result, turn, profile)
-        refused = refusal(context, spec, turn, profile, path)
+        refused = self.refused(context, spec, turn, path)
         if refused is not None:
-            return _refused(refused, spec, profile)
+            return refused
         try:
             arguments = spec.arguments.parse(raw)
         except ArgumentFault as fault:
@@ -99,13 +100,21 @@ class Invoker:
             turn.effects += 1
         self._reach("tool.after_intent_before_call")
         started = self._clock.monotonic()
-        result = await self._attempts(context, run, turn, profile, depth)
+        result = storable(await self._attempts(context, run, turn, profile, depth))
         self._reach("tool.after_call_before_result_record")
         if result.context_updates:
             turn.state.update(result.context_updates)
         turn.log.result(run, result)
         self._record(context, run, result, turn.id, int((self._clock.monotonic() - started) * 1e6))
         return result
+
+    def refused(
+        self, context: MessageContext, spec: FunctionSpec, turn: Turn, path: Path
+    ) -> FunctionResult | None:
+        """Why the sender may not run `spec` here and now, whatever the arguments; None when they may."""
+        profile = turn.profile()
+        found = refusal(context, spec, turn, profile, path)
+        return None if found is None else _refused(found, spec, profile)
 
     async def _decided(
         self,
@@ -151,7 +160,6 @@ class Invoker:
         self, context: MessageContext, run: Run, turn: Turn, profile: ChatProfile, depth: int
     ) -> FunctionResult:
         spec = run.spec
-        proceed = self._chains.get(spec) or self._chain(spec)
         deadline = min(self._clock.monotonic() + timeout_seconds(spec, profile), turn.deadline)
         call = Call(
             key=run.key,
@@ -163,19 +171,16 @@ class Invoker:
             status=turn.status,
         )
         try:
+            proceed = self._chains.get(spec) or self._chain(spec)
             return await self._deadlines.run(proceed(Invocation(context, spec, run.arguments, call)), deadline)
         except ToolError as error:
-            return _failed(error.code, profile.texts.resolve(error.text))
+            return _failed(error.code, _own_words(error, profile.texts))
         except TimeoutError:
             if spec.effect is Effect.ONCE:
                 return _failed(ErrorCode.UNKNOWN_OUTCOME, profile.texts.say("failures.unknown_outcome", name=spec.name))
             return _failed(ErrorCode.TIMEOUT, profile.texts.say("failures.timeout", name=spec.name))
         except Exception as error:  # noqa: BLE001 - the border where a handler's failure becomes a value
-            short_id = uuid.uuid4().hex[:8]
-            _log.error("function_failed", function=spec.name, id=short_id, turn=turn.id, exc_info=error)
-            text = profile.texts.say("failures.function", name=spec.name, id=short_id)
-            failure = FunctionError(ErrorCode.FAILED, text)
-            return FunctionResult(error=failure, metadata=_failure(short_id, error))
+            return _broken(spec, turn, error, profile.texts)
 
     def _chain(self, spec: FunctionSpec) -> Proceed:
         own = [self._named_filters[name] for name in spec.filters]
@@ -205,6 +210,21 @@ class Invoker:
         if result.context_updates:
             turn.state.update(result.context_updates)
         return result
+
+
+def _own_words(error: ToolError, texts: Phrases) -> str:
+    """What a handler says of its failure: `@key` names a sentence, `@somebody` is a person."""
+    return texts.resolve(error.text) if texts.has(error.text.removeprefix("@")) else error.text
+
+
+def _broken(spec: FunctionSpec, turn: Turn, error: Exception, texts: Phrases) -> FunctionResult:
+    """A failure that the handler did not mean. After a lost connection nobody knows what a `once` has done."""
+    short_id = uuid.uuid4().hex[:8]
+    _log.error("function_failed", function=spec.name, id=short_id, turn=turn.id, exc_info=error)
+    failure = FunctionError(ErrorCode.FAILED, texts.say("failures.function", name=spec.name, id=short_id))
+    if spec.effect is Effect.ONCE and isinstance(error, ConnectionError):
+        failure = FunctionError(ErrorCode.UNKNOWN_OUTCOME, texts.say("failures.unknown_outcome", name=spec.name))
+    return FunctionResult(error=failure, metadata=_failure(short_id, error))
 
 
 def _failure(short_id: str, error: Exception) -> dict[str, str]:

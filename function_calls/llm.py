@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -65,6 +66,8 @@ class Progress:
     error: ErrorCode | None = None
     failure: str = ""
     """What a person is told when the model cannot put it right."""
+    went_wrong: bool = False
+    """A call of the latest answer gave an error."""
     asked: tuple[str, ...] = ()
 
 
@@ -143,8 +146,8 @@ class FunctionCallLLM:
         outcome = await self._run_calls(context, turn, progress, rest, final=on.final, request_id="")
         if outcome is not None:
             return outcome
-        if on.final:
-            return self._done(progress, "")
+        if on.final or self._all_direct(turn, progress):
+            return self._done(turn, progress, "")
         await turn.log.settle()
         progress.round_number += 1
         return await self._rounds(context, turn, progress)
@@ -157,18 +160,19 @@ class FunctionCallLLM:
             except ModelError as error:
                 return self._model_failed(turn, progress, error)
             if not answer.calls:
-                return self._done(progress, answer.text)
+                return self._done(turn, progress, answer.text)
             if last:
                 return self._gave_up(turn, progress, answer.text)
             progress.messages.append(ModelMessage("assistant", answer.text, answer.calls, opaque=answer.opaque))
             progress.found.clear()
+            progress.went_wrong = False
             outcome = await self._run_calls(
                 context, turn, progress, answer.calls, final=answer.final, request_id=answer.request_id
             )
             if outcome is not None:
                 return outcome
-            if answer.final or self._all_direct(turn, answer.calls, progress):
-                return self._done(progress, "")
+            if answer.final or self._all_direct(turn, progress):
+                return self._done(turn, progress, "")
             if progress.repairs > _REPAIRS:
                 return self._gave_up(turn, progress, "")
             await turn.log.settle()
@@ -219,7 +223,7 @@ class FunctionCallLLM:
         times = progress.seen[signature] = progress.seen.get(signature, 0) + 1
         before = progress.results.get(signature)
         if before is not None and (spec.effect is not Effect.READ or times > self._settings.identical_calls):
-            return spec, replace(before, messages=())
+            return spec, replace(before, messages=(), metadata=_FROM_BEFORE)
         progress.calls += 1
         if progress.calls > self._settings.max_calls:
             return spec, FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, texts.say("failures.too_many_calls"))
@@ -242,15 +246,16 @@ class FunctionCallLLM:
         text = result_text(result, self._settings, said=said)
         progress.messages.append(ModelMessage("tool", text, call_id=call.id))
         if result.error is not None:
+            progress.went_wrong = True
             code = result.error.code
             if code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS):
                 code = ErrorCode.SCHEMA_MISMATCH
             progress.error = progress.error or code
             progress.failure = result.error.text if spec is not None and call.fault is None else ""
-            if spec is not None and spec.effect is not Effect.READ and _happened(result):
+            if spec is not None and spec.effect is not Effect.READ and _may_have_happened(result):
                 progress.said += result.for_chat()
             return code in _FAULTS_OF_THE_MODEL
-        if spec is None:
+        if spec is None or result.metadata is _FROM_BEFORE:
             return False
         progress.called.append(spec.name)
         (progress.found if spec.effect is Effect.READ else progress.said).extend(shown(result))
@@ -263,7 +268,7 @@ class FunctionCallLLM:
             progress.messages.append(
                 ModelMessage("tool", result_text(refused, self._settings, said=False), call_id=call.id)
             )
-        progress.error, progress.failure = ErrorCode.TOO_MANY_CALLS, text
+        progress.error, progress.failure, progress.went_wrong = ErrorCode.TOO_MANY_CALLS, text, True
 
     async def _without_function(
         self, context: MessageContext, turn: Turn, progress: Progress, call: ToolCall
@@ -274,7 +279,7 @@ class FunctionCallLLM:
         if call.name == INSUFFICIENT and isinstance(asked, str) and asked.strip():
             return sent(ReasonCode.ASKED, [*progress.said, Message(asked.strip())])
         if turn.effects:
-            return self._done(progress, "")
+            return self._done(turn, progress, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
 
     def _suspended(
@@ -306,17 +311,18 @@ class FunctionCallLLM:
             OutcomeKind.SENT, ReasonCode.ASKED, messages, OpenQuestion(question, on), error, detail=spec.name
         )
 
-    def _all_direct(self, turn: Turn, calls: Sequence[ToolCall], progress: Progress) -> bool:
-        """Whether every call of the answer speaks for itself."""
+    def _all_direct(self, turn: Turn, progress: Progress) -> bool:
+        """Whether every call of the latest answer speaks for itself."""
+        calls = next(message.calls for message in reversed(progress.messages) if message.role == "assistant")
         specs = [turn.functions.find(call.name) for call in calls]
-        return progress.error is None and all(spec is not None and spec.return_direct for spec in specs)
+        return not progress.went_wrong and all(spec is not None and spec.return_direct for spec in specs)
 
-    def _done(self, progress: Progress, text: str) -> TurnOutcome:
+    def _done(self, turn: Turn, progress: Progress, text: str) -> TurnOutcome:
         words = [Message(text)] if text else progress.found
         messages = [*progress.said, *words]
         reason = ReasonCode.FUNCTION if progress.called else ReasonCode.CHAT
-        if not messages and progress.failure:
-            messages = [Message(progress.failure)]
+        if not messages and (progress.failure or progress.went_wrong):
+            messages = [Message(progress.failure or turn.profile().texts.say("failures.model_confused"))]
             reason = ReasonCode.FUNCTION_FAILED
         return sent(reason, messages, ", ".join(dict.fromkeys(progress.called)), progress.error)
 
@@ -362,13 +368,19 @@ def shown(result: FunctionResult) -> tuple[Message, ...]:
     if result.messages or result.data is None or result.error is not None:
         return result.for_chat()
     data = result.data
-    text = data if isinstance(data, str) else orjson.dumps(data, option=orjson.OPT_INDENT_2).decode()
+    text = data if isinstance(data, str) else orjson.dumps(data, default=str, option=orjson.OPT_INDENT_2).decode()
     return (Message(text),) if text else ()
 
 
-def _happened(result: FunctionResult) -> bool:
-    """Whether something may have changed although the run failed."""
-    return result.error is not None and result.error.code is ErrorCode.UNKNOWN_OUTCOME
+_FROM_BEFORE = MappingProxyType({"from_before": True})
+"""The metadata of a result that was given to an identical call before: what it says has been said."""
+
+
+def _may_have_happened(result: FunctionResult) -> bool:
+    """Whether something may have changed although the run failed, and nobody has heard of it."""
+    if result.error is None or result.metadata is _FROM_BEFORE:
+        return False
+    return result.error.code is ErrorCode.UNKNOWN_OUTCOME
 
 
 def _printable(name: str) -> str:

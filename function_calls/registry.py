@@ -59,12 +59,10 @@ class BotFunctions:
             text = text[1:]
         elif not bare:
             return None
-        word, _, rest = text.partition(" ")
-        if "\n" in word:
-            word, _, rest = text.partition("\n")
+        word, rest = _first_word(text)
         folded = word.casefold()
         if folded in self._first_words:
-            second, _, after = rest.strip().partition(" ")
+            second, after = _first_word(rest)
             pair = f"{folded} {second.casefold()}"
             found = self._commands.get(pair)
             if found is not None:
@@ -139,6 +137,14 @@ class FunctionRegistry:
     def specs(self) -> tuple[FunctionSpec, ...]:
         """Every spec, source after source."""
         return tuple(spec for group in self._sources.values() for spec in group)
+
+
+def _first_word(text: str) -> tuple[str, str]:
+    """The word that `text` begins with, up to white space of any script, and what follows it."""
+    pieces = text.split(None, 1)
+    if not pieces or text[0].isspace():
+        return "", ""
+    return pieces[0], pieces[1] if len(pieces) == 2 else ""
 
 
 def _check_unique(specs: Sequence[FunctionSpec]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ from services.refs import ChatRef, ErrorCode, MemberRef
 def normalised(value: Any) -> FunctionResult:
     """The result that `value` stands for:
 
-    a FunctionResult itself; a bool: handled or not; None: handled, nothing to say; a text: said; `("ok", v)`,
+    a FunctionResult itself; a bool: handled or not; None: handled, nothing to say; a text: said, unless empty; `("ok", v)`,
     `("ok", v, updates)`, `("error", reason)`; `(v, updates)`: v, and the updates written into the turn's state;
     `{"status": "success" | "error", "msg": …}`; a pydantic model, a dataclass or any other JSON value: data.
     Raises TypeError for what is none of these.
@@ -31,7 +32,7 @@ def normalised(value: Any) -> FunctionResult:
     if isinstance(value, bool):
         return FunctionResult(handled=value)
     if isinstance(value, str):
-        return FunctionResult(messages=(Message(value),), data=value)
+        return FunctionResult(messages=(Message(value),), data=value) if value else FunctionResult()
     if isinstance(value, tuple):
         return _of_tuple(value)
     if isinstance(value, Mapping) and set(value) == {"status", "msg"} and value["status"] in ("success", "error"):
@@ -58,6 +59,22 @@ def _as_json(value: Any) -> JsonValue:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.asdict(value)
     return orjson.loads(orjson.dumps(value))
+
+
+def storable(result: FunctionResult) -> FunctionResult:
+    """`result` with facts that plain JSON can hold: keys that are no texts and numbers beyond 64 bits become texts."""
+    facts = (result.data, result.context_updates, result.metadata)
+    try:
+        orjson.dumps(facts, default=str)
+    except TypeError:
+        data, updates, metadata = json.loads(json.dumps(facts, default=str), parse_int=_within_64_bits)
+        return replace(result, data=data, context_updates=updates, metadata=metadata)
+    return result
+
+
+def _within_64_bits(digits: str) -> int | str:
+    number = int(digits)
+    return number if -(2**63) <= number < 2**64 else digits
 
 
 def result_to_json(result: FunctionResult) -> JsonObject:

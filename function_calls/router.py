@@ -61,6 +61,9 @@ class FunctionCallRouter:
         try:
             raw = arguments_of(line.plan, line.rest)
         except ArgumentFault as fault:
+            refused = self._invoker.refused(context, line.spec, turn, Path.COMMAND)
+            if refused is not None:
+                return self._ended(turn, line.spec, refused, ReasonCode.COMMAND, ())
             text = fault_text(line.spec, fault, turn.profile().texts)
             return sent(ReasonCode.USAGE, [Message(text)], line.spec.name, ErrorCode.BAD_ARGUMENTS)
         result = await self._invoker.invoke(context, line.spec.name, raw, turn, Path.COMMAND)

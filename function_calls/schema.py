@@ -30,6 +30,7 @@ _FOREIGN_TYPES = {
 }
 _KNOWN_TYPES = {"object", "array", "string", "number", "integer", "boolean", "null"}
 _DROPPED = {"title", "discriminator", "$defs", "definitions", "$schema"}
+_VALUES = frozenset({"enum", "const", "default", "examples", "example", "required"})
 _MAPPINGS_OF_SCHEMAS = ("properties", "patternProperties", "dependencies")
 
 
@@ -61,64 +62,72 @@ def imported(schema: object) -> JsonObject:
     Raises UnusableSchema when it is no object schema, or refers outside itself."""
     if not isinstance(schema, Mapping):
         raise UnusableSchema(f"parameters must be a JSON Schema object, not {type(schema).__name__}")
-    ours = cleaned(schema)
+    ours = cleaned(schema, drops_null=False)
     if ours.get("type", "object") != "object":
         raise UnusableSchema(f"parameters must have type object, not {ours.get('type')!r}")
     return _completed({"type": "object", **ours})
 
 
-def cleaned(schema: Mapping[str, Any]) -> JsonObject:
-    """`schema` with local `$ref`s inlined, titles and null alternatives dropped, and foreign type names mapped."""
+def cleaned(schema: Mapping[str, Any], *, drops_null: bool = True) -> JsonObject:
+    """`schema` with local `$ref`s inlined, titles dropped and foreign type names mapped. `drops_null`: an optional is
+    simply absent for us, so `X or null` becomes X, and a default of null no default."""
     definitions = {
         f"#/{place}/{name}": definition
         for place in ("$defs", "definitions")
         for name, definition in (schema.get(place) or {}).items()
     }
-    result = _clean(schema, definitions, ())
+    result = _Cleaning(definitions, drops_null).clean(schema, ())
     if not isinstance(result, dict):
         raise UnusableSchema("a schema must be an object")
     return result
 
 
-def _clean(node: Any, definitions: Mapping[str, Any], open_refs: tuple[str, ...]) -> Any:
-    if isinstance(node, list):
-        return [_clean(item, definitions, open_refs) for item in node]
-    if not isinstance(node, Mapping):
-        return node
-    if "$ref" in node:
-        return _inline(node, definitions, open_refs)
-    result: JsonObject = {}
-    for key, value in node.items():
-        if key in _DROPPED:
-            continue
-        if key in _MAPPINGS_OF_SCHEMAS and isinstance(value, Mapping):
-            result[key] = {name: _clean(sub, definitions, open_refs) for name, sub in value.items()}
-        elif key in ("enum", "const", "default", "examples", "example", "required"):
-            result[key] = value
-        elif key == "prefixItems":
-            result["items"] = _clean(value, definitions, open_refs)
-        elif key == "type":
-            _set_type(result, value)
-        else:
-            result[key] = _clean(value, definitions, open_refs)
-    return _without_null(result)
+class _Cleaning:
+    """One schema being cleaned."""
+
+    def __init__(self, definitions: Mapping[str, Any], drops_null: bool) -> None:
+        self._definitions = definitions
+        self._drops_null = drops_null
+
+    def clean(self, node: Any, open_refs: tuple[str, ...]) -> Any:
+        """`node`, which stands inside the definitions named by `open_refs`."""
+        if isinstance(node, list):
+            return [self.clean(item, open_refs) for item in node]
+        if not isinstance(node, Mapping):
+            return node
+        if "$ref" in node:
+            return self._inlined(node, open_refs)
+        result: JsonObject = {}
+        for key, value in node.items():
+            if key in _DROPPED:
+                continue
+            if key in _MAPPINGS_OF_SCHEMAS and isinstance(value, Mapping):
+                result[key] = {name: self.clean(sub, open_refs) for name, sub in value.items()}
+            elif key in _VALUES:
+                result[key] = value
+            elif key == "prefixItems":
+                result["items"] = self.clean(value, open_refs)
+            elif key == "type":
+                _set_type(result, value, self._drops_null)
+            else:
+                result[key] = self.clean(value, open_refs)
+        return _without_null(result) if self._drops_null else result
+
+    def _inlined(self, node: Mapping[str, Any], open_refs: tuple[str, ...]) -> Any:
+        reference = node["$ref"]
+        if reference in open_refs:
+            raise UnusableSchema(f"{reference} refers to itself; a model cannot be told such a type")
+        if reference not in self._definitions:
+            raise UnusableSchema(f"$ref {reference!r} does not point into this schema")
+        target = self.clean(self._definitions[reference], (*open_refs, reference))
+        beside = self.clean({key: value for key, value in node.items() if key != "$ref"}, open_refs)
+        return {**target, **beside}
 
 
-def _inline(node: Mapping[str, Any], definitions: Mapping[str, Any], open_refs: tuple[str, ...]) -> Any:
-    reference = node["$ref"]
-    if reference in open_refs:
-        raise UnusableSchema(f"{reference} refers to itself; a model cannot be told such a type")
-    if reference not in definitions:
-        raise UnusableSchema(f"$ref {reference!r} does not point into this schema")
-    target = _clean(definitions[reference], definitions, (*open_refs, reference))
-    beside = _clean({key: value for key, value in node.items() if key != "$ref"}, definitions, open_refs)
-    return {**target, **beside}
-
-
-def _set_type(result: JsonObject, value: Any) -> None:
+def _set_type(result: JsonObject, value: Any, drops_null: bool) -> None:
     if isinstance(value, list):
         types = [_FOREIGN_TYPES.get(str(name).lower(), name) for name in value]
-        rest = [name for name in types if name != "null"]
+        rest = [name for name in types if name != "null"] if drops_null else types
         result["type"] = rest[0] if len(rest) == 1 else rest
         return
     if not isinstance(value, str):
@@ -132,7 +141,6 @@ def _set_type(result: JsonObject, value: Any) -> None:
 
 
 def _without_null(schema: JsonObject) -> JsonObject:
-    """An optional is simply absent for us, so `X or null` is X, and a default of null is no default."""
     for union in ("anyOf", "oneOf"):
         alternatives = schema.get(union)
         if not isinstance(alternatives, list):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -25,6 +26,8 @@ class ScriptedModel:
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         """The next answer. Raises AssertionError when the script has run out."""
+        # As it was sent: the conversation grows in place.
+        request = replace(request, messages=list(request.messages))
         self.requests.append(request)
         if not self._script:
             said = [f"{message.role}: {message.content}" for message in request.messages[-3:]]
