@@ -48,8 +48,8 @@ class ModelArguments:
             raise self._fault(error) from None
 
     def dump(self, arguments: Any) -> JsonObject:
-        """The instance as plain JSON, without what is only a default of null."""
-        dumped: JsonObject = self._dump(arguments, mode="json", exclude_none=True)
+        """The instance as plain JSON that `parse` reads again, without what is only a default of null."""
+        dumped: JsonObject = self._dump(arguments, mode="json", by_alias=True, exclude_none=True)
         return dumped
 
     def _fault(self, error: ValidationError) -> ArgumentFault:

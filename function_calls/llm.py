@@ -138,7 +138,7 @@ class FunctionCallLLM:
         """Go on where a question interrupted the rounds; `result` is what the interrupted call gave."""
         progress = Progress([message_from_json(one) for one in on.transcript], on.rounds, asked=tuple(on.asked))
         spec = turn.functions.find(function)
-        call = ToolCall(on.call_id, function, None)
+        call = ToolCall(on.call_id, function, None, uncertain=on.uncertain)
         rest = tuple(call_from_json(one) for one in on.calls)
         if result.question is not None and spec is not None:
             return self._suspended(turn, progress, spec, call, rest, result.question, final=on.final)
@@ -304,6 +304,7 @@ class FunctionCallLLM:
             rounds=progress.round_number,
             final=final,
             asked=(*progress.asked, *([question.field] if question.field else [])),
+            uncertain=call.uncertain,
         )
         messages = (*progress.said, *progress.found, question_message(question))
         error = ErrorCode.SCHEMA_MISMATCH if question.kind == "argument" else None

@@ -65,7 +65,7 @@ def confirm_question(spec: FunctionSpec, arguments: JsonObject, texts: Phrases) 
 
 def read_answer(question: Question, text: str, texts: Phrases) -> Answer:
     """What `text`, said by the one who was asked, means for `question`."""
-    word = text.strip().strip(".!。！").casefold()
+    word = text.strip(" \n.!。！").casefold()
     if not word:
         return Answer(Answered.UNRELATED)
     if question.kind == "confirm":
@@ -108,6 +108,7 @@ def open_to_json(open_question: OpenQuestion) -> JsonObject:
         "rounds": on.rounds,
         "final": on.final,
         "asked": list(on.asked),
+        "uncertain": on.uncertain,
     }
 
 
@@ -121,7 +122,7 @@ def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
         data["field"],
         tuple(Choice(*one) for one in data["message"].get("choices", ())),
     )
-    keys = ("path", "fingerprint", "state", "transcript", "call_id", "calls", "rounds", "final", "asked")
+    keys = ("path", "fingerprint", "state", "transcript", "call_id", "calls", "rounds", "final", "asked", "uncertain")
     return OpenQuestion(question, Continuation(**{key: data[key] for key in keys}), id_)
 
 

@@ -23,6 +23,8 @@ class CommandLine(NamedTuple):
     word: str
     rest: str
     """What follows the word, as typed."""
+    is_bare: bool
+    """Without a slash: it may also be plain speech that happens to begin with this word."""
 
 
 class BotFunctions:
@@ -54,11 +56,12 @@ class BotFunctions:
 
     def command_line(self, text: str, *, bare: bool) -> CommandLine | None:
         """The command that `text` starts with: `/word …`, and also `word …` where `bare` words count. Two-word
-        commands win over one-word ones. Any case; invisible characters never make a command."""
-        if text.startswith("/"):
-            text = text[1:]
-        elif not bare:
+        commands win over one-word ones. Any case; invisible characters never make a command. One bare word before
+        others is speech, not a command, where the function would change something or control the queue."""
+        is_bare = not text.startswith("/")
+        if is_bare and not bare:
             return None
+        text = text if is_bare else text[1:]
         word, rest = _first_word(text)
         folded = word.casefold()
         if folded in self._first_words:
@@ -66,11 +69,13 @@ class BotFunctions:
             pair = f"{folded} {second.casefold()}"
             found = self._commands.get(pair)
             if found is not None:
-                return CommandLine(found[0], found[1], pair, after)
+                return CommandLine(found[0], found[1], pair, after, is_bare)
         found = self._commands.get(folded)
         if found is None or not is_command_word(word):
             return None
-        return CommandLine(found[0], found[1], folded, rest)
+        if is_bare and rest.strip() and (found[0].effect is not Effect.READ or found[0].immediate):
+            return None
+        return CommandLine(found[0], found[1], folded, rest, is_bare)
 
     @property
     def command_words(self) -> Sequence[str]:

@@ -45,7 +45,9 @@ class FunctionCallRouter:
             return await self._resume(context, turn, turn.answering[0], turn.answering[1])
         line = turn.functions.command_line(context.text, bare=turn.addressed)
         if line is not None:
-            return await self._command(context, turn, line)
+            outcome = await self._command(context, turn, line)
+            if not _was_speech(line, outcome, turn):
+                return outcome
         word = unknown_command(context.text)
         if word:
             return self._unknown_command(turn, word)
@@ -109,7 +111,7 @@ class FunctionCallRouter:
             raw[question.field] = value_of(spec.parameters["properties"][question.field], answer.value)
         path = Path(on.path)
         confirmed = answer.kind is Answered.YES
-        result = await self._invoker.invoke(context, spec.name, raw, turn, path, confirmed=confirmed)
+        result = await self._invoker.invoke(context, spec.name, raw, turn, path, confirmed=confirmed, uncertain=on.uncertain)
         if path is Path.MODEL and on.transcript and not _is_usage(result):
             return await self._llm.resume(context, turn, on, result, spec.name)
         return self._ended(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked))
@@ -128,6 +130,13 @@ def unknown_command(text: str) -> str:
         return ""
     word = text[1:].split(maxsplit=1)[0] if text[1:2].strip() else ""
     return word if word and "/" not in word and is_command_word(word) else ""
+
+
+def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:
+    """Whether a word without a slash turned out to begin a plain sentence: what followed it made no sense to the
+    function, and nothing was done."""
+    made_no_sense = outcome.error in (ErrorCode.BAD_ARGUMENTS, ErrorCode.NOT_FOUND)
+    return line.is_bare and bool(line.rest.strip()) and made_no_sense and not turn.effects
 
 
 def _is_usage(result: FunctionResult) -> bool:

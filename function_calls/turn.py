@@ -125,6 +125,8 @@ class Continuation:
     """The model is not asked again after the calls."""
     asked: Sequence[str] = ()
     """Parameters that were asked for already: none is asked twice."""
+    uncertain: bool = False
+    """The model only guessed that this is meant: a yes is asked for before it runs."""
 
 
 @dataclass(frozen=True, slots=True)

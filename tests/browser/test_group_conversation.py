@@ -1,0 +1,143 @@
+"""A stranger's first minutes: the daemon as a process, two people in Chromium, and the bot between them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from playwright.async_api import Browser, Locator, Page, async_playwright, expect
+
+from tests.fakes.openai_server import OpenAIServer
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = shutil.which("chromium-headless-shell")
+ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed")
+
+
+@asynccontextmanager
+async def a_running_daemon(home: Path, **environment: str) -> AsyncIterator[tuple[str, str]]:
+    """`rollcall run` as a process; the address of its page and its owner link."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot", "run", "--port", "0", "--no-console"),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={**os.environ, "ROLLCALL_HOME": str(home), "ROLLCALL_CONFIG": str(_settings(home)), **environment},
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(20):
+            printed = ""
+            while "Model:" not in printed:
+                line = await process.stdout.readline()
+                assert line, printed
+                printed += line.decode()
+        address = re.search(r"Chat page:\s+(\S+)", printed)
+        link = re.search(r"Owner link:\s+(\S+)", printed)
+        assert address and link, printed
+        yield address[1], link[1]
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(30):
+            assert await process.wait() == 0
+
+
+def _settings(home: Path) -> Path:
+    """The shipped settings, with the logs beside the data."""
+    shipped = (ROOT / "config" / "bot.yaml").read_text(encoding="utf-8")
+    file = home / "bot.yaml"
+    file.write_text(shipped.replace("folder: logs", f"folder: {home / 'logs'}"), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        yield launched
+        await launched.close()
+
+
+async def a_person(browser: Browser, address: str, name: str, query: str = "") -> Page:
+    page = await (await browser.new_context()).new_page()
+    page.set_default_timeout(10_000)
+    await page.goto(f"{address}/?as={name}{query}")
+    await expect(page.locator("#my-name")).to_have_text(name)
+    return page
+
+
+async def say(page: Page, text: str) -> None:
+    await page.fill("#text", text)
+    await page.press("#text", "Enter")
+
+
+def bubble(page: Page, text: str) -> Locator:
+    return page.locator(".row .bubble", has_text=text)
+
+
+def completion(content: str | None, calls: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": content}
+    if calls:
+        message["tool_calls"] = list(calls)
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
+    return {"status": 200, "body": {"id": "c", "object": "chat.completion", "model": "m", "choices": [choice]}}
+
+
+@pytest.mark.requirement("D1", "D24", "D25", "D27", "D38")
+async def test_two_people_and_the_bot_talk_by_command_by_function_and_in_plain_words(
+    browser: Browser, tmp_path: Path
+) -> None:
+    rolls = {"id": "call_1", "type": "function", "function": {"name": "roll_dice", "arguments": '{"dice": "2d6"}'}}
+    script = [completion(None, [rolls]), completion("You rolled two dice, Ben!"), completion("Nice to meet you both.")]
+    async with OpenAIServer(script) as model:
+        environment = {"OPENAI_API_KEY": "test-key", "OPENAI_BASE_URL": model.base_url, "OPENAI_MODEL": "m"}
+        async with a_running_daemon(tmp_path, **environment) as (address, _):
+            ann = await a_person(browser, address, "Ann")
+            ben = await a_person(browser, address, "Ben")
+            await say(ann, "Hi Ben, shall we?")
+            await expect(bubble(ben, "Hi Ben, shall we?")).to_be_visible()
+            await say(ann, "/todo add buy milk")
+            for page in (ann, ben):
+                await expect(bubble(page, "#1 is on the list: buy milk")).to_be_visible()
+            await say(ben, "@Rollcall roll two dice for me")
+            for page in (ann, ben):
+                await expect(bubble(page, "You rolled two dice, Ben!")).to_be_visible()
+            await say(ann, "Rollcall, this is Ben and I am Ann")
+            await expect(bubble(ben, "Nice to meet you both.")).to_be_visible()
+        first, _, last = [orjson.loads(request.body) for request in model.requests]
+        assert "roll_dice" in [tool["function"]["name"] for tool in first["tools"]]
+        told = orjson.dumps(last["messages"]).decode()
+        assert "Ben: @Rollcall" not in told
+        assert "Hi Ben, shall we?" in told
+        assert "You rolled two dice, Ben!" in told
+
+
+@pytest.mark.requirement("D14", "D53")
+async def test_without_a_model_commands_and_the_functions_examples_work_and_a_question_is_asked_back(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with a_running_daemon(tmp_path, OPENAI_API_KEY="", OPENAI_BASE_URL="") as (address, link):
+        ann = await a_person(browser, address, "Ann", f"&{link.partition('?')[2]}")
+        ben = await a_person(browser, address, "Ben")
+        await say(ben, "@Rollcall flip a coin")
+        await expect(ben.locator(".row:not(.mine) .bubble").last).to_contain_text(re.compile("Heads|Tails", re.I))
+        await say(ann, "/todo add")
+        await expect(ann.locator(".row:not(.mine) .bubble").last).to_contain_text("?")
+        await say(ben, "I am not the one who was asked")
+        await say(ann, "feed the cat")
+        await expect(bubble(ben, "feed the cat").last).to_contain_text("#1")
+        await say(ben, "@Rollcall who wrote Hamlet?")
+        await expect(ben.locator(".row:not(.mine) .bubble").last).to_contain_text("OPENAI_API_KEY")
+        await expect(ann.locator("body")).to_contain_text("owner")
