@@ -14,6 +14,8 @@ from services.refs import ChatRef, Role
 from services.store import chat_settings as rows
 from services.store.port import Store
 
+_CHATS_KEPT = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class ServedChat:
@@ -33,6 +35,7 @@ class Chats:
         self._texts = texts
         self._stored: dict[str, dict[str, str]] = {}
         self._resolved: dict[ChatRef, ServedChat] = {}
+        self._latest: dict[ChatRef, int] = {}
 
     async def load(self, store: Store) -> None:
         """Read what chats have set for themselves."""
@@ -46,7 +49,7 @@ class Chats:
         """What holds in `chat` now."""
         known = self._resolved.get(chat)
         if known is None:
-            if len(self._resolved) >= 10_000:
+            if len(self._resolved) >= _CHATS_KEPT:
                 self._resolved.clear()
             known = self._resolved[chat] = self._resolve(chat)
         return known
@@ -54,6 +57,16 @@ class Chats:
     def profile(self, chat: ChatRef) -> ChatProfile:
         """The part of it that functions see."""
         return self.of(chat).profile
+
+    def heard(self, chat: ChatRef, inbox_id: int) -> None:
+        """A message of `chat` was accepted: the latest one."""
+        if len(self._latest) >= _CHATS_KEPT:
+            self._latest.clear()
+        self._latest[chat] = inbox_id
+
+    def is_latest(self, chat: ChatRef, inbox_id: int) -> bool:
+        """Whether nobody has said anything in `chat` since that message."""
+        return self._latest.get(chat) == inbox_id
 
     def role(self, member_key: str, said_by_platform: Role) -> Role:
         """The member's role: the stronger of what the settings and the platform say."""

@@ -71,11 +71,18 @@ class Daemon:
             _log.info("recovered", unfinished_turns=unfinished, unsent_messages=unsent)
 
     async def run(self) -> None:
-        """Receive and answer until cancelled. Raises what ends a platform or a turn although nothing may."""
+        """Receive and answer until cancelled, or until every platform has come to its end, as a terminal does, and all
+        that it said is answered. Raises what ends a platform or a turn although nothing may."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.engine.failed())
-            for platform in self.platforms:
+            failed = tasks.create_task(self.engine.failed())
+            receiving = [
                 tasks.create_task(platform.run(self.intake.deliver), name=f"platform {platform.name}")
+                for platform in self.platforms
+            ]
+            if receiving:
+                await asyncio.wait(receiving)
+                await self.settle()
+                failed.cancel()
 
     async def stop(self) -> None:
         """Finish what runs, within twenty seconds; the rest is taken up at the next start."""

@@ -26,7 +26,7 @@ from services.fault_points import FaultPoints
 from services.refs import ReasonCode
 from services.store import history, inbox, pending, turns
 from services.store.ids import Ids
-from services.store.port import Store, Write
+from services.store.port import Store, StoreError, Write
 
 _log = structlog.get_logger("intake")
 _CHANGES_KEPT = 1000
@@ -112,15 +112,22 @@ class Intake:
             verdict = Verdict(ReasonCode.QUEUE_FULL, "limits.queue_per_chat")
         turn_id = self._ids.next()
         writes = self._writes(context, verdict, turn_id)
+        taken = None
         # The question is taken before the first await, so that two answers cannot both have it.
         if verdict.question is not None:
-            self._questions.take(chat, member)
+            taken = self._questions.take(chat, member)
             writes.append(pending.answer(verdict.question.id, turn_id))
         self._reach("recv.before_persist")
-        touched = await self._store.commit([*writes, *also])
+        try:
+            touched = await self._store.commit([*writes, *also])
+        except StoreError:
+            # The platform delivers the answer again, and then it has to find its question.
+            self._questions.put_back(chat, member, taken)
+            raise
         self._reach("recv.after_persist_before_ack")
         if touched[0] == 0:
             return Accepted.DUPLICATE
+        self._chats.heard(context.chat, turn_id)
         if verdict.is_for_us:
             self._engine.submit(Job(turn_id, context, verdict.addressed, verdict.question, immediate=verdict.immediate))
         else:

@@ -45,9 +45,14 @@ class OpenQuestions:
         rows = await store.read(pending.find(id_))
         return open_from_json(id_, orjson.loads(rows[0]["body"])) if rows else None
 
-    def take(self, chat: str, member: str) -> None:
+    def take(self, chat: str, member: str) -> Asked | None:
         """It is being answered: no other message answers it."""
-        self._waiting.pop((chat, member), None)
+        return self._waiting.pop((chat, member), None)
+
+    def put_back(self, chat: str, member: str, taken: Asked | None) -> None:
+        """The answer could not be accepted: it waits again, unless there is a newer question."""
+        if taken is not None:
+            self._waiting.setdefault((chat, member), taken)
 
     def ask(self, id_: int, question: OpenQuestion, chat: str, member: str, turn_id: int) -> list[Write]:
         """The writes that make it wait; `waits` is to be called once they are durable."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from bot.metrics import Metrics
 from bot.open_questions import OpenQuestions
 from bot.outgoing import addressed_to, outgoing_to_json, pieces
 from bot.turn_log import StoreTurnLog
+from bot.typing_sign import TypingSign
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
 from function_calls.registry import BotFunctions
@@ -29,11 +31,11 @@ from services.fault_points import FaultPoints
 from services.refs import ReasonCode
 from services.store import history, inbox, outbox, turns
 from services.store.ids import Ids
-from services.store.port import Conflict, Store, StoreError, Write
+from services.store.port import Conflict, Store, StoreError, StoreFull, Write
 
 _log = structlog.get_logger("turns")
 _GRACE_SECONDS = 5.0
-_TYPING_AFTER_SECONDS = 0.4
+_FULL_DISK_SECONDS = 5.0
 
 
 class Turns:
@@ -74,26 +76,35 @@ class Turns:
 
     async def run(self, job: Job) -> None:
         """Answer the message of `job`. Raises StoreError when its end cannot be kept; nothing else."""
-        context = job.context
-        log = StoreTurnLog(self._store, context, job.turn_id, self._clock, self._faults)
-        turn = self._turn(job, log)
-        typing = self._typing_soon(context)
+        while True:
+            try:
+                await self._attempt(job)
+            except StoreFull as problem:
+                # What is stored is found again on the next attempt, so a full disk costs time and nothing else.
+                _log.error("turn_waits_for_room", turn=job.turn_id, problem=str(problem))
+                await self._clock.sleep(_FULL_DISK_SECONDS)
+                job.repeated = True
+            else:
+                return
+
+    async def _attempt(self, job: Job) -> None:
+        chat = job.context.chat
+        sign = TypingSign(functools.partial(self._delivery.typing, chat))
+        log = StoreTurnLog(self._store, job.context, job.turn_id, self._clock, self._faults)
+        turn = self._turn(job, log, sign)
         try:
             outcome = await self._outcome(job, turn, log)
+            await self._close(job, turn, log, outcome)
         finally:
-            typing.cancel()
-        await self._close(job, turn, log, outcome)
+            sign.take_down()
 
-    def _turn(self, job: Job, log: StoreTurnLog) -> Turn:
+    def _turn(self, job: Job, log: StoreTurnLog, sign: TypingSign) -> Turn:
         context = job.context
         chat = context.chat
         profiles = self._chats
 
         async def history_lines() -> Sequence[HistoryLine]:
             return await self._history(chat.key, job.turn_id)
-
-        async def status(text: str) -> None:
-            await self._delivery.typing(chat, text)
 
         return Turn(
             id=str(job.turn_id),
@@ -104,12 +115,12 @@ class Turns:
             addressed=job.addressed,
             answering=(job.question, context.text) if job.question else None,
             history=history_lines,
-            status=status,
+            status=sign.say,
         )
 
     async def _outcome(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
         texts = turn.profile().texts
-        if job.attempts:
+        if job.attempts or job.repeated:
             await log.load()
         if job.attempts >= self._attempts:
             _log.error("turn_given_up", turn=turn.id, attempts=job.attempts)
@@ -175,7 +186,7 @@ class Turns:
             platform = self._delivery.platform(chat)
             if platform is None or (not message.text.strip() and not message.attachments):
                 continue
-            if number == 0 and context.is_group and message.to is None and message.reply_to is None:
+            if number == 0 and message.to is None and message.reply_to is None and self._needs_quote(job):
                 message = replace(message, reply_to=context.key.native_id)
             history_id = None
             if private_to is None:
@@ -212,12 +223,6 @@ class Turns:
                 history_id = None
         return writes, parcels
 
-    def _typing_soon(self, context: MessageContext) -> asyncio.Handle:
-        """Shows that an answer is on its way, unless it is there in a moment."""
-        loop = asyncio.get_running_loop()
-        running: list[asyncio.Task[None]] = []
-
-        def show() -> None:
-            running.append(loop.create_task(self._delivery.typing(context.chat, "…")))
-
-        return loop.call_later(_TYPING_AFTER_SECONDS, show)
+    def _needs_quote(self, job: Job) -> bool:
+        """In a group where others have spoken meanwhile, an answer says whom it answers."""
+        return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)

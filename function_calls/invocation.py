@@ -108,9 +108,7 @@ class Invoker:
         self._record(context, run, result, turn.id, int((self._clock.monotonic() - started) * 1e6))
         return result
 
-    def refused(
-        self, context: MessageContext, spec: FunctionSpec, turn: Turn, path: Path
-    ) -> FunctionResult | None:
+    def refused(self, context: MessageContext, spec: FunctionSpec, turn: Turn, path: Path) -> FunctionResult | None:
         """Why the sender may not run `spec` here and now, whatever the arguments; None when they may."""
         profile = turn.profile()
         found = refusal(context, spec, turn, profile, path)

@@ -20,8 +20,8 @@ from services.refs import ChatRef, ErrorCode, MemberRef
 def normalised(value: Any) -> FunctionResult:
     """The result that `value` stands for:
 
-    a FunctionResult itself; a bool: handled or not; None: handled, nothing to say; a text: said, unless empty; `("ok", v)`,
-    `("ok", v, updates)`, `("error", reason)`; `(v, updates)`: v, and the updates written into the turn's state;
+    a FunctionResult itself; a bool: handled or not; None: handled, nothing to say; a text: said, unless empty;
+    `("ok", v)`, `("ok", v, updates)`, `("error", reason)`; `(v, updates)`: v, and the updates written into the turn's state;
     `{"status": "success" | "error", "msg": …}`; a pydantic model, a dataclass or any other JSON value: data.
     Raises TypeError for what is none of these.
     """

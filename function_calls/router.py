@@ -111,7 +111,9 @@ class FunctionCallRouter:
             raw[question.field] = value_of(spec.parameters["properties"][question.field], answer.value)
         path = Path(on.path)
         confirmed = answer.kind is Answered.YES
-        result = await self._invoker.invoke(context, spec.name, raw, turn, path, confirmed=confirmed, uncertain=on.uncertain)
+        result = await self._invoker.invoke(
+            context, spec.name, raw, turn, path, confirmed=confirmed, uncertain=on.uncertain
+        )
         if path is Path.MODEL and on.transcript and not _is_usage(result):
             return await self._llm.resume(context, turn, on, result, spec.name)
         return self._ended(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked))

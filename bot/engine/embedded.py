@@ -118,7 +118,6 @@ class EmbeddedEngine:
                 continue
             job = queue.popleft()
             self._waiting -= 1
-            job.started = True
             task = asyncio.create_task(self._guarded(job))
             self._running[chat] = (job, task)
             task.add_done_callback(functools.partial(self._done, chat))

@@ -24,7 +24,8 @@ class Job:
     immediate: bool = False
     stopped: bool = False
     """Somebody ended it with /stop."""
-    started: bool = False
+    repeated: bool = False
+    """It was tried in this process before, so something of it may be stored."""
 
 
 RunTurn = Callable[[Job], Awaitable[None]]

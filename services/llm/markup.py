@@ -53,12 +53,14 @@ _MARKUP = re.compile(
     | <function= | </function> | <parameter= | <invoke\s+name= | </invoke> | </?arg_(?:key|value)>
     | <(?:start|end)_of_turn> | <unused\d{1,4}>
     | \[/?(?:END_)?TOOL_(?:CALLS?|REQUEST|RESULTS?)(?:\]|\Z) | \[/?(?:AVAILABLE_TOOLS|INST)\]
-    | ```tool_(?:code|calls?)\b | \bfunctools\[ | (?:\bcommentary\s)?\bto=functions\.\w
+    | ```tool_(?:code|calls?)\b | \bfunctools\[ | (?:\bcommentary\s)?\bto=functions\.\w | \bcommentary\s+to=\w
+    | </?tools>(?=\s*[\[{]) | ✿(?:FUNCTION|ARGS|RESULT|RETURN)✿
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_SIGNS = ("<", "[", "{", "◁", "```tool", "to=functions")
+_SIGNS = ("<", "[", "{", "◁", "✿", "```tool", "to=functions")
 _PYTHONIC = re.compile(r"\[[A-Za-z_][\w.]{0,63}\((?:[A-Za-z_]\w{0,63}\s*=.*)?\)\]", re.DOTALL)
+_FENCED = re.compile(r"```(?:json)?\s*\n(?P<code>[^`]*?)\s*```", re.IGNORECASE)
 _CALL_KEYS = frozenset({"id", "type", "name", "arguments", "parameters"})
 
 
@@ -110,7 +112,10 @@ def _without_turn_ends(content: str) -> str:
 
 
 def _is_nothing_but_calls(text: str) -> bool:
-    """Whether the whole text is a call, as JSON or in Python's notation. JSON within a sentence stays a quotation."""
+    """Whether the whole text is a call, as JSON or in Python's notation, fenced or not. JSON within a sentence stays a
+    quotation."""
+    fenced = _FENCED.fullmatch(text)
+    text = fenced["code"] if fenced else text
     if text.startswith("[") and _PYTHONIC.fullmatch(text):
         return True
     if not text.startswith(("{", "[")):

@@ -211,7 +211,7 @@ def _take_call(calls: list[_Call], entry: JsonValue) -> None:
         call = _Call(index)
         calls.append(call)
     # Servers repeat the id and the name with every piece: they are set, never added to.
-    call.id = call_id or call.id
+    call.id = call.id or call_id
     call.name = name or call.name
     if text:
         call.arguments.append(text)
@@ -225,9 +225,12 @@ def _continued(calls: list[_Call], index: int | None, call_id: str, name: str, t
             if call.id == call_id and (index is None or call.index in {index, None}):
                 return call
     last = next((call for call in reversed(calls) if index is None or call.index in {index, None}), None)
-    if last is None or (call_id and last.id):
+    if last is None or not name:
+        # Without a name it can be no call of its own, even under a new id: some servers make one for each piece.
+        return last
+    if call_id and last.id:
         return None
-    begins_another = text.lstrip().startswith("{") or (name and last.name and name != last.name)
+    begins_another = text.lstrip().startswith("{") or (last.name and name != last.name)
     return None if begins_another and last.is_whole() else last
 
 

@@ -15,6 +15,8 @@ from services.llm.tool_arguments import read_arguments, same_arguments
 _WRAPPERS = ("functions.", "default_api.", "tools.")
 _PARALLEL = "multi_tool_use.parallel"
 _NUMBERED = re.compile(r"functions\.(?P<name>.+):\d{1,4}")
+_ARGUMENTS = ("arguments", "parameters", "input")
+"""Where a call has its arguments; the later ones are other protocols' words for it that some gateways let through."""
 _EXTRAS = ("extra_content", "thought_signature", "provider_specific_fields")
 """Fields of a call that a provider wants back with it."""
 
@@ -84,8 +86,9 @@ def _read_entry(raw: JsonValue) -> _Entry | None:
     if not isinstance(name, str) or not name.strip():
         return None
     call_id = raw.get("id")
+    arguments = next((function[key] for key in _ARGUMENTS if key in function), None)
     extras = {field: raw[field] for field in _EXTRAS if raw.get(field)}
-    return _Entry(call_id.strip() if isinstance(call_id, str) else "", name, function.get("arguments"), extras)
+    return _Entry(call_id.strip() if isinstance(call_id, str) else "", name, arguments, extras)
 
 
 def _calls_of(entry: _Entry) -> Iterable[ToolCall]:

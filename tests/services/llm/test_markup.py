@@ -28,6 +28,9 @@ from services.llm.markup import visible_text
         "<tool_code>print(f())</tool_code>",
         "```tool_code\nf()\n```",
         'functools[{"name": "f"}]',
+        '<tools>{"name": "f", "arguments": {}}</tools>',
+        "commentary to=get_weather {}",
+        "✿FUNCTION✿: f\n✿ARGS✿: {}",
         "<|im_sta",
         "<tool_c",
     ],
@@ -45,6 +48,7 @@ def test_a_leaked_call_is_found_and_what_stands_before_it_is_kept(leak: str) -> 
         '{"type": "function", "function": {"name": "f", "arguments": {}}}',
         '{"tool_calls": []}',
         '[get_weather(city="Oslo")]',
+        '```json\n{"name": "f", "arguments": {"a": 1}}\n```',
     ],
 )
 def test_a_text_that_is_nothing_but_a_call_is_a_leak(whole: str) -> None:
@@ -61,6 +65,9 @@ def test_a_text_that_is_nothing_but_a_call_is_a_leak(whole: str) -> None:
         "if a <b and c> d: x <| y, or <|> in Haskell",
         "Use <b>bold</b>, <tooltip> or <functional>.",
         "call f(x) [see below]",
+        '```json\n{"city": "Oslo"}\n```',
+        'Write:\n```json\n{"name": "f", "arguments": {}}\n```',
+        "<tools> and <b>",
         "trailing space stays ",
         "",
     ],

@@ -116,6 +116,15 @@ def test_a_new_id_at_the_same_index_is_a_new_call() -> None:
     ]
 
 
+def test_a_new_id_without_a_name_goes_on_with_the_call() -> None:
+    (call,) = stream([a_piece('{"q":', "f", index=0, id="c1"), a_piece('"A"}', index=0, id="c2"), END]).calls
+    assert (call.id, call.arguments) == ("c1", {"q": "A"})
+
+
+def test_an_empty_object_before_the_real_one_is_not_a_call_without_arguments() -> None:
+    assert asked(a_piece("{}", "f", index=0, id="c1"), a_piece('{"q":"A"}', index=0)) == [("f", {"q": "A"})]
+
+
 def test_an_id_that_comes_late_belongs_to_the_call_that_has_none() -> None:
     (call,) = stream([a_piece("", "f", index=0), a_piece("{}", index=0, id="c1"), END]).calls
     assert (call.id, call.name) == ("c1", "f")

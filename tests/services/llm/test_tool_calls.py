@@ -118,6 +118,14 @@ def test_entries_without_type_or_without_a_nested_function_are_read() -> None:
     ]
 
 
+@pytest.mark.parametrize("place", ["parameters", "input"])
+def test_arguments_under_another_protocols_word_are_not_lost(place: str) -> None:
+    assert asked({"function": {"name": "f", place: {"a": 1}}}, {"name": "g", place: '{"a":2}'}) == [
+        ("f", {"a": 1}),
+        ("g", {"a": 2}),
+    ]
+
+
 @pytest.mark.parametrize(
     "entry", [None, 7, "f", [], {}, {"function": None}, {"function": {"name": " "}}, a_tool_call("{}", name=None)]
 )

@@ -1,0 +1,119 @@
+"""A provider that answers at once, or after a fixed time: for loads, not for correctness.
+
+    python -m benchmarks.stub [--seconds 1.0]      prints its port
+
+It does no more than it must. A request without a tool's message gets one call of `get_weather` with the city that the
+text names; one with a tool's message gets a sentence about that city.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from benchmarks.measuring import REPOSITORY, STUB_CORE, pin
+
+CITIES = ("Berlin", "Paris", "Madrid", "Rome", "Vienna", "Oslo", "Lisbon", "Prague")
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_CITY = re.compile(rb"weather in (\w+)")
+_USAGE = b'"usage":{"prompt_tokens":1000,"completion_tokens":20,"total_tokens":1020}'
+_BEFORE = b'{"id":"chatcmpl-1","object":"chat.completion","created":1767600000,"model":"stub","choices":[{"index":0,'
+_CALL = (
+    _BEFORE + b'"message":{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":'
+    b'{"name":"get_weather","arguments":"{\\"city\\":\\"%b\\"}"}}],"refusal":null},"logprobs":null,'
+    b'"finish_reason":"tool_calls"}],' + _USAGE + b"}"
+)
+_TEXT = (
+    _BEFORE + b'"message":{"role":"assistant","content":"The report is ready: weather in %b: sunny","refusal":null},'
+    b'"logprobs":null,"finish_reason":"stop"}],' + _USAGE + b"}"
+)
+_HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-request-id: req_stub\r\ncontent-length: %d\r\n\r\n"
+)
+
+
+def question(number: int) -> str:
+    """A question that the stub answers, a different one for each of many numbers."""
+    return f"What is the weather in {CITIES[number % len(CITIES)]}{number % 97}?"
+
+
+def expected(number: int) -> str:
+    """The final answer to `question(number)`."""
+    return f"The report is ready: weather in {CITIES[number % len(CITIES)]}{number % 97}: sunny"
+
+
+def answer_to(body: bytes) -> bytes:
+    """The canned completion for a request's body."""
+    city = _CITY.search(body, body.rfind(b"weather in "))
+    name = city[1] if city else b"Nowhere"
+    return (_TEXT if b'"role":"tool"' in body else _CALL) % name
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while (end := self._received.find(b"\r\n\r\n")) >= 0:
+            length = _LENGTH.search(self._received, 0, end + 2)
+            whole = end + 4 + (int(length[1]) if length else 0)
+            if len(self._received) < whole:
+                return
+            body, self._received = self._received[end + 4 : whole], self._received[whole:]
+            completion = answer_to(body)
+            response = _HEAD % len(completion) + completion
+            if self._seconds:
+                asyncio.get_running_loop().call_later(self._seconds, self._answer, response)
+            else:
+                self._answer(response)
+
+    def _answer(self, response: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(response)
+
+
+async def serve(seconds: float) -> None:
+    """Answer until cancelled, each request after `seconds`; prints the port."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: _Connection(seconds), "127.0.0.1", 0, backlog=4096)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    # It ends when whoever started it does, however that ends.
+    await loop.run_in_executor(None, sys.stdin.read)
+
+
+@contextmanager
+def a_stub(seconds: float = 0.0) -> Iterator[str]:
+    """The base URL of a stub in a process of its own, on the other core."""
+    command = [sys.executable, "-m", "benchmarks.stub", "--seconds", str(seconds)]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+        finally:
+            process.stdin.close()
+            process.wait(timeout=30)
+
+
+def main() -> None:
+    """Serve as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=0.0, help="how long every answer takes")
+    options = parser.parse_args()
+    pin(STUB_CORE)
+    asyncio.run(serve(options.seconds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""What is measured: messages, turns without a store, and a whole daemon with a network in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from bot.call_records import CallRecords
+from bot.daemon import Daemon
+from bot.metrics import Metrics
+from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
+from bot.wiring import Given, build_daemon, open_store
+from config.settings import Settings
+from config.texts import Texts
+from function_calls.context import Kind, MessageContext, MessageKey, Sender
+from function_calls.filters.call import CallFilter, Invocation, Proceed
+from function_calls.invocation import Invoker
+from function_calls.policies import Open, Policies
+from function_calls.profile import ChatProfile
+from function_calls.registry import BotFunctions
+from function_calls.spec import FunctionResult, FunctionSpec
+from function_calls.turn import HistoryLine, Turn
+from services.call_log import JsonLines
+from services.clock import SystemClock
+from services.deadlines import Deadlines
+from services.llm.model import ChatModel
+from services.redaction import Redactor
+from services.refs import ChatRef, MemberRef, Role
+from services.store.ids import Ids
+from services.store.starvation import switch_threads_often
+
+NETWORK, ACCOUNT = "memory", "bot"
+_SENDER = Sender(MemberRef(NETWORK, ACCOUNT, "ann"), "Ann")
+_SENT_AT = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+_LATER = 1e12
+
+
+def chat_of(number: int) -> ChatRef:
+    """The chat of that number."""
+    return ChatRef(NETWORK, ACCOUNT, f"chat{number}")
+
+
+def message(text: str, number: int, chat: ChatRef | None = None) -> MessageContext:
+    """A message to the bot in a group."""
+    where = chat or chat_of(0)
+    return MessageContext(
+        key=MessageKey(where, f"m{number}"),
+        kind=Kind.MESSAGE,
+        chat=where,
+        is_group=True,
+        sender=_SENDER,
+        text=text,
+        sent_at=_SENT_AT,
+        mentions_bot=True,
+    )
+
+
+def a_profile() -> ChatProfile:
+    """A chat for which nothing is set."""
+    texts = Texts().of("en")
+    return ChatProfile("default", "Rollcall", "", texts, ZoneInfo("Europe/Oslo"), True, {}, {})
+
+
+def a_turn(
+    number: int, functions: BotFunctions, profile: ChatProfile, history: Sequence[HistoryLine] = ()
+) -> Turn:
+    """A turn that is kept nowhere."""
+
+    async def lines() -> Sequence[HistoryLine]:
+        return history
+
+    return Turn(str(number), functions, lambda: profile, deadline=_LATER, history=lines)
+
+
+async def outer_filter(invocation: Invocation, proceed: Proceed) -> FunctionResult:
+    """A call filter that looks at the sender and lets the run pass."""
+    return await proceed(invocation) if invocation.context.sender.role in Role else FunctionResult(handled=False)
+
+
+async def inner_filter(invocation: Invocation, proceed: Proceed) -> FunctionResult:
+    """A call filter that looks at the result."""
+    result = await proceed(invocation)
+    return result if result.ok else result.with_error_text("It failed.")
+
+
+FILTERS: Sequence[CallFilter] = (outer_filter, inner_filter)
+
+
+def an_invoker(folder: Path | None = None) -> Invoker:
+    """What runs functions; with `folder` two filters and the call log are on."""
+    clock = SystemClock()
+    policies = Policies(Open(), Open(), Open())
+    if folder is None:
+        return Invoker(policies, Deadlines(clock), clock)
+    log = JsonLines(folder / "function_calls.jsonl")
+    records = CallRecords(log, Metrics(), clock, Redactor(["a secret that is nowhere"]))
+    return Invoker(policies, Deadlines(clock), clock, filters=FILTERS, record=records.record)
+
+
+class MemoryNetwork:
+    """A chat network in memory that keeps nothing, and tells who waits that the answer is there."""
+
+    name = NETWORK
+    account = ACCOUNT
+    limits = Limits(text_chars=4000, sends_are_idempotent=True, sends_per_minute=10**9, choices=False)
+
+    def __init__(self) -> None:
+        self._waiting: dict[ChatRef, asyncio.Future[str]] = {}
+        self._sent = 0
+
+    def answer(self, chat: ChatRef) -> asyncio.Future[str]:
+        """The next text that is sent to `chat`."""
+        waiter = self._waiting[chat] = asyncio.get_running_loop().create_future()
+        return waiter
+
+    async def run(self, deliver: Deliver) -> None:
+        return None
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        self._sent += 1
+        waiter = self._waiting.pop(outgoing.chat, None)
+        if waiter is not None:
+            waiter.set_result(outgoing.text)
+        return Receipt(f"s{self._sent}")
+
+    async def typing(self, chat: ChatRef, status: str) -> None:
+        return None
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        return None
+
+    async def close(self) -> None:
+        return None
+
+
+class _Source:
+    """Specs that are there already, as a source."""
+
+    name = "benchmark"
+
+    def __init__(self, specs: Sequence[FunctionSpec]) -> None:
+        self._specs = specs
+
+    def load(self) -> Sequence[FunctionSpec]:
+        return self._specs
+
+
+@asynccontextmanager
+async def a_daemon(
+    specs: Sequence[FunctionSpec],
+    *,
+    model: ChatModel | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> AsyncIterator[tuple[Daemon, MemoryNetwork]]:
+    """A daemon as it runs, on a database in a temporary folder, with `specs` in place of its own functions."""
+    switch_threads_often()
+    with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as home:
+        given: dict[str, Any] = {
+            "home": home,
+            "logging": {"folder": f"{home}/logs", "console": "off"},
+            "chats": {"allow": ["*"]},
+            **(settings or {}),
+        }
+        loaded = Settings.model_validate(given)
+        clock, network = SystemClock(), MemoryNetwork()
+        store = await open_store(loaded, clock)
+        parts = Given(clock=clock, model=model, sources=lambda services: [_Source(specs)], filters=FILTERS)
+        daemon = build_daemon(loaded, store, [network], Ids(clock), Texts(), parts)
+        daemon.registry.replace_source("built in", ())
+        await daemon.start()
+        try:
+            yield daemon, network
+        finally:
+            await daemon.stop()
+
+
+async def ask(daemon: Daemon, network: MemoryNetwork, context: MessageContext) -> str:
+    """Say something in a chat; the text of the answer as the network gets it."""
+    waiter = network.answer(context.chat)
+    await daemon.intake.deliver(context)
+    return await waiter
+
+
+Ask = Callable[[int], Awaitable[str]]

@@ -1,0 +1,294 @@
+"""What a run is: its result whatever happens, its time, its repeats, its place in a turn."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from config.texts import Texts
+from function_calls.sources.mappings import new_spec
+from function_calls.spec import FunctionResult, ToolError
+from function_calls.turn import Path
+from services.refs import ErrorCode, ReasonCode, Role
+from tests.fakes.builders import a_member, a_message
+from tests.fakes.functions import CITY, Recorder
+from tests.function_calls.routing import Routing, said
+
+EN = Texts().of("en")
+
+
+def code_of(result: FunctionResult) -> ErrorCode | None:
+    """Why the run gave nothing."""
+    return result.error.code if result.error else None
+
+
+# -- failures
+
+
+@pytest.mark.requirement("D49", "E16")
+async def test_a_strangers_exception_becomes_a_neutral_sentence_with_an_id_and_a_traceback_in_the_log() -> None:
+    routing = Routing(Recorder("boom", commands=["boom"], gives=RuntimeError("password=hunter2")))
+    with capture_logs() as logs:
+        outcome = await routing.hears("/boom")
+    ((_, result),) = routing.recorded
+    short_id = result.metadata["failure_id"]
+    assert said(outcome) == [EN.say("failures.function", name="boom", id=short_id)]
+    assert "hunter2" not in str(outcome)
+    assert (outcome.error, outcome.reason, outcome.detail) == (ErrorCode.FAILED, ReasonCode.FUNCTION_FAILED, short_id)
+    (entry,) = [one for one in logs if one["event"] == "function_failed"]
+    assert (entry["id"], entry["function"], entry["log_level"]) == (short_id, "boom", "error")
+    assert str(entry["exc_info"]) == "password=hunter2"
+    assert "hunter2" in result.metadata["traceback"]
+    assert "_handle" in result.metadata["traceback"]
+
+
+@pytest.mark.requirement("E14", "E15", "E16", "E50")
+@pytest.mark.parametrize(
+    ("gives", "ok", "texts", "data"),
+    [
+        (("ok", "fine"), True, ["fine"], "fine"),
+        (("ok", {"n": 1}), True, [], {"n": 1}),
+        (("ok", {"n": 1}, {"seen": True}), True, [], {"n": 1}),
+        (({"n": 1}, {"seen": True}), True, [], {"n": 1}),
+        (("error", "no ink"), False, ["no ink"], None),
+        (ToolError("no ink"), False, ["no ink"], None),
+        (ToolError("@weather.ask_city"), False, ["For which place?"], None),
+        (ToolError("@alice has no ink"), False, ["@alice has no ink"], None),
+        (ToolError("@alice {has} ink"), False, ["@alice {has} ink"], None),
+        (None, True, [], None),
+        ([1, 2], True, [], [1, 2]),
+        (7, True, [], 7),
+    ],
+)
+async def test_every_form_of_result_becomes_one(gives: Any, ok: bool, texts: list[str], data: Any) -> None:
+    routing = Routing(Recorder("act", gives=gives))
+    result = await routing.invoke("act")
+    assert (result.ok, [message.text for message in result.for_chat()], result.data) == (ok, texts, data)
+    assert routing.turn.state == ({"seen": True} if isinstance(gives, tuple) and gives[-1] == {"seen": True} else {})
+
+
+async def test_what_is_no_result_at_all_is_a_failure_of_the_function() -> None:
+    assert code_of(await Routing(Recorder("act", gives=object())).invoke("act")) is ErrorCode.FAILED
+
+
+@pytest.mark.parametrize(("effect", "code"), [("read", "failed"), ("idempotent", "failed"), ("once", "unknown_outcome")])
+async def test_a_connection_lost_in_an_effect_that_must_not_be_repeated_is_an_unknown_outcome(
+    effect: str, code: str
+) -> None:
+    with capture_logs() as logs:
+        result = await Routing(Recorder("pay", effect=effect, gives=ConnectionResetError("peer"))).invoke("pay")
+    assert code_of(result) is ErrorCode(code)
+    assert [entry["event"] for entry in logs] == ["function_failed"]
+
+
+async def test_a_filter_that_does_not_exist_keeps_the_function_from_running() -> None:
+    guarded = Recorder("guarded", filters=["guard"])
+    with capture_logs():
+        result = await Routing(guarded).invoke("guarded")
+    assert (code_of(result), guarded.runs) == (ErrorCode.FAILED, [])
+
+
+async def test_a_cancelled_turn_is_cancelled_and_not_a_failure() -> None:
+    async def wait(*_: Any) -> None:
+        await asyncio.Event().wait()
+
+    routing = Routing(Recorder("slow", does=wait))
+    task = asyncio.ensure_future(routing.invoke("slow"))
+    await routing.clock.settle()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+# -- time
+
+
+@pytest.mark.requirement("E6")
+@pytest.mark.parametrize(
+    ("options", "seconds"), [({}, 30), ({"timeout": 1500}, 1.5), ({"timeout_seconds": 2}, 2), ({"timeout": 600_000}, 120)]
+)
+@pytest.mark.parametrize(("effect", "code"), [("read", ErrorCode.TIMEOUT), ("once", ErrorCode.UNKNOWN_OUTCOME)])
+async def test_a_run_over_its_time_is_cancelled(
+    options: dict[str, Any], seconds: float, effect: str, code: ErrorCode
+) -> None:
+    ended: list[str] = []
+
+    async def wait(*_: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    slow = Recorder("slow", does=wait, effect=effect, **options)
+    routing = Routing(slow)
+    task = asyncio.ensure_future(routing.invoke("slow"))
+    await routing.clock.advance(seconds - 0.1)
+    routing.deadlines.expire()
+    await routing.clock.settle()
+    assert not task.done()
+    assert slow.calls[0].deadline == seconds
+    await routing.clock.advance(0.1)
+    routing.deadlines.expire()
+    result = await task
+    assert (code_of(result), ended) == (code, ["cancelled"])
+    assert "slow" in result.for_chat()[0].text
+
+
+@pytest.mark.requirement("E6")
+async def test_a_blocking_function_runs_beside_the_loop_and_is_given_up_in_time() -> None:
+    release = threading.Event()
+
+    def block(arguments: dict[str, Any]) -> str:
+        release.wait(5)
+        return "late"
+
+    routing = Routing(new_spec("block", block))
+    task = asyncio.ensure_future(routing.invoke("block"))
+    await routing.clock.advance(31)
+    routing.deadlines.expire()
+    result = await task
+    release.set()
+    assert code_of(result) is ErrorCode.TIMEOUT
+
+
+async def test_the_timeout_of_a_nested_run_is_its_own() -> None:
+    async def outer(context: Any, arguments: Any, call: Any) -> Any:
+        inner = await call.invoke("inner", {})
+        return f"inner: {inner.error.code.value}"
+
+    async def wait(*_: Any) -> None:
+        await asyncio.Event().wait()
+
+    routing = Routing(Recorder("outer", does=outer), Recorder("inner", does=wait, timeout_seconds=1))
+    task = asyncio.ensure_future(routing.invoke("outer"))
+    await routing.clock.advance(1)
+    routing.deadlines.expire()
+    assert (await task).reply == "inner: timeout"
+
+
+# -- repeats
+
+
+@pytest.mark.requirement("E7")
+@pytest.mark.parametrize(
+    ("fails", "effect", "runs", "ok"),
+    [
+        ([ErrorCode.TRANSIENT] * 9, "read", 4, False),
+        ([ErrorCode.TRANSIENT] * 3, "read", 4, True),
+        ([ErrorCode.TRANSIENT] * 1, "idempotent", 2, True),
+        ([ErrorCode.FAILED], "read", 1, False),
+        ([ErrorCode.ENVIRONMENT], "read", 1, False),
+        ([ErrorCode.TRANSIENT, ErrorCode.NOT_FOUND], "read", 2, False),
+        ([], "read", 1, True),
+    ],
+)
+async def test_only_transient_failures_are_repeated_and_only_so_often(
+    fails: list[ErrorCode], effect: str, runs: int, ok: bool
+) -> None:
+    left = list(fails)
+    started: list[float] = []
+    routing: Routing
+
+    async def try_it(*_: Any) -> str:
+        started.append(routing.clock.monotonic())
+        if left:
+            raise ToolError("not now", left.pop(0))
+        return "done"
+
+    act = Recorder("act", does=try_it, effect=effect, retry={"max": 3, "delay": 500})
+    routing = Routing(act)
+    task = asyncio.ensure_future(routing.invoke("act"))
+    await routing.clock.advance(10)
+    assert (await task).ok is ok
+    assert started == [0.5 * n for n in range(runs)]
+    assert len({call.key for call in act.calls}) == 1
+    assert len(routing.recorded) == 1
+
+
+async def test_without_being_asked_to_nothing_is_repeated() -> None:
+    act = Recorder("act", gives=ToolError("not now", ErrorCode.TRANSIENT))
+    await Routing(act).invoke("act")
+    assert len(act.runs) == 1
+
+
+# -- nesting
+
+
+@pytest.mark.requirement("D2", "E35")
+async def test_a_function_may_call_another_with_the_members_rights_and_no_more() -> None:
+    results: list[FunctionResult] = []
+
+    async def outer(context: Any, arguments: Any, call: Any) -> Any:
+        for name in ("inner", "ban", "nothing"):
+            results.append(await call.invoke(name, {"city": "Oslo"}))
+        results.append(await call.invoke("inner", {"city": 5}))
+        return sorted(spec.name for spec in call.functions())
+
+    inner, ban = Recorder("inner", CITY, offered_to=[]), Recorder("ban", CITY, roles="admin")
+    routing = Routing(Recorder("outer", does=outer), inner, ban)
+    assert (await routing.invoke("outer")).data == ["inner", "outer"]
+    assert [code_of(one) for one in results] == [
+        None,
+        ErrorCode.REFUSED,
+        ErrorCode.NOT_FOUND,
+        ErrorCode.BAD_ARGUMENTS,
+    ]
+    assert (inner.runs, ban.runs) == ([{"city": "Oslo"}], [])
+    await routing.invoke("outer", message=a_message(sender=a_member("Olga", Role.OWNER)))
+    assert len(ban.runs) == 1
+    keys = [call.key for call in (*inner.calls, *ban.calls)]
+    assert len(set(keys)) == 3
+
+
+async def test_functions_that_call_themselves_end_at_four_levels() -> None:
+    deepest: list[FunctionResult] = []
+
+    async def again(context: Any, arguments: Any, call: Any) -> Any:
+        result = await call.invoke("again", {})
+        if result.error is not None:
+            deepest.append(result)
+        return "back"
+
+    again_ = Recorder("again", does=again)
+    assert (await Routing(again_).invoke("again")).ok
+    assert len(again_.runs) == 5
+    assert [code_of(one) for one in deepest] == [ErrorCode.REFUSED]
+
+
+# -- the record of a run
+
+
+@pytest.mark.requirement("D31", "D48")
+async def test_every_run_is_recorded_with_what_the_call_log_needs() -> None:
+    act = Recorder("act", CITY, commands=["act"])
+    routing = Routing(act)
+    await routing.hears("/act Oslo")
+    ((run, result),) = routing.recorded
+    assert (run.spec.name, run.arguments, run.path) == ("act", {"city": "Oslo"}, Path.COMMAND)
+    assert run.key == f"{routing.turn.id}:0"
+    assert result.ok
+
+
+@pytest.mark.requirement("E38")
+async def test_a_handler_knows_its_run_its_time_and_its_chat() -> None:
+    statuses: list[str] = []
+
+    async def status(text: str) -> None:
+        statuses.append(text)
+
+    async def act(context: Any, arguments: Any, call: Any) -> str:
+        await call.status("working")
+        return str(call.say("delivery.resent"))
+
+    recorder = Recorder("act", does=act)
+    routing = Routing(recorder)
+    turn = routing.a_turn(status=status)
+    await routing.invoke("act", turn=turn)
+    (call,) = recorder.calls
+    assert (call.key, call.deadline, call.profile) == (f"{turn.id}:0", 30.0, routing.profile)
+    assert (statuses, recorder.contexts[0].sender.name) == (["working"], "Ann")

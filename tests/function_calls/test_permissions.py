@@ -1,0 +1,144 @@
+"""Who may call what, where, by which way: every combination, and that offer and refusal never disagree."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from config.chat_settings import ResolvedFunction
+from config.texts import Texts
+from function_calls.context import MessageContext
+from function_calls.permissions import callable_here
+from function_calls.turn import Path
+from services.refs import ErrorCode, ReasonCode, Role
+from tests.fakes.builders import a_member, a_message
+from tests.fakes.functions import Recorder
+from tests.fakes.model import call, calls, says
+from tests.function_calls.routing import Routing, said
+
+EN = Texts().of("en")
+DOORS = {Path.COMMAND: "command", Path.MODEL: "model", Path.TIMER: "timer", Path.API: "api", Path.MCP: "mcp"}
+
+
+def a_setting(*, enabled: bool = True, **fields: object) -> ResolvedFunction:
+    """What YAML says of one function."""
+    values: dict[str, object] = {"roles": None, "timeout_seconds": None, "require_at": None, "scope": None}
+    values.update(fields)
+    layers = {"enabled": "functions.act.enabled"}
+    return ResolvedFunction(enabled=enabled, layers=layers, **values)  # type: ignore[arg-type]
+
+
+def a_message_from(role: Role, *, is_group: bool) -> MessageContext:
+    """A message from a member with that role."""
+    return a_message(sender=a_member("Ann", role), is_group=is_group)
+
+
+MATRIX = list(
+    itertools.product(
+        ("group", "private", "both"), (True, False), ("member", "admin"), (True, False), (True, False), tuple(Role)
+    )
+)
+
+
+@pytest.mark.requirement("D37", "D60")
+@pytest.mark.parametrize("path", list(DOORS))
+async def test_what_may_not_be_called_here_is_neither_offered_nor_run(path: Path) -> None:
+    for scope, require_at, least, is_group, addressed, role in MATRIX:
+        act = Recorder("act", scope=scope, require_at=require_at, roles=least)
+        routing = Routing(act)
+        context = a_message_from(role, is_group=is_group)
+        turn = routing.a_turn(addressed=addressed)
+        right = (
+            scope in ("both", "group" if is_group else "private")
+            and (addressed or not is_group or not require_at)
+            and role.rank >= Role(least).rank
+        )
+        offered = [spec.name for spec in callable_here(context, turn, path)]
+        result = await routing.invoke("act", message=context, turn=turn, path=path)
+        case = (path, scope, require_at, least, is_group, addressed, role)
+        assert offered == (["act"] if right else []), case
+        assert len(act.runs) == right, case
+        assert right or (result.error is not None and result.error.code is ErrorCode.REFUSED), case
+
+
+@pytest.mark.requirement("D37")
+@pytest.mark.parametrize("opened", [*DOORS, None])
+@pytest.mark.parametrize("path", [*DOORS, Path.CLI, Path.NESTED])
+async def test_a_function_can_be_reached_only_by_the_ways_that_it_opens(path: Path, opened: Path | None) -> None:
+    act = Recorder("act", offered_to=[DOORS[opened]] if opened else [])
+    routing = Routing(act)
+    turn = routing.a_turn()
+    result = await routing.invoke("act", turn=turn, path=path)
+    may = path not in DOORS or path is opened
+    assert (result.ok, len(act.runs), len(callable_here(a_message(), turn, path))) == (may, may, may)
+
+
+@pytest.mark.requirement("D37", "D60")
+async def test_the_model_is_not_offered_what_it_is_refused_and_is_told_why() -> None:
+    for is_group in (True, False):
+        act = Recorder("act", scope="private" if is_group else "group", effect="once")
+        routing = Routing(act, script=[calls(call("act")), says("No.")])
+        await routing.hears(a_message("please act", is_group=is_group))
+        offer = routing.model.requests[0].offer
+        assert offer is not None
+        assert (offer.functions, act.runs, routing.turn.effects) == ((), [], 0)
+        assert '"error":"refused"' in routing.model.requests[1].messages[-1].content
+
+
+async def test_a_function_on_request_is_not_offered_until_then_but_may_be_called() -> None:
+    act = Recorder("act", activation="on_request")
+    routing = Routing(act)
+    assert callable_here(a_message(), routing.a_turn(), Path.MODEL) == []
+    assert (await routing.invoke("act", path=Path.MODEL)).ok
+    assert callable_here(a_message(), routing.a_turn(), Path.COMMAND) == [act.spec]
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        (a_setting(enabled=False), "“act” is switched off here."),
+        (a_setting(scope="private"), "“act” works only in a private chat."),
+        (a_setting(require_at=True), "Mention me to use “act”."),
+        (a_setting(roles=frozenset({"owner"})), "“act” is for owners and above."),
+    ],
+)
+@pytest.mark.requirement("D37", "D40")
+async def test_settings_of_a_chat_narrow_what_the_function_declares(setting: ResolvedFunction, text: str) -> None:
+    act = Recorder("act", commands=["act"])
+    routing = Routing(act, functions={"act": setting})
+    outcome = await routing.hears("/act", addressed=False)
+    assert (said(outcome), outcome.reason, act.runs) == ([text], ReasonCode.REFUSED, [])
+    assert callable_here(a_message(), routing.a_turn(addressed=False), Path.MODEL) == []
+
+
+async def test_settings_may_also_widen_it() -> None:
+    act = Recorder("act", commands=["act"], scope="private", require_at=True, roles="owner")
+    setting = a_setting(scope="both", require_at=False, roles=frozenset({"member"}))
+    assert said(await Routing(act, functions={"act": setting}).hears("/act", addressed=False)) == ["done"]
+
+
+async def test_a_list_of_roles_means_exactly_those() -> None:
+    act = Recorder("act", roles=["moderator"])
+    for role in Role:
+        result = await Routing(act).invoke("act", message=a_message_from(role, is_group=True))
+        assert result.ok is (role is Role.MODERATOR)
+
+
+async def test_rights_are_asked_at_each_call_and_not_once_a_turn() -> None:
+    async def off(*_: object) -> str:
+        routing.set_profile(functions={"second": a_setting(enabled=False)})
+        return "off"
+
+    second = Recorder("second", effect="once")
+    routing = Routing(
+        Recorder("first", does=off), second, script=[calls(call("first", "a"), call("second", "b")), says("Hm.")]
+    )
+    await routing.hears("first and second")
+    assert second.runs == []
+
+
+async def test_the_timeout_of_a_chat_wins_over_the_functions() -> None:
+    act = Recorder("act", timeout_seconds=5)
+    await Routing(act, functions={"act": a_setting(timeout_seconds=2.0)}).invoke("act")
+    assert act.calls[0].deadline == 2.0

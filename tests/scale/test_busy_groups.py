@@ -1,0 +1,172 @@
+"""Ten thousand lines of real group chat through the HTTP platform of a running daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import re
+import signal
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2
+import orjson
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOKEN = "a-token-of-the-test-suite"
+IRC = "F_group_chat/irc_disentanglement_dev.jsonl.gz"
+ADDRESSED_EVERY = 50
+SETTINGS = """\
+config_version: 1
+home: {home}
+logging: {{folder: {home}/logs, console: "off"}}
+store: {{history_per_chat: 100000}}
+models: []
+chats: {{allow: ["http:*"]}}
+platforms:
+  console: {{enabled: "off"}}
+  web: {{port: 0, page: false}}
+  http: {{enabled: true, token: {token}}}
+"""
+
+
+class Line(NamedTuple):
+    """One message of a group."""
+
+    id: str
+    chat: str
+    sender: str
+    text: str
+    addressed: bool
+
+
+class Running(NamedTuple):
+    """A daemon as a process."""
+
+    client: httpx2.AsyncClient
+    pid: int
+
+    def resident_megabytes(self) -> float:
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+@asynccontextmanager
+async def a_daemon(home: Path) -> AsyncIterator[Running]:
+    config = home / "settings.yaml"
+    config.write_text(SETTINGS.format(home=home, token=TOKEN), encoding="utf-8")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot", "run", "--config", str(config)),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(20):
+            printed = ""
+            while not (found := re.search(r"(http://127\.0\.0\.1:\d+)", printed)):
+                line = await process.stdout.readline()
+                assert line, printed
+                printed += line.decode()
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        limits = httpx2.Limits(max_connections=20)
+        async with httpx2.AsyncClient(base_url=found[1], headers=headers, limits=limits, timeout=30) as client:
+            yield Running(client, process.pid)
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(40):
+            assert await process.wait() == 0
+
+
+def irc_lines(file: Path) -> Iterator[Line]:
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        for number, row in enumerate(map(orjson.loads, lines)):
+            chat = re.sub(r"[^a-z0-9-]", "-", row["file"].lower())[-60:]
+            yield Line(row["id"], chat, row["sender"] or "*", row["text"], number % ADDRESSED_EVERY == 0)
+
+
+def made_up_lines(count: int) -> Iterator[Line]:
+    words = ["tea", "bus", "rain", "网络", "café", "🙂", "/usr/bin", "todo?", "why not", "roll on"]
+    for number in range(count):
+        text = " ".join(words[(number * step) % len(words)] for step in range(1, 5))
+        yield Line(f"m{number}", f"room-{number % 3}", f"person{number % 9}", text, number % ADDRESSED_EVERY == 0)
+
+
+async def post(running: Running, line: Line) -> None:
+    body: dict[str, Any] = {
+        "id": line.id,
+        "sender": {"id": line.sender, "name": line.sender},
+        "text": line.text or "…",
+        "mentions_bot": line.addressed,
+    }
+    answer = await running.client.post(f"/api/v1/chats/{line.chat}/messages", json=body)
+    assert answer.status_code == 202, (line, answer.text)
+
+
+def told(home: Path, question: str) -> list[tuple[Any, ...]]:
+    database = sqlite3.connect(f"file:{home / 'rollcall.sqlite'}?mode=ro", uri=True)
+    try:
+        return database.execute(question).fetchall()
+    finally:
+        database.close()
+
+
+async def run_through(running: Running, lines: list[Line]) -> list[float]:
+    """Post `lines`, many at once; the resident memory after each fifth of them."""
+    megabytes: list[float] = []
+    gate = asyncio.Semaphore(20)
+
+    async def one(line: Line) -> None:
+        async with gate:
+            await post(running, line)
+
+    part = max(1, len(lines) // 5)
+    for start in range(0, len(lines), part):
+        await asyncio.gather(*(one(line) for line in lines[start : start + part]))
+        megabytes.append(running.resident_megabytes())
+    return megabytes
+
+
+async def settled(running: Running) -> None:
+    """Return when no turn waits or runs: asked of the daemon, again and again."""
+    async with asyncio.timeout(90):
+        while True:
+            details = (await running.client.get("/readyz")).json()["details"]
+            if details["turns_waiting"] == "0" and details["turns_running"] == "0":
+                return
+
+
+async def check(home: Path, lines: list[Line]) -> list[float]:
+    async with a_daemon(home) as running:
+        megabytes = await run_through(running, lines)
+        for line in lines[:20]:
+            await post(running, line)
+        await settled(running)
+    kept = dict(told(home, "select native_id, count(*) from history where from_bot = 0 group by chat, native_id"))
+    assert set(kept) == {line.id for line in lines}
+    assert set(kept.values()) == {1}
+    answered = told(home, "select native_id from inbox where reason not in ('not_addressed', 'unknown_command')")
+    assert {native_id for (native_id,) in answered} == {line.id for line in lines if line.addressed}
+    replies = told(home, "select count(*), count(distinct turn_id) from outbox where state = 'sent'")
+    addressed = sum(line.addressed for line in lines)
+    assert replies[0][1] == addressed
+    return megabytes
+
+
+async def test_every_line_is_kept_once_and_only_addressed_ones_are_answered(tmp_path: Path) -> None:
+    await check(tmp_path, list(made_up_lines(600)))
+
+
+async def test_ten_thousand_lines_of_irc_leave_memory_flat(tmp_path: Path, data: Callable[[str], Path]) -> None:
+    lines = list(irc_lines(data(IRC)))[:10_000]
+    megabytes = await check(tmp_path, lines)
+    # The first fifth fills caches; after it nothing may grow with the number of messages.
+    assert megabytes[-1] - megabytes[0] < 8, megabytes
