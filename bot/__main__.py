@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -37,9 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     try:
         status: int = options.run(options)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
+        # Whoever read has seen enough; what is still buffered must not complain at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status
 

@@ -41,7 +41,7 @@ class CallRecords:
     ) -> JsonObject:
         spec = run.spec
         arguments = {
-            name: HIDDEN if name in spec.sensitive else self._redacted(value)
+            name: HIDDEN if name in spec.sensitive else self._redact.value(value)
             for name, value in spec.arguments.dump(run.arguments).items()
         }
         line: JsonObject = {
@@ -63,6 +63,3 @@ class CallRecords:
             line["exception"] = self._redact(str(result.metadata["exception"]))
             line["traceback"] = self._redact(str(result.metadata.get("traceback", "")))
         return line
-
-    def _redacted(self, value: object) -> object:
-        return self._redact(value) if isinstance(value, str) else value

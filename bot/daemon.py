@@ -24,6 +24,8 @@ from services.call_log import JsonLines
 from services.fault_points import FaultPoints
 from services.llm.model import ChatModel
 from services.scheduler import Ticker
+from services.store.ids import Ids
+from services.store.newest_id import newest_ids
 from services.store.port import Store
 
 _log = structlog.get_logger("daemon")
@@ -45,6 +47,7 @@ class Daemon:
     """All parts of one bot, built by `wiring`."""
 
     store: Store
+    ids: Ids
     registry: FunctionRegistry
     invoker: Invoker
     router: FunctionCallRouter
@@ -63,6 +66,8 @@ class Daemon:
 
     async def start(self) -> None:
         """Read what was kept, and take up what an earlier process left unfinished."""
+        newest = [row["id"] for row in await self.store.read(newest_ids()) if row["id"] is not None]
+        self.ids.go_on_after(max(newest, default=0))
         await self.chats.load(self.store)
         await self.questions.load(self.store)
         unsent = await self.delivery.recover()

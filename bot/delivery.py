@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import orjson
@@ -47,9 +48,12 @@ class Delivery:
         clock: Clock,
         epoch: int,
         faults: FaultPoints,
+        resent: Callable[[ChatRef], str],
     ) -> None:
+        """`resent` words, for a chat, that a message may have been there before."""
         self._platforms = platforms
         self._store = store
+        self._resent = resent
         self._settings = settings
         self._clock = clock
         self._epoch = epoch
@@ -78,9 +82,19 @@ class Delivery:
         parcels: list[Parcel] = []
         for row in await self._store.read(outbox.unsent()):
             outgoing = outgoing_from_json(row["key"], orjson.loads(row["body"]))
+            if row["state"] == "sending":
+                outgoing = self._marked(outgoing)
             parcels.append(Parcel(row["id"], outgoing, row["history_id"], claimed=False))
         self.hand_over(parcels)
         return len(parcels)
+
+    def _marked(self, outgoing: Outgoing) -> Outgoing:
+        """The network may have it already: where it would show it twice, the second says so, if there is room."""
+        platform = self.platform(outgoing.chat)
+        if platform is None or platform.limits.sends_are_idempotent:
+            return outgoing
+        text = f"{outgoing.text}\n{self._resent(outgoing.chat)}"
+        return replace(outgoing, text=text) if len(text) <= platform.limits.text_chars else outgoing
 
     async def typing(self, chat: ChatRef, status: str) -> None:
         """Show that an answer is on its way; best effort."""

@@ -2,58 +2,101 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import Path
 
 from bot.scratch import scratch_daemon
-from config.diagnostics import Diagnostic
+from config.diagnostics import Diagnostic, Severity
 from config.settings import Settings
+from function_calls.arguments import SchemaArguments
 from function_calls.definition import DefinitionError
+from function_calls.encodings import openai_tool
+from function_calls.registry import BotFunctions
+from function_calls.schema import UnusableSchema
 from function_calls.spec import FunctionSpec
 from services.llm.offline import contested_examples
+
+_PLACE = re.compile(r"\((?P<source>[^()\n]+:\d+)\)")
 
 
 class Code(StrEnum):
     """What can be found. Closed."""
 
     UNUSABLE = "functions.unusable"
+    BAD_SCHEMA = "functions.bad_schema"
     UNKNOWN = "functions.unknown"
     NO_DESCRIPTION = "functions.no_description"
     UNDESCRIBED_PARAMETER = "functions.undescribed_parameter"
     RAW_TEXT = "functions.raw_text"
+    READS_TEXT = "functions.reads_text"
     CONTESTED_EXAMPLE = "functions.contested_example"
 
 
 async def check_functions(settings: Settings) -> list[Diagnostic]:
-    """Every finding, errors first."""
+    """Every finding. One function that cannot be registered hides what else is wrong with the others."""
     try:
         async with scratch_daemon(settings) as daemon:
             specs = daemon.registry.specs
-            offers = {bot: daemon.registry.of(bot) for bot in settings.bots}
+            functions_of = {bot: daemon.registry.of(bot) for bot in settings.bots}
     except DefinitionError as error:
-        return [_found("", Code.UNUSABLE, f"{error.where}: {problem}", "error") for problem in error.problems]
-    found = _unknown_names(settings, specs)
+        return [_unusable(error.where, problem) for problem in error.problems]
+    bad_schemas = {spec: problem for spec in specs if (problem := _schema_problem(spec))}
+    found = [
+        _finding(spec.source, Code.BAD_SCHEMA, f"function {spec.name!r}: {problem}", "error")
+        for spec, problem in bad_schemas.items()
+    ]
+    found += _unknown_names(settings, specs)
     for spec in specs:
         found += _lints(spec)
-    for bot, functions in offers.items():
-        for name, example, winner, score in contested_examples(functions.offer(functions.specs)):
-            named = functions.find(name)
-            won = f"{winner!r} wins it ({score:.2f})" if winner else "nothing resembles it"
-            text = f"bot {bot!r}, function {name!r}: the example {example!r} does not lead there: {won}"
-            found.append(_found(named.source if named else "", Code.CONTESTED_EXAMPLE, text))
+    found += _text_readers(specs)
+    for bot, functions in functions_of.items():
+        sound = [spec for spec in functions.specs if spec not in bad_schemas]
+        found += _contested(bot, functions, sound)
     return found
+
+
+def text_reads(source: str) -> list[int]:
+    """The lines in which a function reads `.text` of its first parameter, a MessageContext."""
+    lines: list[int] = []
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.AsyncFunctionDef | ast.FunctionDef) or not function.args.args:
+            continue
+        context = function.args.args[0]
+        if not isinstance(context.annotation, ast.Name) or context.annotation.id != "MessageContext":
+            continue
+        lines += [
+            node.lineno
+            for node in ast.walk(function)
+            if isinstance(node, ast.Attribute)
+            and node.attr == "text"
+            and isinstance(node.value, ast.Name)
+            and node.value.id == context.arg
+        ]
+    return lines
+
+
+def _schema_problem(spec: FunctionSpec) -> str:
+    """Why no model can be told the parameters; empty when one can."""
+    try:
+        SchemaArguments(openai_tool(spec)["function"]["parameters"])
+    except UnusableSchema as error:
+        return str(error).splitlines()[0]
+    return ""
 
 
 def _unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Diagnostic]:
     known = {spec.name for spec in specs}
-    named: dict[str, str] = {name: f"functions.{name}" for name in settings.functions}
+    named = [(name, f"functions.{name}") for name in settings.functions]
     for key, bot in settings.bots.items():
-        named.update({name: f"bots.{key}.functions.{name}" for name in bot.functions})
+        named += [(name, f"bots.{key}.functions.{name}") for name in bot.functions]
     for pattern, chat in settings.chats.settings.items():
-        named.update({name: f"chats.settings.{pattern}.functions.{name}" for name in chat.functions})
+        named += [(name, f"chats.settings.{pattern}.functions.{name}") for name in chat.functions]
     return [
-        _found("", Code.UNKNOWN, f"{place}: there is no function {name!r}; `rollcall functions` lists them")
-        for name, place in named.items()
+        _finding("", Code.UNKNOWN, f"{place}: there is no function {name!r}; `rollcall functions` lists them")
+        for name, place in named
         if name not in known
     ]
 
@@ -62,20 +105,50 @@ def _lints(spec: FunctionSpec) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     if not spec.description:
         text = f"function {spec.name!r} has no description: a model can only guess what it does"
-        found.append(_found(spec.source, Code.NO_DESCRIPTION, text))
+        found.append(_finding(spec.source, Code.NO_DESCRIPTION, text))
     for name, schema in spec.parameters["properties"].items():
         if not schema.get("description"):
             text = f"function {spec.name!r}: parameter {name!r} has no description"
-            found.append(_found(spec.source, Code.UNDESCRIBED_PARAMETER, text))
+            found.append(_finding(spec.source, Code.UNDESCRIBED_PARAMETER, text))
         if name == "raw_text":
             text = f"function {spec.name!r} takes raw_text: give it typed parameters instead"
-            found.append(_found(spec.source, Code.RAW_TEXT, text))
+            found.append(_finding(spec.source, Code.RAW_TEXT, text))
     return found
 
 
-def _found(source: str, code: Code, message: str, severity: str = "warning") -> Diagnostic:
+def _text_readers(specs: Sequence[FunctionSpec]) -> list[Diagnostic]:
+    """Handlers that find out for themselves what was meant."""
+    files = dict.fromkeys(Path(spec.source.rpartition(":")[0]) for spec in specs)
+    return [
+        _finding(
+            f"{file}:{line}", Code.READS_TEXT, "a handler reads the text of the message: give it parameters instead"
+        )
+        for file in files
+        if file.suffix == ".py" and file.is_file()
+        for line in text_reads(file.read_text(encoding="utf-8"))
+    ]
+
+
+def _contested(bot: str, functions: BotFunctions, sound: Sequence[FunctionSpec]) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    for name, example, winner, score in contested_examples(functions.offer(sound)):
+        spec = functions.find(name)
+        won = f"{winner!r} wins it ({score:.2f})" if winner else "nothing resembles it"
+        text = f"bot {bot!r}, function {name!r}: the example {example!r} does not lead there: {won}"
+        found.append(_finding(spec.source if spec else "", Code.CONTESTED_EXAMPLE, text))
+    return found
+
+
+def _unusable(where: str, problem: str) -> Diagnostic:
+    """An error at the last place that is named, which for a name taken twice is the second one."""
+    text = f"{where}: {problem}"
+    places = _PLACE.findall(text)
+    return _finding(places[-1] if places else where if Path(where).suffix else "", Code.UNUSABLE, text, "error")
+
+
+def _finding(source: str, code: Code, message: str, severity: Severity = "warning") -> Diagnostic:
+    """At `source`, which is a file with a line, a file, or empty."""
     file, _, line = source.rpartition(":")
-    return Diagnostic(
-        file or "functions", int(line) if line.isdigit() else 1, 1, code.value, message,
-        "error" if severity == "error" else "warning",
-    )  # fmt: skip
+    if not line.isdecimal():
+        file, line = source, "1"
+    return Diagnostic(file or "functions", int(line), 1, code.value, message, severity)

@@ -31,6 +31,8 @@ from services.store.port import Store, StoreError, Write
 _log = structlog.get_logger("intake")
 _CHANGES_KEPT = 1000
 _PRUNE_EVERY = 100
+_NOT_SAID = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, ReasonCode.DELETED})
+"""What ends so is no part of the conversation."""
 
 
 class Intake:
@@ -70,7 +72,8 @@ class Intake:
     async def deliver(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
         """Take one event in, durably, together with `also`. Raises StoreError when nothing was taken."""
         context = self._prepared(context)
-        if context.kind is Kind.EDIT or context.kind is Kind.DELETE:
+        is_change = context.kind is Kind.EDIT or context.kind is Kind.DELETE
+        if is_change and self._chats.of(context.chat).allowed_by is not None:
             return await self._change(context, also)
         return await self._accept(self._with_early_change(context), also)
 
@@ -86,9 +89,6 @@ class Intake:
             if row["question_id"] is not None:
                 question = await self._questions.find(self._store, row["question_id"])
             context = context_from_json(orjson.loads(row["body"]))
-            # Rights are those of today, not those of the moment when the daemon stopped.
-            role = self._chats.role(context.sender.ref.key, context.sender.role)
-            context = replace(context, sender=replace(context.sender, role=role))
             jobs.append(Job(turn_id, context, True, question, attempts[turn_id] + 1))
         if jobs:
             await self._store.commit([turns.take_up(job.turn_id, self._epoch) for job in jobs])
@@ -99,17 +99,11 @@ class Intake:
     def _prepared(self, context: MessageContext) -> MessageContext:
         context = fit(context, self._limits.message_chars)
         served = self._chats.of(context.chat)
-        role = self._chats.role(context.sender.ref.key, context.sender.role)
-        if role is not context.sender.role:
-            context = replace(context, sender=replace(context.sender, role=role))
         return context if context.bot == served.settings.bot else replace(context, bot=served.settings.bot)
 
     async def _accept(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
         chat, member = context.chat.key, context.sender.ref.key
-        question = self._questions.of(chat, member)
-        verdict = judge(context, self._chats.of(context.chat), self._functions(context.bot), question)
-        if verdict.is_for_us and not verdict.immediate and not self._engine.has_room(context.chat):
-            verdict = Verdict(ReasonCode.QUEUE_FULL, "limits.queue_per_chat")
+        verdict = self._verdict(context)
         turn_id = self._ids.next()
         writes = self._writes(context, verdict, turn_id)
         taken = None
@@ -125,8 +119,12 @@ class Intake:
             self._questions.put_back(chat, member, taken)
             raise
         self._reach("recv.after_persist_before_ack")
+        self._early_changes.pop((chat, context.key.native_id), None)
         if touched[0] == 0:
+            # It answered its question before: the one that is open now waits for another answer.
+            self._questions.put_back(chat, member, taken)
             return Accepted.DUPLICATE
+        self._reach("dedupe.after_insert")
         self._chats.heard(context.chat, turn_id)
         if verdict.is_for_us:
             self._engine.submit(Job(turn_id, context, verdict.addressed, verdict.question, immediate=verdict.immediate))
@@ -134,6 +132,16 @@ class Intake:
             self._notices.note(context, verdict)
         self._prune(chat)
         return Accepted.NEW
+
+    def _verdict(self, context: MessageContext) -> Verdict:
+        chat = context.chat.key
+        if self._early_changes.get((chat, context.key.native_id), "") is None:
+            return Verdict(ReasonCode.DELETED)
+        question = self._questions.of(chat, context.sender.ref.key)
+        verdict = judge(context, self._chats.of(context.chat), self._functions(context.bot), question)
+        if verdict.is_for_us and not verdict.immediate and not self._engine.has_room(context.chat):
+            return Verdict(ReasonCode.QUEUE_FULL, "limits.queue_per_chat")
+        return verdict
 
     def _writes(self, context: MessageContext, verdict: Verdict, turn_id: int) -> list[Write]:
         now_ms = self._clock.now_ms()
@@ -156,7 +164,7 @@ class Intake:
                 ended_ms=None if for_us else now_ms,
             )
         ]
-        if verdict.reason is not ReasonCode.CHAT_NOT_ALLOWED and verdict.reason is not ReasonCode.NOT_A_MESSAGE:
+        if verdict.reason not in _NOT_SAID:
             writes.append(self._heard_write(context, turn_id))
         if for_us:
             writes.append(turns.queue(turn_id, chat, context.bot, self._epoch, now_ms))
@@ -182,6 +190,10 @@ class Intake:
         chat, native_id = context.chat.key, context.key.native_id
         deletes = context.kind is Kind.DELETE
         now_ms = self._clock.now_ms()
+        if await self._store.read(inbox.known(context.key.text)):
+            # Done before. Meanwhile there may have been a newer change, which an older one must not undo.
+            await self._store.commit(also)
+            return Accepted.DUPLICATE
         job = self._engine.waiting_job(context.chat, native_id)
         writes: list[Write] = []
         reason = ReasonCode.DELETED if deletes else ReasonCode.EDIT_TOO_LATE
@@ -222,11 +234,8 @@ class Intake:
     def _with_early_change(self, context: MessageContext) -> MessageContext:
         if not self._early_changes:
             return context
-        key = (context.chat.key, context.key.native_id)
-        if key not in self._early_changes:
-            return context
-        text = self._early_changes.pop(key)
-        return replace(context, text=text or "")
+        text = self._early_changes.get((context.chat.key, context.key.native_id))
+        return context if text is None else replace(context, text=text)
 
     def _prune(self, chat: str) -> None:
         count = self._heard.get(chat, 0) + 1

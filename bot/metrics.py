@@ -57,7 +57,7 @@ class Metrics:
         from prometheus_client import CollectorRegistry, generate_latest
 
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Families(self))
+        registry.register(self)
         return generate_latest(registry)
 
     def collect(self) -> Iterator[Metric]:
@@ -93,13 +93,3 @@ class Metrics:
                 buckets.append((bound, total))
             durations.add_metric([function], buckets, series[-1])
         return durations
-
-
-class _Families:
-    """What the library's registry takes as a collector."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterator[Metric]:
-        return self._metrics.collect()

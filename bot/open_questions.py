@@ -62,7 +62,7 @@ class OpenQuestions:
             chat=chat,
             member=member,
             turn_id=turn_id,
-            body=orjson.dumps(open_to_json(question)).decode(),
+            body=orjson.dumps(open_to_json(question), default=str).decode(),
             asked_ms=now_ms,
             expires_ms=now_ms + self._expires_ms,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import replace
 
 from bot.platforms.base import Limits, Outgoing
 from config.texts import Phrases
@@ -16,6 +15,10 @@ from services.refs import ChatRef, MemberRef
 
 LONGEST_REPLY = 20_000
 _FENCE = "```"
+_JOINER = "\u200d"
+_GOES_ON = re.compile("[\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")  # joiner, skin tones, letters of a flag's tag
+_REGIONAL = re.compile("[\U0001f1e6-\U0001f1ff]")  # two of them are a flag
+_REGIONALS_AT_END = re.compile("[\U0001f1e6-\U0001f1ff]+$")
 _BREAKS = (re.compile(r"\n\n"), re.compile(r"\n"), re.compile(r"[.!?。！？]\s*"), re.compile(r"\s"))
 
 
@@ -35,14 +38,20 @@ def pieces(
         words = " / ".join(choice.value for choice in message.choices)
         text = f"{text}\n{texts.say('delivery.choices', choices=words)}"
     parts = split(text, limits.text_chars)
-    outgoing = [
-        Outgoing(chat=chat, key=f"{key}:{number}", text=part, private_to=private_to)
+    last = len(parts) - 1
+    return [
+        Outgoing(
+            chat=chat,
+            key=f"{key}:{number}",
+            text=part,
+            reply_to=message.reply_to if number == 0 else None,
+            mentions=message.mentions if number == 0 else (),
+            attachments=message.attachments if number == last else (),
+            choices=message.choices if number == last and limits.choices else (),
+            private_to=private_to,
+        )
         for number, part in enumerate(parts)
     ]
-    outgoing[0] = replace(outgoing[0], reply_to=message.reply_to, mentions=message.mentions)
-    choices = message.choices if limits.choices else ()
-    outgoing[-1] = replace(outgoing[-1], attachments=message.attachments, choices=choices)
-    return outgoing
 
 
 def split(text: str, longest: int) -> list[str]:
@@ -52,11 +61,13 @@ def split(text: str, longest: int) -> list[str]:
     fence = ""
     while len(fence) + len(text) > longest:
         room = longest - len(fence) - len(_FENCE) - 1
-        cut = _cut(text, max(room, 1))
-        piece, text = fence + text[:cut].rstrip(), text[cut:].lstrip("\n")
-        fence = _open_fence(piece)
-        pieces.append(f"{piece}\n{_FENCE}" if fence else piece)
-    return [*pieces, fence + text] if text or not pieces else pieces
+        cut = _cut(text, room)
+        part, text = text[:cut].rstrip(), text[cut:].lstrip("\n")
+        if part:
+            piece = fence + part
+            fence = _open_fence(piece, longest)
+            pieces.append(f"{piece}\n{_FENCE}" if fence else piece)
+    return [*pieces, fence + text] if text.strip() or not pieces else pieces
 
 
 def _cut(text: str, room: int) -> int:
@@ -66,28 +77,29 @@ def _cut(text: str, room: int) -> int:
         if ends and ends[-1] > room // 2:
             return ends[-1]
     cut = room
-    while cut > 1 and _joins(text[cut - 1], text[cut : cut + 1]):
+    while cut > 1 and _is_within_a_character(text, cut):
         cut -= 1
     return cut if cut > 1 else room
 
 
-def _joins(before: str, after: str) -> bool:
-    """Whether the two belong to one character as people see it."""
+def _is_within_a_character(text: str, cut: int) -> bool:
+    """Whether what stands before and after `cut` belongs to one character as people see it."""
+    before, after = text[cut - 1], text[cut : cut + 1]
     if not after:
         return False
-    return (
-        after in "\u200d\ufe0f\ufe0e"
-        or before == "\u200d"
-        or unicodedata.combining(after) != 0
-        or "\U0001f3fb" <= after <= "\U0001f3ff"
-        or ("\U0001f1e6" <= before <= "\U0001f1ff" and "\U0001f1e6" <= after <= "\U0001f1ff")
-    )
+    if _REGIONAL.fullmatch(after):
+        letters = _REGIONALS_AT_END.search(text, 0, cut)
+        return letters is not None and (letters.end() - letters.start()) % 2 == 1
+    return before == _JOINER or unicodedata.category(after).startswith("M") or _GOES_ON.fullmatch(after) is not None
 
 
-def _open_fence(piece: str) -> str:
+def _open_fence(piece: str, longest: int) -> str:
     """The opening line of a code block that `piece` leaves open, with its line end; empty when there is none."""
     fences = [line for line in piece.split("\n") if line.lstrip().startswith(_FENCE)]
-    return f"{fences[-1].strip()}\n" if len(fences) % 2 else ""
+    if len(fences) % 2 == 0:
+        return ""
+    line = fences[-1].strip()
+    return f"{line if len(line) < longest // 3 else _FENCE}\n"
 
 
 def outgoing_to_json(outgoing: Outgoing) -> JsonObject:

@@ -1,36 +1,40 @@
-"""Replay: cases from a file through the real gate, router and wire reader, with the model's answers written in each.
+"""Replay: cases through the real gate, router and wire reader, with the model's answers written in each and no network.
 How behaviour is compared from one version to the next."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-from zoneinfo import ZoneInfo
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any, NoReturn
 
 import orjson
 
-from bot.chats import ServedChat
+from bot.chats import Chats
 from bot.gate import judge
 from bot.inbound_text import fit
-from config.chat_settings import chat_settings
-from config.settings import RouterSettings, Settings
+from bot.replay_case import BadCase, Case, WrittenAnswer, WrittenMessage
+from bot.scratch import scratch_daemon
+from bot.wiring import Given
+from config.settings import Settings
 from config.texts import Texts
 from function_calls.arguments import SchemaArguments
 from function_calls.call import Call
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
+from function_calls.definition import DefinitionError
 from function_calls.encodings import imported_definition
 from function_calls.filters.call import Invocation, Proceed
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.policies import Open, Policies
-from function_calls.profile import ChatProfile
-from function_calls.registry import BotFunctions
+from function_calls.registry import BotFunctions, FunctionRegistry
 from function_calls.router import FunctionCallRouter
-from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.turn import HistoryLine, OutcomeKind, Turn
+from function_calls.schema import UnusableSchema
+from function_calls.spec import FunctionResult, FunctionSpec, Handler
+from function_calls.turn import HistoryLine, OutcomeKind, Turn, TurnOutcome
 from services.clock import InstantClock
 from services.deadlines import Deadlines
+from services.http import WebClient, WebError
 from services.json_values import JsonObject
 from services.llm.model import ModelAnswer, ModelError, ModelRequest
 from services.llm.openai_answers import read_body, read_stream
@@ -38,12 +42,8 @@ from services.llm.resilient import ResilientModel
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
 from services.retry import Retry
 
-_PROTOCOLS = frozenset({"openai"})
 _LONGEST_TEXT = 100_000
-
-
-class BadCase(ValueError):
-    """A case that cannot be replayed; says what is wrong with it."""
+_NOT_SAID = frozenset({"system", "developer", "tool", "function"})
 
 
 class WrittenModel:
@@ -51,15 +51,14 @@ class WrittenModel:
 
     name = "written"
 
-    def __init__(self, answers: Sequence[JsonObject], clock: InstantClock) -> None:
+    def __init__(self, answers: Sequence[WrittenAnswer], clock: InstantClock) -> None:
         self._answers = list(answers)
         self._clock = clock
         self._last_error: ModelError | None = None
         self.exhausted = False
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        if not self._answers:
-            self.exhausted = True
+        if self.has_run_out():
             if self._last_error is not None:
                 raise ModelError(self._last_error.code, str(self._last_error))
             # Nothing more is said: the turn ends with what it has.
@@ -72,19 +71,23 @@ class WrittenModel:
             self._last_error = error
             raise
 
+    def has_run_out(self) -> bool:
+        """Whether an answer is wanted that was not written; from then on `exhausted`."""
+        self.exhausted = self.exhausted or not self._answers
+        return self.exhausted
+
     async def probe(self) -> str:
         return "written"
 
     async def close(self) -> None:
         return None
 
-    def _read(self, written: JsonObject) -> ModelAnswer:
-        if "sse" in written:
-            return read_stream(_as_bytes(written["sse"]))
-        headers = {str(name).lower(): str(value) for name, value in (written.get("headers") or {}).items()}
-        return read_body(
-            int(written.get("status", 200)), headers, _as_bytes(written.get("body", "")), self._clock.now()
-        )
+    def _read(self, written: WrittenAnswer) -> ModelAnswer:
+        if written.sse is not None:
+            return read_stream(written.sse.encode())
+        headers = {name.lower(): str(value) for name, value in written.headers.items()}
+        body = written.body.encode() if isinstance(written.body, str) else orjson.dumps(written.body)
+        return read_body(written.status, headers, body, self._clock.now())
 
 
 @dataclass(slots=True)
@@ -99,112 +102,162 @@ class Recorder:
         return await proceed(invocation)
 
 
-async def replay(case: Mapping[str, Any], settings: Settings, texts: Texts, functions: BotFunctions) -> JsonObject:
-    """The result line of one case. `functions` serve where the case names none. Raises BadCase."""
-    wanted = case.get("settings") or {}
-    protocol = wanted.get("protocol", "openai")
-    if protocol not in _PROTOCOLS:
-        raise BadCase(f"settings.protocol {protocol!r} is not one of {', '.join(sorted(_PROTOCOLS))}")
-    if "functions" in case:
-        functions = BotFunctions(_recorder_specs(case["functions"], case.get("results") or {}))
-    clock = InstantClock()
-    model = WrittenModel(case.get("model") or [], clock)
-    recorder = Recorder()
-    router = _router(model, clock, settings.router, recorder)
-    context = _context(case.get("message") or {}, clock)
-    served = _served(settings, texts, context)
-    verdict = judge(context, served, functions, None)
-    result: JsonObject = {"id": case.get("id"), "calls": [], "reply": "", "reason": verdict.reason.value, "error": None}
-    if verdict.is_for_us:
+class Replay:
+    """Answers cases, each on its own: nothing of one is left for the next."""
+
+    def __init__(self, settings: Settings, texts: Texts) -> None:
+        self._settings = settings
+        self._chats = Chats(settings, texts)
+
+    async def run(self, case: Case) -> JsonObject:
+        """The result line of `case`. Raises BadCase."""
+        clock = InstantClock()
+        model, recorder = WrittenModel(case.model, clock), Recorder()
+        try:
+            if case.functions is not None:
+                outcome = await self._with_recorders(case, model, recorder, clock)
+            else:
+                outcome = await self._with_own_functions(case, model, recorder, clock)
+        except DefinitionError as error:
+            raise BadCase(str(error)) from None
+        result: JsonObject = {
+            "id": case.id,
+            "calls": recorder.calls,
+            "reply": "\n".join(message.text for message in outcome.messages),
+            "reason": outcome.reason.value,
+            "error": outcome.error.value if outcome.error else None,
+        }
+        if model.exhausted:
+            result["model_exhausted"] = True
+        return {**result, "ok": not case.expect.differs_from(result)}
+
+    async def _with_recorders(
+        self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
+    ) -> TurnOutcome:
+        """With the functions that the case defines, and none of the daemon's policies."""
+        invoker = Invoker(Policies(Open(), Open(), Open()), Deadlines(clock), clock, filters=[recorder])
+        router = FunctionCallRouter(
+            invoker, FunctionCallLLM(_asked(model, clock), invoker, self._settings.router, clock)
+        )
+        return await self._routed(case, router, _recorders(case), model, clock)
+
+    async def _with_own_functions(
+        self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
+    ) -> TurnOutcome:
+        """With the daemon's functions and its router, on a database of their own."""
+        given = Given(
+            clock=clock,
+            rng=Random(1),  # noqa: S311 - dice that fall the same each time
+            model=_asked(model, clock),
+            filters=[recorder],
+            web=WebClient(transport=_no_network),
+        )
+        async with scratch_daemon(self._settings, given) as daemon:
+            specs = daemon.registry.of(self._chats.of(_chat(case.message)).settings.bot).specs
+            functions = BotFunctions(_with_result(spec, case.results) for spec in specs)
+            return await self._routed(case, daemon.router, functions, model, clock)
+
+    async def _routed(
+        self,
+        case: Case,
+        router: FunctionCallRouter,
+        functions: BotFunctions,
+        model: WrittenModel,
+        clock: InstantClock,
+    ) -> TurnOutcome:
+        # There is no list of chats that are served: a case may be of any.
+        served = replace(self._chats.of(_chat(case.message)), allowed_by="*")
+        context = _context(case.message, served.settings.bot, clock)
+        verdict = judge(context, served, functions, None)
+        if not verdict.is_for_us:
+            return TurnOutcome(OutcomeKind.SILENT, verdict.reason, detail=verdict.detail)
+        history = _history(case.history, served.profile.bot_name, clock)
+
+        async def history_lines() -> Sequence[HistoryLine]:
+            return history
+
         turn = Turn(
-            id=str(case.get("id")),
+            id=str(case.id),
             functions=functions,
             profile=lambda: served.profile,
-            deadline=clock.monotonic() + settings.router.turn_timeout_seconds,
+            deadline=clock.monotonic() + self._settings.router.turn_timeout_seconds,
             addressed=verdict.addressed,
-            history=_history(case.get("history") or [], clock),
+            history=history_lines,
         )
         outcome = await router.dispatch(context, turn)
-        if outcome.kind is OutcomeKind.FALLBACK and not turn.effects:
-            outcome = await router.run_chat_fallback(context, turn)
-        result["calls"] = recorder.calls
-        result["reply"] = "\n".join(message.text for message in outcome.messages)
-        result["reason"] = outcome.reason.value
-        result["error"] = outcome.error.value if outcome.error else None
-    if model.exhausted:
-        result["model_exhausted"] = True
-    result["ok"] = _as_expected(result, case.get("expect") or {})
-    return result
+        if outcome or turn.effects or model.has_run_out():
+            return outcome
+        return await router.run_chat_fallback(context, turn)
 
 
-def _router(
-    model: WrittenModel, clock: InstantClock, settings: RouterSettings, recorder: Recorder
-) -> FunctionCallRouter:
-    invoker = Invoker(Policies(Open(), Open(), Open()), Deadlines(clock), clock, filters=[recorder])
-    resilient = ResilientModel(model, Retry(clock), clock)
-    return FunctionCallRouter(invoker, FunctionCallLLM(resilient, invoker, settings, clock))
+def _asked(model: WrittenModel, clock: InstantClock) -> ResilientModel:
+    """`model` as the daemon asks one: again, when it fails in a way that may pass."""
+    return ResilientModel(model, Retry(clock), clock)
 
 
-def _recorder_specs(definitions: Sequence[JsonObject], results: Mapping[str, Any]) -> list[FunctionSpec]:
-    specs: list[FunctionSpec] = []
-    for definition in definitions:
+def _recorders(case: Case) -> BotFunctions:
+    """The functions that the case defines: everybody may call them, and they only return what the case says.
+    Raises DefinitionError."""
+    registry = FunctionRegistry()
+    for definition in case.functions or ():
         foreign = imported_definition(definition)
-        specs.append(
+        try:
+            # What is compared is what the model said, so nothing is filled in.
+            arguments = SchemaArguments(foreign.parameters, fills_defaults=False)
+        except UnusableSchema as error:
+            raise DefinitionError(f"function {foreign.name!r}", [str(error)]) from None
+        registry.register_function(
             FunctionSpec(
                 name=foreign.name,
                 description=foreign.description,
-                handler=_returns(results.get(foreign.name)),
+                handler=_returning(case.results.get(foreign.name)),
                 parameters=foreign.parameters,
-                # What is compared is what the model said.
-                arguments=SchemaArguments(foreign.parameters, fills_defaults=False),
+                arguments=arguments,
                 metadata=foreign.metadata,
                 roles=frozenset(Role),
             )
         )
-    return specs
+    return BotFunctions(registry.specs)
 
 
-def _returns(value: Any) -> Any:
+def _with_result(spec: FunctionSpec, results: Mapping[str, Any]) -> FunctionSpec:
+    return replace(spec, handler=_returning(results[spec.name])) if spec.name in results else spec
+
+
+def _returning(value: Any) -> Handler:
     async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         return FunctionResult(data=value)
 
     return handle
 
 
-def _context(message: Mapping[str, Any], clock: InstantClock) -> MessageContext:
-    chat = str(message.get("chat") or "replay:main:chat")
-    ref = ChatRef.parse(chat) if chat.count(":") >= 2 else ChatRef("replay", "main", chat)
-    name = str(message.get("sender") or "Ann")
+def _no_network() -> NoReturn:
+    raise WebError(ErrorCode.ENVIRONMENT, "a replay has no network")
+
+
+def _chat(message: WrittenMessage) -> ChatRef:
+    """The chat by its whole key, or by a name alone."""
+    chat = message.chat
+    return ChatRef.parse(chat) if chat.count(":") >= 2 else ChatRef("replay", "main", chat)
+
+
+def _context(message: WrittenMessage, bot: str, clock: InstantClock) -> MessageContext:
+    chat = _chat(message)
     context = MessageContext(
-        key=MessageKey(ref, "1"),
+        key=MessageKey(chat, "1"),
         kind=Kind.MESSAGE,
-        chat=ref,
-        is_group=bool(message.get("is_group", True)),
-        sender=Sender(MemberRef(ref.platform, ref.account, name), name, Role(message.get("role") or "member")),
-        text=str(message.get("text") or ""),
+        chat=chat,
+        is_group=message.is_group,
+        sender=Sender(MemberRef(chat.platform, chat.account, message.sender), message.sender, message.role),
+        text=message.text,
         sent_at=clock.now(),
-        mentions_bot=bool(message.get("addressed", True)),
+        mentions_bot=message.addressed,
+        bot=bot,
     )
     return fit(context, _LONGEST_TEXT)
 
 
-def _served(settings: Settings, texts: Texts, context: MessageContext) -> ServedChat:
-    """The chat as it would be set up; replay has no list of chats that are served."""
-    resolved = chat_settings(settings, context.chat.key, {})
-    profile = ChatProfile(
-        bot=resolved.bot,
-        bot_name=resolved.bot_name,
-        persona=resolved.persona,
-        texts=texts.of(resolved.language),
-        timezone=ZoneInfo(resolved.timezone),
-        functions_on=resolved.functions_on,
-        functions=resolved.functions,
-        layers=resolved.layers,
-    )
-    return ServedChat("*", resolved, profile)
-
-
-def _history(lines: Sequence[Mapping[str, Any]], clock: InstantClock) -> Any:
+def _history(lines: Sequence[Mapping[str, Any]], bot_name: str, clock: InstantClock) -> Sequence[HistoryLine]:
     """History in either form: `{"sender", "text"}`, or messages as OpenAI has them, of which the words count."""
     read: list[HistoryLine] = []
     for line in lines:
@@ -212,25 +265,9 @@ def _history(lines: Sequence[Mapping[str, Any]], clock: InstantClock) -> Any:
         text = line.get("text") if role is None else line.get("content")
         if isinstance(text, list):
             text = " ".join(str(part.get("text", "")) for part in text if isinstance(part, Mapping))
-        if not isinstance(text, str) or not text or role in ("system", "developer", "tool", "function"):
+        if not isinstance(text, str) or not text or role in _NOT_SAID:
             continue
-        read.append(HistoryLine(str(line.get("sender") or "Ann"), text, clock.now_ms(), role == "assistant"))
-
-    async def history() -> Sequence[HistoryLine]:
-        return read
-
-    return history
-
-
-def _as_expected(result: JsonObject, expect: Mapping[str, Any]) -> bool:
-    if "calls" in expect:
-        wanted = [{"name": one["name"], "arguments": one["arguments"]} for one in expect["calls"]]
-        if wanted != result["calls"]:
-            return False
-    if "error" in expect and (expect["error"] and ErrorCode(expect["error"]).value) != result["error"]:
-        return False
-    return all(expect[key] == result[key] for key in ("reply", "reason") if key in expect)
-
-
-def _as_bytes(body: Any) -> bytes:
-    return body.encode() if isinstance(body, str) else orjson.dumps(body)
+        from_bot = role == "assistant"
+        name = bot_name if from_bot else str(line.get("sender") or line.get("name") or "Ann")
+        read.append(HistoryLine(name, text, clock.now_ms(), from_bot))
+    return read

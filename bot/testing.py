@@ -8,11 +8,10 @@ says what the test wrote.
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -35,6 +34,7 @@ from services.fault_points import FaultPoints
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest, ToolCall
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
 from services.store.ids import Ids
+from services.store.port import Store
 
 PLATFORM = "test"
 ACCOUNT = "bot"
@@ -157,7 +157,6 @@ class Group:
     deadlines: Deadlines
     chat: ChatRef = FAMILY
     is_group: bool = True
-    _numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     async def say(self, who: str, text: str, **facts: Any) -> list[str]:
         """`who` says `text`; the texts that the bot sends until it has nothing more to do. `facts`: role, id, chat,
@@ -171,12 +170,18 @@ class Group:
         """`who` says `text`; returns as soon as it is accepted."""
         return await self.daemon.intake.deliver(self.message(who, text, **facts))
 
+    async def crash(self) -> None:
+        """End the daemon in the midst of what it does. A new group on the same `home` takes up what was durable."""
+        await self.daemon.engine.drain(0)
+        await self.daemon.delivery.close(0)
+        await self.daemon.store.close()
+
     def message(self, who: str, text: str, **facts: Any) -> MessageContext:
         """The event of `who` saying `text`, as a platform reports it."""
         heard = hearing(["Rollcall"])(text)
         chat = facts.pop("chat", self.chat)
         kind = facts.pop("kind", Kind.MESSAGE)
-        native_id = facts.pop("id", None) or f"m{next(self._numbers)}"
+        native_id = facts.pop("id", None) or f"m{self.daemon.ids.next()}"
         quoted = Quoted("q", "Rollcall", "…", from_bot=True) if facts.pop("reply_to_bot", False) else None
         sender = Sender(
             MemberRef(PLATFORM, ACCOUNT, who.lower()), who, facts.pop("role", Role.MEMBER), facts.pop("is_bot", False)
@@ -207,6 +212,8 @@ async def a_group(
     home: Path | None = None,
     platform: TestPlatform | None = None,
     faults: FaultPoints | None = None,
+    clock: VirtualClock | None = None,
+    around_store: Callable[[Store], Store] = lambda store: store,
     prepare: Callable[[Settings], Settings] | None = None,
 ) -> AsyncIterator[Group]:
     """A group with the bot in it: a real daemon and a real store in a folder that is gone afterwards (or in `home`,
@@ -222,7 +229,7 @@ async def a_group(
         loaded = Settings.model_validate(given_settings)
         if prepare is not None:
             loaded = prepare(loaded)
-        clock = VirtualClock()
+        clock = clock or VirtualClock()
         deadlines = Deadlines(clock)
         scripted = ScriptedModel()
         network = platform or TestPlatform()
@@ -230,7 +237,7 @@ async def a_group(
         def sources(services: Mapping[type, object]) -> Sequence[FunctionSource]:
             return [SpecSource(functions, services)]
 
-        store = await open_store(loaded, clock)
+        store = around_store(await open_store(loaded, clock))
         given = Given(
             clock=clock,
             rng=Random(1),  # noqa: S311 - dice that fall the same in every test

@@ -86,6 +86,7 @@ class StoreTurnLog:
         self._collected.append(ledger.result(run.key, code, body, self._clock.now_ms()))
         if run.spec.effect is Effect.ONCE:
             self._must_be_durable = True
+        self._reach("tool.after_result_record")
 
     async def settle(self) -> None:
         if not self._collected:

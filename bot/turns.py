@@ -94,6 +94,7 @@ class Turns:
         turn = self._turn(job, log, sign)
         try:
             outcome = await self._outcome(job, turn, log)
+            job.answered = True
             await self._close(job, turn, log, outcome)
         finally:
             sign.take_down()
@@ -120,19 +121,23 @@ class Turns:
 
     async def _outcome(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
         texts = turn.profile().texts
-        if job.attempts or job.repeated:
-            await log.load()
         if job.attempts >= self._attempts:
             _log.error("turn_given_up", turn=turn.id, attempts=job.attempts)
             return sent(ReasonCode.GAVE_UP, [Message(texts.say("failures.gave_up"))])
+        if job.stopped:
+            return _interrupted(turn, ReasonCode.STOPPED, texts.say("stop.stopped"), "")
         try:
+            if job.attempts or job.repeated:
+                await log.load()
             return await self._deadlines.run(self._dispatched(job.context, turn), turn.deadline + _GRACE_SECONDS)
         except asyncio.CancelledError:
             if not job.stopped:
                 raise
-            return sent(ReasonCode.STOPPED, [Message(texts.say("stop.stopped"))])
+            return _interrupted(turn, ReasonCode.STOPPED, texts.say("stop.stopped"), "")
         except TimeoutError:
-            return sent(ReasonCode.MODEL_FAILED, [Message(texts.say("model.timeout"))], "router.turn_timeout_seconds")
+            return _interrupted(
+                turn, ReasonCode.MODEL_FAILED, texts.say("model.timeout"), "router.turn_timeout_seconds"
+            )
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - the border where a failing turn becomes an answer
@@ -141,10 +146,15 @@ class Turns:
             return sent(ReasonCode.FUNCTION_FAILED, [Message(texts.say("failures.turn", id=short_id))], short_id)
 
     async def _dispatched(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+        # Rights are those of now, not those of the moment when the message came.
+        role = self._chats.role(context.sender.ref.key, context.sender.role)
+        context = replace(context, sender=replace(context.sender, role=role))
         outcome = await self._router.dispatch(context, turn)
-        if outcome or turn.effects:
-            return outcome if outcome else replace(outcome, kind=OutcomeKind.SILENT)
-        return await self._router.run_chat_fallback(context, turn)
+        if outcome.kind is OutcomeKind.FALLBACK and not turn.effects:
+            return _explained(await self._router.run_chat_fallback(context, turn), outcome, turn)
+        if outcome.kind is not OutcomeKind.SENT and outcome.error is None:
+            return replace(outcome, kind=OutcomeKind.SILENT, reason=ReasonCode.SILENT)
+        return outcome
 
     async def _history(self, chat: str, before: int) -> Sequence[HistoryLine]:
         rows = await self._store.read(history.recent(chat, before, self._settings.history_messages))
@@ -226,3 +236,19 @@ class Turns:
     def _needs_quote(self, job: Job) -> bool:
         """In a group where others have spoken meanwhile, an answer says whom it answers."""
         return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)
+
+
+def _explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome:
+    """An answer in plain words, and why it is no more than that where settings decided it."""
+    if routed.reason is not ReasonCode.FUNCTIONS_OFF or chat.reason is not ReasonCode.CHAT:
+        return chat
+    return replace(chat, reason=ReasonCode.FUNCTIONS_OFF, detail=turn.profile().layers["functions_on"])
+
+
+def _interrupted(turn: Turn, reason: ReasonCode, text: str, detail: str) -> TurnOutcome:
+    """The end of a turn that was cut short; an effect that was under way is told as unknown."""
+    messages = [Message(text)]
+    if turn.in_flight:
+        messages.append(Message(turn.profile().texts.say("failures.unknown_outcome", name=turn.in_flight)))
+        reason, detail = ReasonCode.UNKNOWN_OUTCOME, turn.in_flight
+    return sent(reason, messages, detail)

@@ -56,12 +56,13 @@ DATABASE = "rollcall.sqlite"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What may be given from outside instead of being built from the settings: time, chance, the model, further
-    functions, faults. Tests and the test kit use it; the daemon uses the defaults."""
+    """What may be given from outside instead of being built from the settings: time, chance, the model, the way
+    to the web, further functions, faults. Tests and the test kit use it; the daemon uses the defaults."""
 
     clock: Clock = field(default_factory=SystemClock)
     rng: Random = field(default_factory=SystemRandom)
     model: ChatModel | None = None
+    web: WebClient | None = None
     sources: Callable[[Mapping[type, object]], Sequence[FunctionSource]] | None = None
     """Further sources, given the services that they may bind."""
     filters: Sequence[CallFilter] = ()
@@ -94,9 +95,9 @@ def secrets_of(settings: Settings) -> list[str]:
     return [*keys, settings.platforms.http.token.get_secret_value()]
 
 
-def services_of(store: Store, clock: Clock, rng: Random, members: Members, actions: ChatActions) -> dict[type, object]:
+def services_of(store: Store, given: Given, members: Members, actions: ChatActions) -> dict[type, object]:
     """What handlers may name by type."""
-    web = WebClient()
+    clock, web = given.clock, given.web or WebClient()
     return {
         Clock: clock,
         WebClient: web,
@@ -104,7 +105,7 @@ def services_of(store: Store, clock: Clock, rng: Random, members: Members, actio
         TodoLists: TodoLists(store, clock),
         Polls: Polls(store, clock),
         Places: Places(clock),
-        Dice: Dice(rng),
+        Dice: Dice(given.rng),
         Units: Units(),
         Explanations: StoredExplanations(store),
         Members: members,
@@ -126,7 +127,7 @@ def build_daemon(
     chats = Chats(settings, texts)
     questions = OpenQuestions(clock, settings.questions.expires_seconds)
     actions, members = EngineActions(), PlatformMembers(store, chats)
-    services = services_of(store, clock, given.rng, members, actions)
+    services = services_of(store, given, members, actions)
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
     model = given.model or model_of(settings, texts, clock)
@@ -142,7 +143,13 @@ def build_daemon(
     invoker = Invoker(policies, deadlines, clock, filters=given.filters, record=records.record, faults=faults)
     router = FunctionCallRouter(invoker, FunctionCallLLM(model, invoker, settings.router, clock, faults))
     delivery = Delivery(
-        {(one.name, one.account): one for one in platforms}, store, settings.delivery, clock, epoch, faults
+        {(one.name, one.account): one for one in platforms},
+        store,
+        settings.delivery,
+        clock,
+        epoch,
+        faults,
+        resent=lambda chat: chats.profile(chat).texts.say("delivery.resent"),
     )
     turns = Turns(
         router=router,
@@ -181,6 +188,7 @@ def build_daemon(
     _show(metrics, engine, delivery, notices)
     return Daemon(
         store=store,
+        ids=ids,
         registry=registry,
         invoker=invoker,
         router=router,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any
 
 import orjson
@@ -92,7 +93,7 @@ class SchemaArguments:
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
         """The arguments with defaults filled in. Raises ArgumentFault."""
-        values = {**self._defaults, **self._read(raw)}
+        values = {**deepcopy(self._defaults), **self._read(raw)}
         if self._validator.is_valid(values):
             return values
         problems: dict[str, JsonObject | None] = {}
@@ -131,7 +132,7 @@ class _ObjectReader:
         self._coercions = {
             name: coercion for name, sub in self._properties.items() if (coercion := _coercion(sub)) is not None
         }
-        self._is_closed = schema.get("additionalProperties") is False
+        self._is_closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
 
     def __call__(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         values = dict(raw)

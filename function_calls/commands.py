@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from function_calls.spec import ArgumentFault, FunctionSpec
@@ -14,6 +15,9 @@ from services.json_values import JsonObject
 _QUOTES = {'"': '"', "“": "”", "„": "“", "「": "」", "『": "』", "«": "»", "'": "'"}
 _COMMAS = re.compile("[,，、]")
 _NUMERIC = re.compile(r"[+-]?\d+(\.\d+)?")
+_MARKS = re.compile(f"[={''.join(_QUOTES)}]")
+_WORDS = re.compile(r"\S+")
+_PLAIN_WORD = re.compile(rf"[^\s={''.join(_QUOTES)}]+")
 
 
 class Token(NamedTuple):
@@ -21,6 +25,7 @@ class Token(NamedTuple):
 
     text: str
     start: int
+    end: int
     quoted: bool
     key: str = ""
     """The parameter it names in the form `key=value`."""
@@ -36,6 +41,8 @@ class CommandPlan:
     required: frozenset[str]
     sole_text: str
     """The name of the only parameter, where it takes any text: then the whole line is its value. Else empty."""
+    sole_word: str
+    """The name of the only parameter, where it takes one word: a plain one is its value as it stands. Else empty."""
 
 
 def plan_for(spec: FunctionSpec) -> CommandPlan:
@@ -43,9 +50,15 @@ def plan_for(spec: FunctionSpec) -> CommandPlan:
     properties: Mapping[str, JsonObject] = spec.parameters["properties"]
     required = spec.parameters["required"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
-    sole = order[0] if len(order) == 1 and _is_free_text(properties[order[0]]) else ""
+    sole = order[0] if len(order) == 1 else ""
+    takes_text = bool(sole) and _is_free_text(properties[sole])
+    takes_word = bool(sole) and not takes_text and properties[sole].get("type") != "array"
     return CommandPlan(
-        tuple((name, properties[name]) for name in order), frozenset(properties), frozenset(required), sole
+        order=tuple((name, properties[name]) for name in order),
+        names=frozenset(properties),
+        required=frozenset(required),
+        sole_text=sole if takes_text else "",
+        sole_word=sole if takes_word else "",
     )
 
 
@@ -60,17 +73,30 @@ def _is_visible(word: str) -> bool:
 
 def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
     """The raw arguments in `line`, the part after the command word. A text parameter takes as many words as the typed
-    ones leave. Raises ArgumentFault for words that are too many."""
+    ones leave. Raises ArgumentFault for words that are too many, and for a value given twice."""
     line = line.strip()
     if not line:
         return {}
     if plan.sole_text:
         return {plan.sole_text: _whole(plan, line)}
+    if plan.sole_word and _PLAIN_WORD.fullmatch(line):
+        return {plan.sole_word: line}
     tokens = _tokens(line, plan.names)
-    arguments: dict[str, Any] = {token.key: token.text for token in tokens if token.key}
+    arguments = _named([token for token in tokens if token.key], dict(plan.order))
     words = [token for token in tokens if not token.key]
     parameters = [(name, schema) for name, schema in plan.order if name not in arguments]
     _fill(arguments, parameters, words, line, plan.required)
+    return arguments
+
+
+def _named(tokens: Sequence[Token], schemas: Mapping[str, JsonObject]) -> dict[str, Any]:
+    """What is given in the form `key=value`."""
+    arguments: dict[str, Any] = {}
+    for token in tokens:
+        schema = schemas[token.key]
+        if token.key in arguments:
+            raise ArgumentFault({token.key: schema})
+        arguments[token.key] = _items([token]) if schema.get("type") == "array" else token.text
     return arguments
 
 
@@ -79,13 +105,15 @@ def _whole(plan: CommandPlan, line: str) -> str:
     name, equals, value = line.partition("=")
     if equals and name == plan.sole_text:
         line = value.strip()
-    closing = _QUOTES.get(line[0])
+    closing = _QUOTES.get(line[:1])
     if closing is not None and len(line) > 1 and line[-1] == closing and line.count(closing) <= 2:
         return line[1:-1]
     return line
 
 
 def _tokens(line: str, names: frozenset[str]) -> list[Token]:
+    if not _MARKS.search(line):
+        return [Token(word[0], *word.span(), quoted=False) for word in _WORDS.finditer(line)]
     tokens: list[Token] = []
     position, length = 0, len(line)
     while position < length:
@@ -102,13 +130,13 @@ def _tokens(line: str, names: frozenset[str]) -> list[Token]:
         closing = _QUOTES.get(line[position]) if position < length else None
         end = line.find(closing, position + 1) if closing else -1
         if end > position and (end + 1 == length or line[end + 1].isspace()):
-            tokens.append(Token(line[position + 1 : end], start, quoted=True, key=key))
+            tokens.append(Token(line[position + 1 : end], start, end + 1, quoted=True, key=key))
             position = end + 1
             continue
         end = position
         while end < length and not line[end].isspace():
             end += 1
-        tokens.append(Token(line[position:end], start, quoted=False, key=key))
+        tokens.append(Token(line[position:end], start, end, quoted=False, key=key))
         position = end
     return tokens
 
@@ -134,7 +162,7 @@ def _fill(
             count = 1 if words[0].quoted else max(1, count)
             arguments[name] = _joined(words[:count], line)
             words = words[count:]
-        elif _fits(schema, words[0]) or not rest or not _could_wait(rest):
+        elif _fits(schema, words[0]) or name in required or not _could_wait(rest, words[0]):
             arguments[name] = words[0].text
             words = words[1:]
     if words:
@@ -147,7 +175,7 @@ def _items(words: Sequence[Token]) -> list[str]:
         return [word.text for word in words]
     items: list[str] = []
     together: list[str] = []
-    for word in [*words, Token("", 0, quoted=True)]:
+    for word in [*words, Token("", 0, 0, quoted=True)]:
         if not word.quoted:
             together.append(word.text)
             continue
@@ -173,9 +201,9 @@ def _wanted_by(parameters: Sequence[tuple[str, JsonObject]], words: Sequence[Tok
     return wanted
 
 
-def _could_wait(rest: Sequence[tuple[str, JsonObject]]) -> bool:
+def _could_wait(rest: Sequence[tuple[str, JsonObject]], word: Token) -> bool:
     """Whether a later parameter could take the word that this one cannot."""
-    return any(_is_free_text(schema) or schema.get("type") == "array" for _, schema in rest)
+    return any(_fits(schema, word) for _, schema in rest)
 
 
 def _fits(schema: JsonObject, word: Token) -> bool:
@@ -194,11 +222,14 @@ def _is_free_text(schema: JsonObject) -> bool:
 
 
 def _joined(words: Sequence[Token], line: str) -> str:
-    """The words as they stood, with what was between them."""
+    """The words as they stood, with the white space that was between them."""
     if len(words) == 1:
         return words[0].text
-    last = words[-1]
-    return line[words[0].start : last.start + len(last.text) + (2 if last.quoted else 0)]
+    joined = line[words[0].start : words[0].end]
+    for before, word in pairwise(words):
+        between = line[before.end : word.start]
+        joined += (between if between.isspace() else " ") + line[word.start : word.end]
+    return joined
 
 
 def value_of(schema: JsonObject, text: str) -> Any:

@@ -96,11 +96,14 @@ class Invoker:
         decided = await self._decided(context, run, turn, profile, confirmed=confirmed, uncertain=uncertain)
         if decided is not None:
             return decided
+        in_flight = turn.in_flight
         if spec.effect is not Effect.READ:
             turn.effects += 1
+            turn.in_flight = spec.name if spec.effect is Effect.ONCE else turn.in_flight
         self._reach("tool.after_intent_before_call")
         started = self._clock.monotonic()
         result = storable(await self._attempts(context, run, turn, profile, depth))
+        turn.in_flight = in_flight
         self._reach("tool.after_call_before_result_record")
         if result.context_updates:
             turn.state.update(result.context_updates)

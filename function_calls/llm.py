@@ -14,7 +14,7 @@ from config.settings import RouterSettings
 from function_calls.context import MessageContext
 from function_calls.conversation import last_round_message, opening, result_text
 from function_calls.invocation import Invoker
-from function_calls.permissions import callable_here
+from function_calls.permissions import offered_here
 from function_calls.questions import fingerprint, question_message
 from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
 from function_calls.turn import Continuation, OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
@@ -26,7 +26,6 @@ from services.llm.model import (
     ModelError,
     ModelMessage,
     ModelRequest,
-    Offer,
     ToolCall,
     call_from_json,
     call_to_json,
@@ -96,7 +95,7 @@ class FunctionCallLLM:
         stored = turn.log.stored_answer(progress.round_number)
         if stored is not None:
             return stored
-        offer = self._offer(context, turn) if offered else None
+        offer = offered_here(context, turn) if offered else None
         messages = [*progress.messages, last_round_message()] if last and progress.round_number else progress.messages
         request = ModelRequest(
             messages=messages,
@@ -346,9 +345,6 @@ class FunctionCallLLM:
         key = f"model.{error.code.value}"
         words = progress.failure or texts.say(key if texts.has(key) else "model.provider_error")
         return sent(ReasonCode.MODEL_FAILED, [Message(words)], error.code.value, code)
-
-    def _offer(self, context: MessageContext, turn: Turn) -> Offer:
-        return turn.functions.offer(callable_here(context, turn, Path.MODEL))
 
 
 _FAULTS_OF_THE_MODEL = frozenset(

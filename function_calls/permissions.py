@@ -8,6 +8,7 @@ from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
 from function_calls.spec import Activation, FunctionSpec, OfferedTo
 from function_calls.turn import Path, Turn
+from services.llm.model import Offer
 from services.refs import ErrorCode, Role
 
 
@@ -88,6 +89,13 @@ def refusal(
         or addressed(spec, context, turn, profile)
         or role_allows(spec, context, profile)
     )
+
+
+def offered_here(context: MessageContext, turn: Turn) -> Offer:
+    """`callable_here` as a model is offered it, remembered for all who are alike in what `refusal` looks at."""
+    alike = (context.sender.role, context.is_group, turn.addressed)
+    settings = turn.profile().functions
+    return turn.functions.offer_for(alike, settings, lambda: callable_here(context, turn, Path.MODEL))
 
 
 def callable_here(context: MessageContext, turn: Turn, path: Path) -> list[FunctionSpec]:

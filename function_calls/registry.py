@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
@@ -13,6 +13,8 @@ from function_calls.sources.mappings import specs_of_module
 from function_calls.spec import FunctionSpec
 from services.llm.model import Offer, OfferedFunction
 from services.refs import Effect
+
+_OFFERS_KEPT = 1024
 
 
 class CommandLine(NamedTuple):
@@ -45,6 +47,7 @@ class BotFunctions:
                 if " " in word:
                     self._first_words.add(word.split(" ", 1)[0])
         self._offers: dict[tuple[int, ...], Offer] = {}
+        self._offers_for: dict[tuple[Hashable, int], tuple[Mapping[str, object], Offer]] = {}
 
     def find(self, name: str) -> FunctionSpec | None:
         """The function of that name, or offered under that name."""
@@ -87,9 +90,24 @@ class BotFunctions:
         key = tuple(map(id, specs))
         offer = self._offers.get(key)
         if offer is None:
-            if len(self._offers) >= 256:
+            if len(self._offers) >= _OFFERS_KEPT:
                 self._offers.clear()
             offer = self._offers[key] = Offer([self._offered(spec) for spec in specs])
+        return offer
+
+    def offer_for(
+        self, alike: Hashable, settings: Mapping[str, object], choose: Callable[[], Sequence[FunctionSpec]]
+    ) -> Offer:
+        """The offer of what `choose` gives, which is asked once for all who are `alike` under the same `settings`.
+        These are compared by identity, since a chat keeps its object until they change; empty ones are all the same."""
+        key = (alike, id(settings) if settings else 0)
+        known = self._offers_for.get(key)
+        if known is not None and (known[0] is settings or not settings):
+            return known[1]
+        if len(self._offers_for) >= _OFFERS_KEPT:
+            self._offers_for.clear()
+        offer = self.offer(choose())
+        self._offers_for[key] = (settings, offer)
         return offer
 
     def _offered(self, spec: FunctionSpec) -> OfferedFunction:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,12 +17,14 @@ from function_calls.spec import Choice, FunctionError, FunctionResult, Message
 from services.json_values import JsonObject, JsonValue
 from services.refs import ChatRef, ErrorCode, MemberRef
 
+_UNFIT = re.compile("[\0\ud800-\udfff]")
+
 
 def normalised(value: Any) -> FunctionResult:
     """The result that `value` stands for:
 
     a FunctionResult itself; a bool: handled or not; None: handled, nothing to say; a text: said, unless empty;
-    `("ok", v)`, `("ok", v, updates)`, `("error", reason)`; `(v, updates)`: v, and the updates written into the turn's state;
+    `("ok", v)`, `("ok", v, updates)`, `("error", reason)`; `(v, updates)`: v, and updates of the turn's state;
     `{"status": "success" | "error", "msg": …}`; a pydantic model, a dataclass or any other JSON value: data.
     Raises TypeError for what is none of these.
     """
@@ -62,14 +65,27 @@ def _as_json(value: Any) -> JsonValue:
 
 
 def storable(result: FunctionResult) -> FunctionResult:
-    """`result` with facts that plain JSON can hold: keys that are no texts and numbers beyond 64 bits become texts."""
+    """`result` with what every store and network can hold: texts without NUL and lone surrogates, and facts that plain
+    JSON has: keys that are no texts and numbers beyond 64 bits become texts."""
+    if not all(_is_fit(message.text) for message in result.messages):
+        messages = tuple(replace(message, text=_fit(message.text)) for message in result.messages)
+        result = replace(result, messages=messages)
     facts = (result.data, result.context_updates, result.metadata)
     try:
         orjson.dumps(facts, default=str)
     except TypeError:
-        data, updates, metadata = json.loads(json.dumps(facts, default=str), parse_int=_within_64_bits)
+        text = _fit(json.dumps(facts, default=str, ensure_ascii=False))
+        data, updates, metadata = json.loads(text, parse_int=_within_64_bits)
         return replace(result, data=data, context_updates=updates, metadata=metadata)
     return result
+
+
+def _is_fit(text: str) -> bool:
+    return (text.isascii() and "\0" not in text) or _UNFIT.search(text) is None
+
+
+def _fit(text: str) -> str:
+    return _UNFIT.sub("\ufffd", text)
 
 
 def _within_64_bits(digits: str) -> int | str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
+from urllib.parse import unquote
 
-from pydantic import TypeAdapter
+from pydantic import PydanticUserError, TypeAdapter
 
 from services.json_values import JsonObject
 
@@ -30,6 +31,7 @@ _FOREIGN_TYPES = {
 }
 _KNOWN_TYPES = {"object", "array", "string", "number", "integer", "boolean", "null"}
 _DROPPED = {"title", "discriminator", "$defs", "definitions", "$schema"}
+_MOST_NODES = 10_000
 _VALUES = frozenset({"enum", "const", "default", "examples", "example", "required"})
 _MAPPINGS_OF_SCHEMAS = ("properties", "patternProperties", "dependencies")
 
@@ -40,8 +42,11 @@ class UnusableSchema(ValueError):
 
 def schema_of(arguments: Any) -> JsonObject:
     """The schema of a pydantic model or a dataclass, as a model is told it.
-    Raises UnusableSchema for a type that refers to itself."""
-    generated = TypeAdapter(arguments).json_schema()
+    Raises UnusableSchema for a type that refers to itself, or that JSON cannot hold."""
+    try:
+        generated = TypeAdapter(arguments).json_schema()
+    except PydanticUserError as error:
+        raise UnusableSchema(f"{arguments!r} cannot be told a model: {error.message}") from None
     schema = cleaned(generated)
     if schema.get("type") != "object":
         raise UnusableSchema(f"{arguments!r} does not describe an object, so it cannot be the arguments of a function")
@@ -71,12 +76,10 @@ def imported(schema: object) -> JsonObject:
 def cleaned(schema: Mapping[str, Any], *, drops_null: bool = True) -> JsonObject:
     """`schema` with local `$ref`s inlined, titles dropped and foreign type names mapped. `drops_null`: an optional is
     simply absent for us, so `X or null` becomes X, and a default of null no default."""
-    definitions = {
-        f"#/{place}/{name}": definition
-        for place in ("$defs", "definitions")
-        for name, definition in (schema.get(place) or {}).items()
-    }
-    result = _Cleaning(definitions, drops_null).clean(schema, ())
+    try:
+        result = _Cleaning(schema, drops_null).clean(schema, ())
+    except RecursionError:
+        raise UnusableSchema("it is nested too deep") from None
     if not isinstance(result, dict):
         raise UnusableSchema("a schema must be an object")
     return result
@@ -85,16 +88,20 @@ def cleaned(schema: Mapping[str, Any], *, drops_null: bool = True) -> JsonObject
 class _Cleaning:
     """One schema being cleaned."""
 
-    def __init__(self, definitions: Mapping[str, Any], drops_null: bool) -> None:
-        self._definitions = definitions
+    def __init__(self, root: Mapping[str, Any], drops_null: bool) -> None:
+        self._root = root
         self._drops_null = drops_null
+        self._nodes_left = _MOST_NODES
 
     def clean(self, node: Any, open_refs: tuple[str, ...]) -> Any:
-        """`node`, which stands inside the definitions named by `open_refs`."""
+        """`node`, which stands inside what the references `open_refs` point to."""
         if isinstance(node, list):
             return [self.clean(item, open_refs) for item in node]
         if not isinstance(node, Mapping):
             return node
+        self._nodes_left -= 1
+        if self._nodes_left < 0:
+            raise UnusableSchema(f"it is too large: written out, it has more than {_MOST_NODES} parts")
         if "$ref" in node:
             return self._inlined(node, open_refs)
         result: JsonObject = {}
@@ -103,7 +110,7 @@ class _Cleaning:
                 continue
             if key in _MAPPINGS_OF_SCHEMAS and isinstance(value, Mapping):
                 result[key] = {name: self.clean(sub, open_refs) for name, sub in value.items()}
-            elif key in _VALUES:
+            elif key in _VALUES or key.startswith("x-"):
                 result[key] = value
             elif key == "prefixItems":
                 result["items"] = self.clean(value, open_refs)
@@ -117,27 +124,40 @@ class _Cleaning:
         reference = node["$ref"]
         if reference in open_refs:
             raise UnusableSchema(f"{reference} refers to itself; a model cannot be told such a type")
-        if reference not in self._definitions:
-            raise UnusableSchema(f"$ref {reference!r} does not point into this schema")
-        target = self.clean(self._definitions[reference], (*open_refs, reference))
+        target = self.clean(self._pointed_to(reference), (*open_refs, reference))
         beside = self.clean({key: value for key, value in node.items() if key != "$ref"}, open_refs)
-        return {**target, **beside}
+        return {**target, **beside} if isinstance(target, dict) else target
+
+    def _pointed_to(self, reference: Any) -> Any:
+        """What a JSON pointer such as `#/$defs/Name` or `#/properties/a/items` finds in the whole schema."""
+        node: Any = self._root
+        try:
+            start, *steps = reference.split("/")
+            for step in steps:
+                name = unquote(step).replace("~1", "/").replace("~0", "~")
+                node = node[int(name)] if isinstance(node, list) else node[name]
+        except (AttributeError, LookupError, TypeError, ValueError):
+            start = None
+        if start != "#" or not isinstance(node, Mapping | bool):
+            raise UnusableSchema(f"$ref {reference!r} does not point into this schema")
+        return node
 
 
 def _set_type(result: JsonObject, value: Any, drops_null: bool) -> None:
-    if isinstance(value, list):
-        types = [_FOREIGN_TYPES.get(str(name).lower(), name) for name in value]
-        rest = [name for name in types if name != "null"] if drops_null else types
-        result["type"] = rest[0] if len(rest) == 1 else rest
-        return
+    types = [_type_name(one) for one in value] if isinstance(value, list) else [_type_name(value)]
+    if drops_null and len(types) > 1:
+        types = [name for name in types if name != "null"]
+    if "any" not in types:
+        result["type"] = types[0] if len(types) == 1 else types
+
+
+def _type_name(value: Any) -> str:
     if not isinstance(value, str):
         raise UnusableSchema(f"type must be a name, not {value!r}")
-    name = value if value in _KNOWN_TYPES else _FOREIGN_TYPES.get(value.lower(), value)
-    if name.lower() == "any":
-        return
-    if name not in _KNOWN_TYPES:
+    name = _FOREIGN_TYPES.get(value.lower(), value.lower())
+    if name not in _KNOWN_TYPES and name != "any":
         raise UnusableSchema(f"unknown type {value!r}; JSON Schema knows {', '.join(sorted(_KNOWN_TYPES))}")
-    result["type"] = name
+    return name
 
 
 def _without_null(schema: JsonObject) -> JsonObject:
@@ -157,11 +177,12 @@ def _without_null(schema: JsonObject) -> JsonObject:
 
 def _completed(schema: JsonObject) -> JsonObject:
     """Key order and the keys that every exporter relies on."""
-    head = {
-        "type": "object",
-        "properties": dict(schema.get("properties") or {}),
-        "required": list(schema.get("required") or []),
-    }
+    properties, required = schema.get("properties") or {}, schema.get("required") or []
+    if not isinstance(properties, Mapping):
+        raise UnusableSchema(f"properties must be an object, not {properties!r}")
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise UnusableSchema(f"required must be a list of names, not {required!r}")
+    head = {"type": "object", "properties": dict(properties), "required": list(required)}
     return {**head, **{key: value for key, value in schema.items() if key not in head}}
 
 

@@ -166,6 +166,8 @@ class Turn:
     state: dict[str, Any] = field(default_factory=dict)
     effects: int = 0
     """Runs with an effect that were begun: after one there is no chat fallback."""
+    in_flight: str = ""
+    """The function with effect `once` that is running: when the turn ends now, nobody knows how it ended."""
     runs: int = 0
     request_ids: list[str] = field(default_factory=list)
 

@@ -39,6 +39,7 @@ def fault_text(spec: FunctionSpec, fault: ArgumentFault, texts: Phrases) -> str:
     lines = [
         texts.say("arguments.wrong", name=name, allowed=allowed(schema, texts))
         for name, schema in fault.problems.items()
+        if name
     ]
     lines += [texts.say("arguments.missing", name=name) for name in fault.missing]
     return "\n".join([*lines, texts.say("arguments.usage", usage=usage_line(spec))])

@@ -10,8 +10,11 @@ from typing import Any
 import orjson
 
 from services.json_values import JsonObject
+from services.rotating_file import RotatingFile
 
 Entry = tuple[Callable[..., JsonObject], tuple[Any, ...]]
+
+_MOST_KEPT = 10_000
 
 
 class JsonLines:
@@ -26,12 +29,12 @@ class JsonLines:
         max_bytes: int = 20_000_000,
         keep_files: int = 5,
     ) -> None:
-        self._path = path
+        self._file = RotatingFile(path, max_bytes=max_bytes, keep_files=keep_files)
         self._lines_per_write = lines_per_write
         self._delay_seconds = delay_seconds
-        self._max_bytes = max_bytes
-        self._keep_files = keep_files
         self._waiting: list[Entry] = []
+        self._unwritten: list[bytes] = []
+        """Lines that the disk refused."""
         self._timer: asyncio.TimerHandle | None = None
         self.failed_writes = 0
 
@@ -45,32 +48,19 @@ class JsonLines:
             self._timer = asyncio.get_running_loop().call_later(self._delay_seconds, self.flush)
 
     def flush(self) -> None:
-        """Write what waits. A disk that refuses is counted in `failed_writes`; the lines are kept for the next time,
-        up to ten thousand."""
+        """Write what waits. A disk that refuses is counted in `failed_writes`; the last ten thousand lines are kept for
+        the next time."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._waiting:
+        entries, self._waiting = self._waiting, []
+        lines = [*self._unwritten, *(orjson.dumps(render(*facts), default=str) + b"\n" for render, facts in entries)]
+        if not lines:
             return
-        lines = [orjson.dumps(render(*facts), default=str) for render, facts in self._waiting]
         try:
-            self._rotate_when_full()
-            with self._path.open("ab") as file:
-                file.write(b"\n".join(lines) + b"\n")
+            self._file.append(b"".join(lines))
         except OSError:
             self.failed_writes += 1
-            del self._waiting[:-10_000]
-            return
-        self._waiting.clear()
-
-    def _rotate_when_full(self) -> None:
-        if not self._path.exists():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            return
-        if self._path.stat().st_size < self._max_bytes:
-            return
-        for number in range(self._keep_files - 1, 0, -1):
-            older = self._path.with_name(f"{self._path.name}.{number}")
-            if older.exists():
-                older.replace(self._path.with_name(f"{self._path.name}.{number + 1}"))
-        self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+            self._unwritten = lines[-_MOST_KEPT:]
+        else:
+            self._unwritten = []

@@ -1,30 +1,120 @@
-"""Secrets never reach a log: known values, and what looks like a key."""
+"""Secrets never reach a log: known values in whatever encoding, what looks like a key, and what stands beside a word
+such as `password`."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import quote, quote_plus
+
+from services.json_values import JsonValue
 
 HIDDEN = "***"
 _SHORTEST_SECRET = 6
-_LOOKS_SECRET = re.compile(
-    r"""\b(?:sk|pk|rk|xox[abposr]|ghp|gho|ghs|github_pat|glpat|AKIA|ya29)[-_.A-Za-z0-9]{12,}"""
-    r"""|(?i:\bbearer\s+)[-._~+/A-Za-z0-9]{8,}=*"""
-    r"""|(?i:\b(?:api[-_]?key|token|secret|password|passwd|authorization)["']?\s*[=:]\s*["']?)[^\s"',;&]{6,}"""
-    r"""|(?<=://)[^\s/:@]+:[^\s/@]+(?=@)"""
+_DEEPEST = 20
+
+_SUSPICIOUS = re.compile(r"[:=%]|[\w-]{15}|[Bb](?:earer|EARER)\b")
+"""What every text with a secret has; most have none of it, and are not looked at any closer."""
+_TOKENS = re.compile(
+    r"""
+    (?<![A-Za-z0-9])(?:
+        (?:sk|pk|rk|gsk|whsec|secret|npm|hf|glpat|github_pat|gh[opsur]|xapp|xox[a-z]|xai|pplx|nvapi|dckr_pat)
+            [-_][A-Za-z0-9_-]{12,}
+      | (?:AKIA|ASIA)[A-Z0-9]{12,}                                  # AWS
+      | AIza[\w-]{20,} | ya29\.[\w.-]{12,}                          # Google
+      | \d{6,12}(?::|%3A)[A-Za-z0-9_-]{30,}                         # Telegram
+      | [MNO][\w-]{20,28}\.[\w-]{6}\.[\w-]{27,}                     # Discord
+      | eyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?                        # JSON web tokens
+    )
+    | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----.*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
+    | (?<=://)[^\s/@"']{1,256}(?=@)                                 # user and password in a URL
+    | (?<=%3A%2F%2F)(?:(?!%2F|%40)[^\s/@"']){1,256}(?=%40)
+    """,
+    re.VERBOSE | re.DOTALL,
 )
+_NAMES_OF_SECRETS = (
+    r"api[-_ ]?key|access[-_]?key|private[-_]?key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?"
+)
+_NAMED = re.compile(
+    rf"""
+    (?P<name>(?<![A-Za-z0-9])(?:{_NAMES_OF_SECRETS})\\*(?:["']|%22)?(?:\s|%20)*(?:=|:|%3D|%3A)(?:\s|%20|\+)*)
+        \\*(?:["']|%22)?(?:(?!%22|%26)[^\s"'\\,;&{{}}\[\]]){{3,}}
+    | (?P<header>(?<![A-Za-z0-9])(?:(?:proxy-)?authorization|(?:set-)?cookie)\\*(?:["']|%22)?(?:\s|%20)*
+        (?:=|:|%3D|%3A)(?:\s|%20|\+)*) \\*(?:["']|%22)?[^\r\n"'\\]{{3,}}
+    | (?P<scheme>(?<![A-Za-z0-9])bearer(?:\s|%20|\+)+)[-._~+/A-Za-z0-9]{{8,}}=*
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_SECRET_KEY = re.compile(rf"(?:.*[^A-Za-z0-9])?(?:{_NAMES_OF_SECRETS}|authorization|(?:set-)?cookie)", re.IGNORECASE)
+_ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}")
 
 
 class Redactor:
-    """Replaces secrets in texts."""
+    """Replaces secrets in texts and in JSON values."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         """`secrets` are values to hide wherever they stand; shorter ones than six characters would hide words."""
-        known = sorted({one for one in secrets if len(one) >= _SHORTEST_SECRET}, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, known))) if known else None
+        known = {form for one in secrets if len(one) >= _SHORTEST_SECRET for form in _forms(one)}
+        alternatives = sorted(known, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, alternatives))) if known else None
 
     def __call__(self, text: str) -> str:
         """`text` with every secret replaced by `***`."""
         if self._known is not None:
             text = self._known.sub(HIDDEN, text)
-        return _LOOKS_SECRET.sub(HIDDEN, text)
+        if not _SUSPICIOUS.search(text):
+            return text
+        return _ENCODED.sub(self._hidden_if_encoded, _without_secrets(text))
+
+    def value(self, value: JsonValue, depth: int = 0) -> JsonValue:
+        """`value` with every secret in it replaced, and all that stands under a key that names one. What is no JSON
+        becomes text."""
+        if isinstance(value, str):
+            return self(value)
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, Mapping) and depth < _DEEPEST:
+            return {
+                self(str(key)): HIDDEN if one and _SECRET_KEY.fullmatch(str(key)) else self.value(one, depth + 1)
+                for key, one in value.items()
+            }
+        if isinstance(value, list | tuple) and depth < _DEEPEST:
+            return [self.value(one, depth + 1) for one in value]
+        return self(str(value))
+
+    def _hidden_if_encoded(self, found: re.Match[str]) -> str:
+        """What stands for a secret in base64 is one."""
+        encoded = found[0].rstrip("=").replace("-", "+").replace("_", "/")
+        try:
+            text = base64.b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return found[0]
+        is_harmless = _without_secrets(text) == text and (self._known is None or not self._known.search(text))
+        return found[0] if is_harmless else HIDDEN
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """The spellings in which `secret` may get into a text."""
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield quote(secret, safe="")
+    yield quote_plus(secret)
+    # Within a longer text each third offset gives other letters; those at the ends depend on the neighbours.
+    for offset in range(3):
+        encoded = base64.b64encode(b"\0" * offset + secret.encode("utf-8", "replace")).decode()
+        middle = encoded[(0, 2, 3)[offset] :].rstrip("=")[:-1]
+        if len(middle) >= _SHORTEST_SECRET:
+            yield middle
+            yield middle.replace("+", "-").replace("/", "_")
+
+
+def _without_secrets(text: str) -> str:
+    return _NAMED.sub(_keep_the_name, _TOKENS.sub(HIDDEN, text))
+
+
+def _keep_the_name(found: re.Match[str]) -> str:
+    return f"{found['name'] or found['header'] or found['scheme']}{HIDDEN}"

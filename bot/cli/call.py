@@ -7,7 +7,6 @@ import asyncio
 import json
 import sys
 import uuid
-from typing import Any
 
 from bot.cli.options import add_config, settings_or_faults
 from bot.wiring import Given, build_daemon, open_store
@@ -18,6 +17,7 @@ from function_calls.definition import DefinitionError
 from function_calls.spec import FunctionResult
 from function_calls.turn import Path, Turn
 from services.clock import SystemClock
+from services.json_values import JsonObject
 from services.refs import ChatRef, MemberRef, Role
 from services.store.ids import Ids
 from services.store.port import StoreError
@@ -27,42 +27,72 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add this command."""
     parser = commands.add_parser("call", help="run one function by hand", description=__doc__)
     parser.add_argument("name")
-    parser.add_argument("--json", default="{}", metavar="ARGUMENTS", help="the arguments as a JSON object")
-    parser.add_argument("--as", dest="member", default="cli:main:operator", help="the member, platform:account:member")
-    parser.add_argument("--role", default="owner", choices=[role.value for role in Role])
-    parser.add_argument("--chat", default="cli:main:terminal", help="the chat, platform:account:chat")
+    parser.add_argument(
+        "--json", type=_json_object, default="{}", metavar="ARGUMENTS", help="the arguments as a JSON object"
+    )
+    parser.add_argument(
+        "--as",
+        dest="member",
+        type=_member,
+        default="cli:main:operator",
+        metavar="MEMBER",
+        help="who calls, platform:account:member",
+    )
+    parser.add_argument("--role", default="owner", choices=[role.value for role in Role], help="as what (owner)")
+    parser.add_argument(
+        "--chat", type=_chat, default="cli:main:terminal", help="the group where, platform:account:chat"
+    )
+    parser.add_argument("--yes", action="store_true", help="do what the function asks a yes for before it runs")
     add_config(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the result as JSON. 0: it did what was asked; 1: it did not; 2: the arguments are no JSON object."""
+    """Print the result as JSON. 0: it did what was asked; 1: it did not."""
     settings = settings_or_faults(options)
     if settings is None:
         return 1
     try:
-        arguments = dict(json.loads(options.json))
-        chat, member = ChatRef.parse(options.chat), MemberRef.parse(options.member)
-    except (ValueError, TypeError) as error:
-        print(f"--json, --chat or --as cannot be read: {error}", file=sys.stderr)
-        return 2
-    try:
-        result = asyncio.run(_called(settings, options.name, arguments, chat, member, Role(options.role)))
-    except (StoreError, DefinitionError) as error:
+        result = asyncio.run(_called(settings, options))
+    except (StoreError, DefinitionError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     print(json.dumps({**result.for_model(), "reply": result.reply}, indent=2, ensure_ascii=False, default=str))
-    return 0 if result.ok else 1
+    return 0 if result.ok and result.question is None else 1
 
 
-async def _called(
-    settings: Settings, name: str, arguments: dict[str, Any], chat: ChatRef, member: MemberRef, role: Role
-) -> FunctionResult:
-    clock, texts = SystemClock(), Texts()
+def _json_object(text: str) -> JsonObject:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"this is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError("the arguments have to be a JSON object, {…}")
+    return value
+
+
+def _chat(text: str) -> ChatRef:
+    try:
+        return ChatRef.parse(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form platform:account:chat") from None
+
+
+def _member(text: str) -> MemberRef:
+    try:
+        return MemberRef.parse(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form platform:account:member") from None
+
+
+async def _called(settings: Settings, options: argparse.Namespace) -> FunctionResult:
+    chat: ChatRef = options.chat
+    member: MemberRef = options.member
+    clock = SystemClock()
     store = await open_store(settings, clock)
     ids = Ids(clock)
     try:
-        daemon = build_daemon(settings, store, [], ids, texts, Given(clock=clock))
+        daemon = build_daemon(settings, store, [], ids, Texts(), Given(clock=clock))
     except BaseException:
         await store.close()
         raise
@@ -73,7 +103,7 @@ async def _called(
             kind=Kind.MESSAGE,
             chat=chat,
             is_group=True,
-            sender=Sender(member, member.native, role),
+            sender=Sender(member, member.native, Role(options.role)),
             text="",
             sent_at=clock.now(),
             bot=daemon.chats.of(chat).settings.bot,
@@ -84,6 +114,6 @@ async def _called(
             profile=lambda: daemon.chats.profile(chat),
             deadline=clock.monotonic() + settings.router.turn_timeout_seconds,
         )
-        return await daemon.invoker.invoke(context, name, arguments, turn, Path.CLI)
+        return await daemon.invoker.invoke(context, options.name, options.json, turn, Path.CLI, confirmed=options.yes)
     finally:
         await daemon.stop()

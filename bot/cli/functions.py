@@ -35,6 +35,9 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_or_faults(options)
     if settings is None:
         return 1
+    if options.bot not in settings.bots:
+        print(f"there is no bot {options.bot!r}; the settings name {', '.join(settings.bots)}", file=sys.stderr)
+        return 1
 
     async def specs() -> tuple[FunctionSpec, ...]:
         async with scratch_daemon(settings) as daemon:

@@ -12,6 +12,8 @@ from config.settings import Settings
 
 VERSION = "0.1.0"
 SHIPPED = Path(__file__).parents[2] / "config" / "bot.yaml"
+_MOST_HOURS = 1_000_000.0
+_HIGHEST_PORT = 65_535
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +32,31 @@ def config_path(options: argparse.Namespace) -> Path:
         return Path(options.config)
     named = os.environ.get("ROLLCALL_CONFIG")
     return Path(named) if named else SHIPPED
+
+
+def positive_count(text: str) -> int:
+    """An option that counts something. Raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def positive_hours(text: str) -> float:
+    """An option that is a span of time. Raises ArgumentTypeError."""
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours <= _MOST_HOURS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours above 0")
+    return hours
+
+
+def port_number(text: str) -> int:
+    """An option that is a TCP port, or 0. Raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) > _HIGHEST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_HIGHEST_PORT}")
+    return int(text)
 
 
 def settings_or_faults(options: argparse.Namespace) -> Settings | None:

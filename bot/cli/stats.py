@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from bot.cli.options import add_config, settings_or_faults
+from bot.cli.options import add_config, positive_hours, settings_or_faults
 from bot.wiring import database_of
 from services.clock import SystemClock
 from services.store.reader import CallStatistics, Reader, ReaderError
@@ -17,7 +17,7 @@ _HOUR_MS = 3_600_000
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add this command."""
     parser = commands.add_parser("stats", help="success, errors and latency by function", description=__doc__)
-    parser.add_argument("--hours", type=float, default=24.0, help="how far back (24)")
+    parser.add_argument("--hours", type=positive_hours, default=24.0, help="how far back (24)")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     add_config(parser)
     parser.set_defaults(run=run)

@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from bot.cli.options import add_config, settings_or_faults
+from bot.cli.options import add_config, positive_count, settings_or_faults
 from bot.wiring import database_of
 from config.texts import Texts
 from services.store.reader import Reader, ReaderError
@@ -17,7 +17,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add this command."""
     parser = commands.add_parser("why", help="why messages were answered or not", description=__doc__)
     parser.add_argument("chat", nargs="?", help="platform:account:chat; without it all chats")
-    parser.add_argument("--count", type=int, default=20, help="how many of the last messages (20)")
+    parser.add_argument("--count", type=positive_count, default=20, help="how many of the last messages (20)")
     add_config(parser)
     parser.set_defaults(run=run)
 
@@ -34,6 +34,8 @@ def run(options: argparse.Namespace) -> int:
     except ReaderError as error:
         print(error, file=sys.stderr)
         return 1
+    if not rows:
+        print("no message has come yet" if options.chat is None else f"no message has come in {options.chat}")
     for row in reversed(rows):
         at = datetime.fromtimestamp(row.received_ms / 1000, UTC).astimezone(zone)
         reason = texts.say(f"reasons.{row.reason}", detail=row.detail)

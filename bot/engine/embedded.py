@@ -84,10 +84,13 @@ class EmbeddedEngine:
         if running is None:
             return False
         job, task = running
+        if job.answered:
+            return False
         if job.context.sender.ref != by and role.rank < Role.MODERATOR.rank:
             return False
         job.stopped = True
-        return task.cancel()
+        # A task that is cancelled before its first step never runs, and then nobody would end the turn.
+        return task.cancel() if job.begun else True
 
     async def drain(self, seconds: float) -> None:
         """Start nothing new, and wait up to `seconds` for what runs; what is left is taken up at the next start."""
@@ -140,6 +143,7 @@ class EmbeddedEngine:
             self._idle.set()
 
     async def _guarded(self, job: Job) -> None:
+        job.begun = True
         try:
             await self._run(job)
         except asyncio.CancelledError:

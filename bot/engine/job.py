@@ -22,8 +22,11 @@ class Job:
     attempts: int = 0
     """How often a process died or failed on it."""
     immediate: bool = False
+    begun: bool = False
     stopped: bool = False
     """Somebody ended it with /stop."""
+    answered: bool = False
+    """Its answer is being kept: it can be stopped no more."""
     repeated: bool = False
     """It was tried in this process before, so something of it may be stored."""
 

@@ -44,12 +44,13 @@ class Web:
     @classmethod
     async def build(cls, settings: Settings, store: Store, ids: Ids, clock: Clock) -> Web:
         """The platforms that the settings switch on. Raises StoreError."""
-        bot = settings.bots[DEFAULT_BOT]
-        hear = hearing([bot.name, *bot.aliases])
+        # Each room has one bot, so whoever of them is named there is meant.
+        names = [name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)]
+        hear = hearing(names)
         owners = Owners(store, clock)
         await owners.load()
         members = PageMembers(
-            Signer(page_key(Path(settings.home) / "keys")), owners, bot_names=[bot.name, *bot.aliases]
+            Signer(page_key(Path(settings.home) / "keys")), owners, bot_names=names
         )
         platforms: list[HttpPlatform] = []
         if settings.platforms.web.page:

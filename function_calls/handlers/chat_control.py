@@ -73,5 +73,6 @@ async def show_id(ctx: MessageContext, *, call: Call) -> FunctionResult:
 async def stop(ctx: MessageContext, *, actions: ChatActions, call: Call) -> FunctionResult:
     """End the running turn: the sender's own, or anyone's for moderators and above."""
     if await actions.stop(ctx.chat, ctx.sender.ref, ctx.sender.role):
-        return FunctionResult(data="stopped", messages=())
+        # The turn that was stopped says so.
+        return FunctionResult()
     return FunctionResult.say(call.say("stop.nothing"))

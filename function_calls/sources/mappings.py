@@ -17,8 +17,6 @@ from function_calls.results import normalised
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
 from services.json_values import JsonObject
 
-_PARAMETER_KEYS = {"type", "description", "default", "enum", "items", "properties"}
-
 
 def spec_from_mapping(definition: Mapping[str, Any], source: str = "") -> FunctionSpec:
     """The spec of `{"name", "handler", "description"?, "parameters"?, …}`. `parameters` is a JSON Schema, or a map of
@@ -83,8 +81,14 @@ def parameters_of(declared: Any) -> Any:
 
 def _object_schema(parameters: Mapping[Any, Any]) -> JsonObject:
     properties = {str(name): _property(value) for name, value in parameters.items()}
-    required = [str(name) for name, value in parameters.items() if isinstance(value, Mapping) and value.get("required")]
+    required = [str(name) for name, value in parameters.items() if _is_required(value)]
     return {"type": "object", "properties": properties, "required": required}
+
+
+def _is_required(declared: Any) -> bool:
+    """Whether the parameter itself is required; a list there names what an object requires within it."""
+    required = declared.get("required") if isinstance(declared, Mapping) else None
+    return bool(required) and not isinstance(required, list | tuple)
 
 
 def _property(declared: Any) -> JsonObject:
@@ -93,7 +97,11 @@ def _property(declared: Any) -> JsonObject:
     schema: JsonObject = {key: value for key, value in declared.items() if key != "required"}
     nested = schema.get("properties")
     if isinstance(nested, Mapping):
-        schema = {**schema, **_object_schema(nested), "type": schema.get("type", "object")}
+        inner = _object_schema(nested)
+        named = declared.get("required")
+        if isinstance(named, list | tuple):
+            inner["required"] = list(dict.fromkeys([*named, *inner["required"]]))
+        schema = {**schema, **inner, "type": schema.get("type", "object")}
     if isinstance(schema.get("items"), Mapping):
         schema["items"] = _property(schema["items"])
     return schema

@@ -45,6 +45,9 @@ class OpenAITransport:
                 event_hooks={"response": [self._refuse_status]},
             ),
         )
+        # Whole, since the package would put it together anew for each request, which takes longer than sending it.
+        base = self._client.base_url
+        self._url = str(base.copy_with(raw_path=base.raw_path + b"chat/completions"))
         self._options: openai.RequestOptions = {
             "headers": {"content-type": "application/json"},
             "security": {"bearer_auth": True},
@@ -58,7 +61,7 @@ class OpenAITransport:
         try:
             # `stream` leaves the body unread, so that no more of it than is allowed gets into memory.
             response = await self._client.post(
-                "/chat/completions", cast_to=httpx2.Response, content=body, options=self._options, stream=True
+                self._url, cast_to=httpx2.Response, content=body, options=self._options, stream=True
             )
             try:
                 return response.status_code, response.headers, await _read(response, MAX_BODY_BYTES)

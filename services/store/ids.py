@@ -19,6 +19,12 @@ class Ids:
         self._ms = 0
         self._sequence = 0
 
+    def go_on_after(self, newest: int) -> None:
+        """Give only ids above `newest` from now on: those of an earlier process, whose clock may have been ahead."""
+        ms, sequence = newest >> (_SEQUENCE_BITS + _NODE_BITS), newest & ((1 << _SEQUENCE_BITS) - 1)
+        if (ms, sequence) > (self._ms, self._sequence):
+            self._ms, self._sequence = ms, sequence
+
     def next(self) -> int:
         """The next id. More than 16,384 in a millisecond borrow from the next one."""
         ms = self._clock.now_ms() - _EPOCH_MS

@@ -85,6 +85,7 @@ _FIND = Statement(
     .order_by(INBOX.c.id)
     .limit(literal_column("1")),
 )
+_KNOWN = Statement("inbox.known", select(INBOX.c.id).where(INBOX.c.key == bindparam("key")))
 _GET = Statement("inbox.get", _ROWS.where(INBOX.c.id == bindparam("row_id")))
 _FORGET = Statement(
     "inbox.forget",
@@ -151,6 +152,11 @@ def last(chat: str, but_native_id: str, count: int) -> Query:
 def find(chat: str, native_id: str) -> Query:
     """The message of `chat` with the network's id `native_id`."""
     return _FIND.query(chat=chat, native_id=native_id)
+
+
+def known(key: str) -> Query:
+    """A row when the event of that key was taken in before."""
+    return _KNOWN.query(key=key)
 
 
 def get(id: int) -> Query:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, bindparam, delete, literal_column, select, update
+from sqlalchemy import Index, bindparam, delete, exists, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from services.store.inbox import INBOX
 from services.store.port import Query, Statement, Write
 from services.store.schema import integer, table, text
 
@@ -38,7 +39,7 @@ _CLOSE_OTHERS = Statement(
 _ANSWER = Statement(
     "pending.answer",
     update(PENDING)
-    .where(PENDING.c.id == bindparam("row_id"), _OPEN)
+    .where(PENDING.c.id == bindparam("row_id"), _OPEN, exists().where(INBOX.c.id == bindparam("turn_id")))
     .values(state="answered", answered_by=bindparam("turn_id")),
 )
 _EXPIRE = Statement(
@@ -68,7 +69,8 @@ def ask(*, id: int, chat: str, member: str, turn_id: int, body: str, asked_ms: i
 
 
 def answer(id: int, turn_id: int) -> Write:
-    """The question is answered by that turn: at most one message ever answers it."""
+    """The question is answered by that turn, whose message is accepted in the same unit: at most one message ever
+    answers it, and no duplicate does."""
     return _ANSWER.write(row_id=id, turn_id=turn_id)
 
 

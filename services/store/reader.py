@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
@@ -59,6 +60,7 @@ class CallStatistics:
         return {
             "runs": self.runs,
             "ok": self.ok,
+            "ok_share": round(self.ok_share, 4),
             "errors": dict(self.errors),
             "p50_ms": self.p50_ms,
             "p95_ms": self.p95_ms,
@@ -77,7 +79,7 @@ class Reader:
         if not path.exists():
             raise ReaderError(f"there is no database {path}; start the daemon once, or name its settings with --config")
         try:
-            return cls(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5.0))
+            return cls(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0))
         except sqlite3.Error as error:
             raise ReaderError(f"{path} cannot be read: {error}") from None
 
@@ -140,4 +142,5 @@ def _statistics(function: str, codes: Counter[str], durations: list[int]) -> Cal
 
 
 def _percentile(ordered: Sequence[int], share: float) -> int:
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0
+    """The smallest value that `share` of all are not above."""
+    return ordered[math.ceil(len(ordered) * share) - 1] if ordered else 0

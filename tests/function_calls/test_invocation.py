@@ -127,11 +127,13 @@ async def test_a_run_over_its_time_is_cancelled(
     slow = Recorder("slow", does=wait, effect=effect, **options)
     routing = Routing(slow)
     task = asyncio.ensure_future(routing.invoke("slow"))
+    await routing.clock.settle()
     await routing.clock.advance(seconds - 0.1)
     routing.deadlines.expire()
     await routing.clock.settle()
     assert not task.done()
     assert slow.calls[0].deadline == seconds
+    await routing.clock.settle()
     await routing.clock.advance(0.1)
     routing.deadlines.expire()
     result = await task
@@ -149,6 +151,7 @@ async def test_a_blocking_function_runs_beside_the_loop_and_is_given_up_in_time(
 
     routing = Routing(new_spec("block", block))
     task = asyncio.ensure_future(routing.invoke("block"))
+    await routing.clock.settle()
     await routing.clock.advance(31)
     routing.deadlines.expire()
     result = await task
@@ -166,6 +169,7 @@ async def test_the_timeout_of_a_nested_run_is_its_own() -> None:
 
     routing = Routing(Recorder("outer", does=outer), Recorder("inner", does=wait, timeout_seconds=1))
     task = asyncio.ensure_future(routing.invoke("outer"))
+    await routing.clock.settle()
     await routing.clock.advance(1)
     routing.deadlines.expire()
     assert (await task).reply == "inner: timeout"
@@ -203,6 +207,7 @@ async def test_only_transient_failures_are_repeated_and_only_so_often(
     act = Recorder("act", does=try_it, effect=effect, retry={"max": 3, "delay": 500})
     routing = Routing(act)
     task = asyncio.ensure_future(routing.invoke("act"))
+    await routing.clock.settle()
     await routing.clock.advance(10)
     assert (await task).ok is ok
     assert started == [0.5 * n for n in range(runs)]
@@ -258,6 +263,23 @@ async def test_functions_that_call_themselves_end_at_four_levels() -> None:
     assert (await Routing(again_).invoke("again")).ok
     assert len(again_.runs) == 5
     assert [code_of(one) for one in deepest] == [ErrorCode.REFUSED]
+
+
+async def test_an_effect_stays_in_flight_while_it_calls_other_functions() -> None:
+    seen: list[str] = []
+
+    async def pay(context: Any, arguments: Any, call: Any) -> None:
+        await call.invoke("look", {})
+        await call.invoke("book", {})
+        seen.append(routing.turn.in_flight)
+
+    async def look(*_: Any) -> None:
+        seen.append(routing.turn.in_flight)
+
+    functions = [Recorder("pay", does=pay, effect="once"), Recorder("look", does=look)]
+    routing = Routing(*functions, Recorder("book", does=look, effect="once"))
+    await routing.invoke("pay", turn=routing.turn)
+    assert (seen, routing.turn.in_flight) == (["pay", "book", "pay"], "")
 
 
 # -- the record of a run

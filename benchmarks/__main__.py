@@ -1,0 +1,64 @@
+"""The figures that Rollcall promises, measured on this machine: one line of JSON for each.
+
+    python -m benchmarks [NAME …] [--rounds 5] [--scale 1.0]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+from collections.abc import Sequence
+
+from benchmarks.measuring import DRIVER_CORE, Effort, Load, pin
+
+# Imported by name: a driver's process loads nothing that its measurement would be charged for.
+_BENCHMARKS = {
+    "command_lookup": "commands",
+    "command_invoke": "commands",
+    "command_turn": "commands",
+    "routed_turn": "routed",
+    "provider_turn": "provider",
+    "many_functions": "provider",
+    "crowd": "provider",
+    "process": "process",
+    "first_request": "routed",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure as the command line says. 1: a figure does not hold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(_BENCHMARKS)}; none: all")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each driver runs")
+    parser.add_argument("--scale", type=float, default=1.0, help="how many messages, against the usual number")
+    parser.add_argument("--driver", help=argparse.SUPPRESS)
+    parser.add_argument("--load", default="{}", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.driver:
+        return _drive(options.driver, Load(**json.loads(options.load)))
+    unknown = set(options.names) - set(_BENCHMARKS)
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
+    effort = Effort(options.rounds, options.scale)
+    all_hold = True
+    for name in options.names or _BENCHMARKS:
+        module = importlib.import_module(f"benchmarks.{_BENCHMARKS[name]}")
+        for figure in module.FIGURES[name](effort):
+            print(figure.line(), flush=True)
+            all_hold = all_hold and figure.holds
+    return 0 if all_hold else 1
+
+
+def _drive(driver: str, load: Load) -> int:
+    """Run one driver in this process and print its sample."""
+    pin(DRIVER_CORE)
+    module, _, name = driver.partition(".")
+    sample = asyncio.run(importlib.import_module(f"benchmarks.{module}").DRIVERS[name](load))
+    print(json.dumps(dict(sample)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,176 @@
+"""A routed turn whose model is in this process: what routing itself costs, without a network and without a store."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import orjson
+from pydantic import BaseModel, SecretStr
+
+from benchmarks.functions import functions
+from benchmarks.measuring import Driver, Effort, Figure, Load, Sample, median, ratio, rounds, timed
+from benchmarks.stub import answer_to, expected, question
+from benchmarks.world import a_profile, a_turn, an_invoker, message
+from config.settings import RouterSettings
+from function_calls.encodings import openai_tool
+from function_calls.llm import FunctionCallLLM
+from function_calls.registry import BotFunctions
+from function_calls.router import FunctionCallRouter
+from function_calls.turn import HistoryLine
+from services.clock import SystemClock
+from services.llm.model import ChatModel, ModelAnswer, ModelRequest
+from services.llm.openai_answers import read_body
+from services.llm.openai_chat import OpenAIChat, OpenAIProfile
+from services.llm.resilient import ResilientModel
+from services.retry import Retry
+
+MODEL = "gpt-5-mini"
+SYSTEM = "You are a helpful assistant."
+_HEADERS: Mapping[str, str] = MappingProxyType({"x-request-id": "req_stub"})
+_MEMBERS = ("Ann", "Bo", "Cem", "Dag")
+_HISTORY = [
+    HistoryLine(_MEMBERS[number % 4], f"Something that was said a while ago, number {number}", 1_767_600_000_000, False)
+    for number in range(30)
+]
+
+
+def openai_chat(url: str = "http://127.0.0.1:9/v1") -> OpenAIChat:
+    """The protocol as the daemon speaks it."""
+    return OpenAIChat(OpenAIProfile("stub", MODEL, url, SecretStr("sk-stub")), SystemClock())
+
+
+class InProcess:
+    """A model that makes the bytes of a request and reads the bytes of an answer, and has nothing in between."""
+
+    name = "in process"
+
+    def __init__(self) -> None:
+        self._chat = openai_chat()
+        self.request_bytes: list[int] = []
+        """The sizes of the first requests."""
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        body = self._chat.encode(request)
+        if len(self.request_bytes) < 10:
+            self.request_bytes.append(len(body))
+        return read_body(200, _HEADERS, answer_to(body))
+
+    async def probe(self) -> str:
+        return self.name
+
+    async def close(self) -> None:
+        return None
+
+
+async def floor(load: Load) -> Sample:
+    """The least that can be done by hand: the body from bytes made before, the answer read, the arguments checked."""
+    specs = functions(load.functions)
+    tools = orjson.dumps([openai_tool(spec) for spec in specs])
+    head = b'{"model":"%b","tools":%b,"messages":[{"role":"system","content":%b},{"role":"user","content":'
+    prefix = head % (MODEL.encode(), tools, orjson.dumps(SYSTEM))
+
+    class Weather(BaseModel):
+        city: str
+        unit: str = "celsius"
+        days: int = 1
+
+    async def weather(arguments: Weather) -> str:
+        return f"weather in {arguments.city}: sunny"
+
+    async def post(body: bytes) -> dict[str, object]:
+        message: dict[str, object] = orjson.loads(answer_to(body))["choices"][0]["message"]
+        return message
+
+    async def once(number: int) -> None:
+        body = prefix + orjson.dumps(question(number)) + b"}"
+        asked = await post(body + b"]}")
+        (call,) = asked["tool_calls"]  # type: ignore[misc, has-type]  # as the stub answers
+        arguments = Weather.__pydantic_validator__.validate_json(call["function"]["arguments"])
+        content = orjson.dumps(await weather(arguments))
+        body += b"," + orjson.dumps(asked)
+        body += b',{"role":"tool","tool_call_id":"%b","content":%b}' % (call["id"].encode(), content)
+        assert (await post(body + b"]}"))["content"] == expected(number)
+
+    return await timed(load.count, once, batches=5)
+
+
+async def bare(load: Load) -> Sample:
+    """Dispatch with all its checks; no filters, no call log, no history."""
+    return await _routed(load, InProcess(), None, [])
+
+
+async def everything(load: Load) -> Sample:
+    """Dispatch with two filters, the call log, retries and thirty lines of history."""
+    clock = SystemClock()
+    model = ResilientModel(InProcess(), Retry(clock), clock, 60.0)
+    with tempfile.TemporaryDirectory() as folder:
+        return await _routed(load, model, Path(folder), _HISTORY)
+
+
+async def first_request(load: Load) -> Sample:
+    """The bytes that a greeting makes."""
+    model = InProcess()
+    router = FunctionCallRouter(invoker := an_invoker(), FunctionCallLLM(model, invoker, RouterSettings(), SystemClock()))
+    turn = a_turn(0, BotFunctions(functions(load.functions)), a_profile())
+    await router.dispatch(message("hi", 0), turn)
+    return {"bytes": model.request_bytes[0]}
+
+
+async def _routed(load: Load, model: ChatModel, folder: Path | None, history: list[HistoryLine]) -> Sample:
+    invoker, profile, numbers = an_invoker(folder), a_profile(), itertools.count()
+    router = FunctionCallRouter(invoker, FunctionCallLLM(model, invoker, RouterSettings(), SystemClock()))
+    registered = BotFunctions(functions(load.functions))
+
+    async def once(number: int) -> None:
+        turn = a_turn(next(numbers), registered, profile, history)
+        outcome = await router.dispatch(message(question(number), number), turn)
+        assert outcome.messages[0].text == expected(number)
+
+    return await timed(load.count, once, batches=5)
+
+
+DRIVERS: dict[str, Driver] = {
+    "floor": floor,
+    "bare": bare,
+    "everything": everything,
+    "first_request": first_request,
+}
+
+
+def routed_figures(effort: Effort) -> list[Figure]:
+    """Against the floor."""
+    load = Load(count=effort.count(3000))
+    samples = rounds(
+        {
+            "floor": ("routed.floor", load),
+            "bare": ("routed.bare", load),
+            "everything": ("routed.everything", load),
+        },
+        effort,
+    )
+    floor_us = median(samples["floor"])
+    what = "a routed turn, model in the process, 20 functions, no storage"
+    full = "with two filters, the call log, retries and 30 lines of history"
+    return [
+        Figure("routed_turn", f"{what}, bare", "ratio", ratio(samples["bare"], samples["floor"]), 10.0, floor_us),
+        Figure(
+            "routed_turn", f"{what}, {full}", "ratio", ratio(samples["everything"], samples["floor"]), 30.0, floor_us
+        ),
+    ]
+
+
+def first_request_figures(effort: Effort) -> list[Figure]:
+    """What a greeting costs in bytes."""
+    samples = rounds({"hi": ("routed.first_request", Load(functions=50))}, Effort(1))
+    what = "the first request for `hi` with 50 functions registered"
+    return [Figure("first_request", what, "bytes", median(samples["hi"], "bytes"), 4000.0)]
+
+
+FIGURES: dict[str, Callable[[Effort], list[Figure]]] = {
+    "routed_turn": routed_figures,
+    "first_request": first_request_figures,
+}

@@ -1,0 +1,174 @@
+"""Serve until told to stop: what `run` and `chat` share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from bot.cli.options import VERSION
+from bot.daemon import Daemon
+from bot.logs import set_up_logs
+from bot.platforms.base import ChatPlatform
+from bot.platforms.console import Console
+from bot.wiring import Given, build_daemon, open_store, secrets_of
+from config.settings import Settings
+from config.texts import Texts
+from function_calls.definition import DefinitionError
+from services.clock import SystemClock
+from services.fault_points import FaultPoints
+from services.redaction import Redactor
+from services.store.ids import Ids
+from services.store.port import Store, StoreError
+from services.store.starvation import switch_threads_often
+
+if TYPE_CHECKING:
+    from bot.web.wiring import Web
+
+FAULTS_VARIABLE = "ROLLCALL_FAULTS"
+_log = structlog.get_logger("daemon")
+
+
+class CannotStart(Exception):
+    """Something that the daemon needs is not to be had; says what, and what to do."""
+
+
+class Stop:
+    """Set when the daemon is to end: by a signal, or because it cannot go on."""
+
+    def __init__(self) -> None:
+        self._told = asyncio.Event()
+        self.broken: Exception | None = None
+
+    def on_signals(self) -> None:
+        """The first signal drains; a second one ends at once, which is safe."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._by_signal)
+
+    def on_broken(self, error: Exception) -> None:
+        """The store takes nothing more."""
+        self.broken = error
+        self._told.set()
+
+    async def or_end_of(self, serving: asyncio.Task[None]) -> None:
+        """Return when the daemon is told to stop, or `serving` has ended by itself."""
+        told = asyncio.create_task(self._told.wait())
+        await asyncio.wait([serving, told], return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        if serving.done() and (error := serving.exception()) is not None:
+            _log.critical("ended", exc_info=error)
+            self.broken = self.broken or RuntimeError("the daemon ended by itself")
+
+    def _by_signal(self) -> None:
+        if self._told.is_set():
+            os._exit(130)
+        self._told.set()
+
+
+def serve(settings: Settings, *, console: bool, page: bool) -> int:
+    """Serve the console, the page, or both, until told to stop. 0: ended as told; 1: could not start, or broke down."""
+    shown = False
+    try:
+        shown = set_up_logs(settings.logging, redact=Redactor(secrets_of(settings)), somebody_chats_here=console)
+        return asyncio.run(_served(settings, console=console, page=page))
+    except (StoreError, DefinitionError, CannotStart, OSError) as error:
+        _log.critical("rollcall cannot start", problem=str(error))
+        if not shown:
+            print(f"rollcall cannot start: {error}", file=sys.stderr)
+        return 1
+
+
+async def _served(settings: Settings, *, console: bool, page: bool) -> int:
+    faults = _faults()
+    switch_threads_often()
+    clock, stop = SystemClock(), Stop()
+    stop.on_signals()
+    store = await open_store(settings, clock, stop.on_broken)
+    try:
+        ids = Ids(clock)
+        web = await _web(settings, store, ids, clock) if page else None
+        platforms: list[ChatPlatform] = list(web.platforms) if web else []
+        if console:
+            name = settings.platforms.console.name
+            platforms.append(Console(name, clock, read_from=sys.stdin, write_to=sys.stdout))
+        daemon = build_daemon(settings, store, platforms, ids, Texts(), Given(clock=clock, faults=faults))
+    except BaseException:
+        await store.close()
+        raise
+    try:
+        await daemon.start()
+        await _until_stopped(settings, daemon, web, stop)
+    finally:
+        await daemon.stop()
+    _log.info("stopped")
+    return 1 if stop.broken else 0
+
+
+async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, stop: Stop) -> None:
+    ticker = daemon.ticker()
+    ticker.start()
+    serving: asyncio.Task[None] | None = None
+    try:
+        if web is not None:
+            address = await _listening(settings, daemon, web)
+            _say(_greeting(settings, address, await web.owner_link(daemon.store, SystemClock(), address)))
+        _log.info("started", version=VERSION, home=str(Path(settings.home).resolve()))
+        serving = asyncio.create_task(daemon.run())
+        await stop.or_end_of(serving)
+    finally:
+        ticker.stop()
+        if web is not None:
+            await web.stop()
+        if serving is not None:
+            serving.cancel()
+            with suppress(asyncio.CancelledError, BaseExceptionGroup):
+                await serving
+
+
+async def _web(settings: Settings, store: Store, ids: Ids, clock: SystemClock) -> Web:
+    # Imported here: a chat in the terminal alone needs no web server.
+    from bot.web.wiring import Web
+
+    return await Web.build(settings, store, ids, clock)
+
+
+async def _listening(settings: Settings, daemon: Daemon, web: Web) -> str:
+    """The address that the web server listens on. Raises CannotStart."""
+    where = settings.platforms.web
+    try:
+        return await web.start(daemon)
+    except OSError as error:
+        raise CannotStart(
+            f"{where.host} port {where.port}: {error.strerror}; "
+            "choose another port with --port or in platforms.web.port, 0 for any that is free"
+        ) from None
+
+
+def _faults() -> FaultPoints:
+    try:
+        return FaultPoints.parse(os.environ.get(FAULTS_VARIABLE, ""))
+    except ValueError as error:
+        raise CannotStart(f"{FAULTS_VARIABLE}: {error}") from None
+
+
+def _greeting(settings: Settings, address: str, owner_link: str) -> Sequence[str]:
+    """What the operator needs to know."""
+    model = next((one for one in settings.models if one.usable), None)
+    return [
+        f"Chat page:   {address}",
+        f"Owner link:  {owner_link}   (once; it makes its holder owner)",
+        f"Data:        {Path(settings.home).resolve()}",
+        f"Model:       {f'{model.model} ({model.name})' if model else 'none; set OPENAI_API_KEY to connect one'}",
+    ]
+
+
+def _say(lines: Sequence[str]) -> None:
+    print("\n".join(lines), flush=True)

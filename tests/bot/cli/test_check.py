@@ -1,0 +1,78 @@
+"""`rollcall check` and `rollcall schema`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+from ruamel.yaml import YAML
+
+from tests.bot.cli.running import a_settings_file, command
+from tests.bot.cli.running import without_a_model as without_a_model
+from tests.conftest import REPOSITORY
+
+DIAGNOSTIC = re.compile(r"^(?P<file>\S+):(?P<line>\d+):(?P<column>\d+) (?P<code>[a-z]+\.[a-z_]+) (?P<message>.+)$")
+
+
+def test_the_shipped_settings_and_functions_are_good(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(capsys, "check") == (0, "config/bot.yaml: good\n", "")
+
+
+def test_every_finding_is_a_line_with_its_place_and_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("config_version: 1\nlanguage: xx\nrouter: {max_round: 3}\n")
+    function = tmp_path / "greet.py"
+    function.write_text(
+        "from function_calls.declaration import tool_function\n"
+        "from function_calls.context import MessageContext\n"
+        "@tool_function()\n"
+        "async def greet(ctx: MessageContext) -> str:\n"
+        "    return ctx.text\n"
+    )
+    doubtful = a_settings_file(tmp_path, f"functions: {{gret: {{}}}}\nsources: {{python: [{function}]}}\n")
+    printed = command(capsys, "check", bad, doubtful)
+    found = [DIAGNOSTIC.match(line) for line in printed.out.splitlines()]
+    assert [(one["file"], one["line"], one["code"]) for one in found if one] == [
+        (str(bad), "2", "settings.bad_value"),
+        (str(bad), "3", "settings.unknown_key"),
+        ("functions", "1", "functions.unknown"),
+        (str(function), "3", "functions.no_description"),
+        (str(function), "5", "functions.reads_text"),
+    ]
+    assert (len(found), printed.status, printed.err) == (5, 1, "")
+
+
+def test_warnings_alone_are_no_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    settings = a_settings_file(tmp_path, "functions: {gret: {enabled: false}}\n")
+    printed = command(capsys, "check", settings)
+    assert printed.status == 0
+    assert "there is no function 'gret'" in printed.out
+
+
+def test_a_function_that_cannot_be_used_is_an_error_at_its_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    double = tmp_path / "double.py"
+    double.write_text(
+        "from function_calls.declaration import tool_function\n"
+        "from function_calls.context import MessageContext\n"
+        "@tool_function(name='calculate', description='Again')\n"
+        "async def again(ctx: MessageContext) -> str:\n"
+        "    return ''\n"
+    )
+    printed = command(capsys, "check", a_settings_file(tmp_path, f"sources: {{python: [{double}]}}\n"))
+    assert printed.status == 1
+    assert printed.out.startswith(f"{double}:3:1 functions.unusable ")
+    assert "calculate.py" in printed.out
+
+
+def test_the_schema_is_valid_and_admits_the_shipped_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = command(capsys, "schema")
+    assert printed.status == 0
+    validator = jsonschema.validators.validator_for(printed.json)
+    validator.check_schema(printed.json)
+    shipped = YAML(typ="safe").load(REPOSITORY / "config" / "bot.yaml")
+    assert list(validator(printed.json).iter_errors(shipped)) == []
+    assert not validator(printed.json).is_valid({**shipped, "router": {"max_rounds": "many"}})

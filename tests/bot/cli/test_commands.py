@@ -1,0 +1,120 @@
+"""What holds for every command: help, exit statuses, settings that cannot be used, pipes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bot.__main__ import COMMANDS
+from tests.bot.cli.running import PYTHON, a_settings_file, an_environment, command
+from tests.bot.cli.running import without_a_model as without_a_model
+from tests.conftest import REPOSITORY
+
+NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
+ARGUMENTS = {"call": ["roll_dice"], "replay": ["cases.jsonl"]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    printed = command(capsys, name, "--help")
+    assert printed.status == 0
+    assert f"usage: rollcall {name}" in printed.out
+
+
+def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = command(capsys, "--help")
+    assert printed.status == 0
+    assert all(f"\n    {name} " in printed.out for name in NAMES)
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert command(capsys, "--version").out == f"rollcall {project['version']}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["call"],
+        ["call", "roll_dice", "--role", "king"],
+        ["call", "roll_dice", "--as", "ann"],
+        ["call", "roll_dice", "--chat", "family"],
+        ["call", "roll_dice", "--json", "{"],
+        ["call", "roll_dice", "--json", '[["dice", "2d6"]]'],
+        ["functions", "--format", "yaml"],
+        ["run", "--port", "99999"],
+        ["run", "--port", "http"],
+        ["stats", "--hours", "0"],
+        ["stats", "--hours", "nan"],
+        ["stats", "--hours", "long"],
+        ["why", "--count", "-1"],
+        ["replay"],
+    ],
+)
+def test_a_command_line_that_means_nothing_is_a_usage_error(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    printed = command(capsys, *arguments)
+    assert (printed.status, printed.out) == (2, "")
+    assert printed.err.startswith("usage: rollcall")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "schema"])
+def test_settings_that_cannot_be_used_are_told_with_all_their_faults_and_nothing_starts(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    settings = a_settings_file(tmp_path, "router: {max_rounds: 0}\nplatforms: {web: {porrt: 1}}\n")
+    printed = command(capsys, name, *ARGUMENTS.get(name, []), "--config", settings)
+    lines = (printed.out + printed.err).splitlines()
+    assert printed.status == 1
+    assert [line.split()[0] for line in lines] == [f"{settings}:4:22", f"{settings}:5:19"]
+    assert "max_rounds" in lines[0]
+    assert "'port'" in lines[1]
+    assert list(tmp_path.iterdir()) == [settings]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "schema"])
+def test_settings_that_are_not_there_are_said_to_be_missing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    printed = command(capsys, name, *ARGUMENTS.get(name, []), "--config", tmp_path / "absent.yaml")
+    assert printed.status == 1
+    assert "absent.yaml:1:1 settings.unreadable" in printed.out + printed.err
+
+
+def test_the_environment_may_name_the_settings(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLLCALL_CONFIG", str(tmp_path / "named.yaml"))
+    assert "named.yaml" in command(capsys, "check").out
+
+
+def test_from_any_folder_the_installed_command_uses_the_settings_it_came_with(tmp_path: Path) -> None:
+    installed = shutil.which("rollcall", path=str(Path(PYTHON).parent))
+    if installed is None:
+        pytest.skip("rollcall is not installed; ./run installs it")
+    environment = {name: value for name, value in an_environment().items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [installed, "check"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "bot.yaml: good" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_has_seen_enough_causes_no_complaint(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as closed:
+        done = subprocess.run(
+            [PYTHON, "-m", "bot", "schema"],
+            cwd=tmp_path, env=an_environment(), stdout=closed, stderr=subprocess.PIPE, text=True, timeout=30, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,179 @@
+"""The daemon is killed at every named point and started again: nothing is lost, nothing is done or said twice."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.audit import answers, expected, in_doubt, problems
+from tests.harness.nursery import Nursery
+from tests.harness.outside import Outside, Said, an_outside
+
+RECEIVING = ("recv.before_persist", "recv.after_persist_before_ack", "dedupe.after_insert", "recv.after_ack")
+ASKING = ("route.before_llm", "llm.after_request_sent", "llm.after_response_before_persist", "llm.after_persist")
+RUNNING = (
+    "tool.before_intent_record",
+    "tool.after_intent_before_call",
+    "tool.during_call",
+    "tool.after_call_before_result_record",
+    "tool.after_result_record",
+)
+REPLYING = (
+    "reply.before_outbox",
+    "reply.after_outbox_before_send",
+    "reply.during_send",
+    "reply.after_send_before_mark",
+    "reply.after_mark",
+)
+A_BUSY_HOUR = (
+    Said("f1", "family", "Ann", "/pay tea"),
+    Said("w1", "work", "Ann", "/keep report"),
+    Said("f2", "family", "Bob", "@Rollcall keep milk"),
+    Said("f3", "family", "Eve", "nobody is meant by this"),
+    Said("w2", "work", "Ann", "@Rollcall pay cake"),
+    Said("f4", "family", "Ann", "@Rollcall pay rent"),
+    Said("f5", "family", "Bob", "@Rollcall good morning"),
+)
+PAY_RENT = Said("m1", "family", "Ann", "@Rollcall pay rent")
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    with Nursery(tmp_path_factory.mktemp("nursery") / "stderr") as started:
+        yield started
+
+
+async def crashed(outside: Outside, faults: str, *said: Said) -> None:
+    """Deliver `said` to a daemon that dies at the armed point."""
+    pid = await outside.start(faults)
+    outside.deliver(*said)
+    assert await outside.died(pid) == -signal.SIGKILL, f"{faults} was not reached"
+
+
+async def recovered(outside: Outside) -> None:
+    """Start it again without faults, deliver again what was not acknowledged, and let it finish."""
+    pid = await outside.start()
+    outside.redeliver()
+    await outside.settled()
+    assert await outside.stop(pid) == 0
+
+
+@pytest.mark.requirement("D49")
+@pytest.mark.parametrize("hit", [1, 2])
+@pytest.mark.parametrize("point", [*RECEIVING, *ASKING, *RUNNING, *REPLYING])
+async def test_after_a_kill_at_any_point_every_message_is_answered_once(
+    tmp_path: Path, nursery: Nursery, point: str, hit: int
+) -> None:
+    async with an_outside(tmp_path, nursery) as outside:
+        await crashed(outside, f"{point}:{hit}=kill", *A_BUSY_HOUR)
+        await recovered(outside)
+        assert problems(outside) == []
+
+
+@pytest.mark.parametrize(
+    ("point", "is_known", "payments"),
+    [
+        *((point, True, 1) for point in (*RECEIVING, *ASKING[:3], RUNNING[0], *REPLYING)),
+        # The intent is durable: whether the money has gone cannot be known, so nobody pays again.
+        ("llm.after_persist", False, 0),
+        ("tool.after_intent_before_call", False, 0),
+        ("tool.during_call", False, 1),
+        ("tool.after_call_before_result_record", False, 1),
+        ("tool.after_result_record", False, 1),
+    ],
+)
+async def test_what_may_happen_once_is_not_repeated_and_doubt_is_said_once(
+    tmp_path: Path, nursery: Nursery, point: str, is_known: bool, payments: int
+) -> None:
+    async with an_outside(tmp_path, nursery) as outside:
+        await crashed(outside, f"{point}=kill", PAY_RENT)
+        await recovered(outside)
+        said = answers(outside)[PAY_RENT.id]
+        assert len(said) == 2
+        assert (said == expected(PAY_RENT.text), in_doubt(said)) == (is_known, not is_known)
+        assert len(outside.effects) == payments
+
+
+@pytest.mark.parametrize("point", ["tool.after_intent_before_call", *RUNNING[2:]])
+async def test_what_may_be_repeated_is_repeated_with_the_same_key(tmp_path: Path, nursery: Nursery, point: str) -> None:
+    keep = Said("m1", "family", "Ann", "/keep milk")
+    async with an_outside(tmp_path, nursery) as outside:
+        await crashed(outside, f"{point}=kill", keep)
+        before = len(outside.effects)
+        await recovered(outside)
+        assert len(outside.effects) == before + 1
+        assert len({effect.key for effect in outside.effects}) == 1
+        assert answers(outside)[keep.id] == ["Kept milk."]
+
+
+@pytest.mark.parametrize("point", ["tool.after_intent_before_call", "tool.during_call", *REPLYING])
+async def test_an_answer_that_is_stored_is_not_asked_for_again(tmp_path: Path, nursery: Nursery, point: str) -> None:
+    async with an_outside(tmp_path, nursery) as outside:
+        await crashed(outside, f"{point}=kill", PAY_RENT)
+        await recovered(outside)
+        assert outside.asked.count("pay rent (0)") == 1
+
+
+@pytest.mark.parametrize("point", REPLYING)
+async def test_where_the_network_keeps_no_keys_at_most_one_message_comes_twice(
+    tmp_path: Path, nursery: Nursery, point: str
+) -> None:
+    async with an_outside(tmp_path, nursery, sends_are_idempotent=False) as outside:
+        await crashed(outside, f"{point}=kill", *A_BUSY_HOUR)
+        before = {sent.key for sent in outside.arrived}
+        await recovered(outside)
+        again = [sent for sent in outside.arrived if sent.key in before][len(before) :]
+        assert len({sent.key for sent in outside.arrived}) == sum(len(expected(one.text)) for one in A_BUSY_HOUR)
+        assert len(again) <= 1
+        assert all("(sent again after an interruption)" in sent.text for sent in again)
+
+
+async def test_a_message_that_kills_the_process_each_time_is_given_up_and_the_others_are_served(
+    tmp_path: Path, nursery: Nursery
+) -> None:
+    deadly, other = Said("m1", "family", "Ann", "/keep bomb"), Said("m2", "family", "Bob", "/pay tea")
+    async with an_outside(tmp_path, nursery) as outside:
+        for _ in range(3):
+            await crashed(outside, "tool.during_call=kill", deadly)
+        outside.said.append(other)
+        await recovered(outside)
+        assert answers(outside) == {
+            "m1": ["I couldn't answer this message even after several tries, so I stopped."],
+            "m2": ["Paid for tea."],
+        }
+        assert len(outside.effects) == 4
+
+
+async def test_a_kill_while_the_daemon_drains_loses_nothing(tmp_path: Path, nursery: Nursery) -> None:
+    async with an_outside(tmp_path, nursery) as outside:
+        outside.answering.clear()
+        pid = await outside.start("shutdown.during_drain=kill")
+        outside.deliver(*A_BUSY_HOUR)
+        await outside.thinking.wait()
+        stopping = outside.stop(pid)
+        outside.answering.set()
+        assert await stopping == -signal.SIGKILL
+        await recovered(outside)
+        assert problems(outside) == []
+
+
+@pytest.mark.requirement("E6")
+async def test_a_daemon_that_is_told_to_stop_finishes_what_runs_and_leaves_the_rest_for_the_next_start(
+    tmp_path: Path, nursery: Nursery
+) -> None:
+    many = [Said(f"m{number}", f"chat{number % 5}", "Ann", f"@Rollcall pay bill{number}") for number in range(40)]
+    async with an_outside(tmp_path, nursery) as outside:
+        outside.answering.clear()
+        pid = await outside.start()
+        outside.deliver(*many)
+        await outside.thinking.wait()
+        stopping = outside.stop(pid)
+        outside.answering.set()
+        assert await stopping == 0
+        assert len(outside.effects) < len(many)
+        await recovered(outside)
+        assert problems(outside) == []
+        assert not any(map(in_doubt, answers(outside).values()))

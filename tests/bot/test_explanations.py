@@ -1,0 +1,242 @@
+"""Why a message ended as it did: every reason there is can come about, and is put in words in both languages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from bot.explanations import StoredExplanations
+from bot.testing import FAMILY, Group, a_group, call
+from config.texts import Texts
+from function_calls.context import Kind, Quoted
+from function_calls.spec import FunctionSpec
+from services.llm.model import ModelError
+from services.refs import ChatRef, ErrorCode, ReasonCode
+from tests.fakes.functions import CITY, Recorder
+from tests.fakes.held import Held
+from tests.fakes.kept import last_reason, reasons
+
+QUIET = ChatRef("test", "bot", "quiet")
+PLAIN = ChatRef("test", "bot", "plain")
+SETTINGS = {
+    "chats": {"allow": ["test:*"], "settings": {QUIET.key: {"enabled": False}, PLAIN.key: {"functions_on": False}}},
+    "limits": {"queue_per_chat": 1, "attempts_per_turn": 1},
+}
+LATER = {ReasonCode.OWN_MESSAGE: "for networks that deliver the bot's own messages to it"}
+"""Reasons that nothing gives yet."""
+
+
+def functions(held: Held) -> list[FunctionSpec]:
+    """One for each way to end."""
+    return [
+        held.spec,
+        Recorder("note", commands=["note"], gives="noted").spec,
+        Recorder("hush", commands=["hush"], gives=None, effect="idempotent").spec,
+        Recorder("rain", CITY, commands=["rain"], ask={"city": "Where?"}).spec,
+        Recorder("ban", commands=["ban"], roles="admin").spec,
+        Recorder("broken", commands=["broken"], gives=ZeroDivisionError("oh")).spec,
+        Recorder("pay", commands=["pay"], gives=ConnectionResetError("gone"), effect="once").spec,
+    ]
+
+
+def says(text: str, **facts: object) -> Callable[[Group, Held], Awaitable[None]]:
+    """A message that ends by itself."""
+
+    async def say(group: Group, held: Held) -> None:
+        await group.say("Ann", text, id="x1", **facts)
+
+    return say
+
+
+async def by_the_model(group: Group, held: Held) -> None:
+    group.model.says(call("note"), "It is noted.")
+    await group.say("Ann", "@Rollcall please write it down", id="x1")
+
+
+async def in_words(group: Group, held: Held) -> None:
+    group.model.says("Hello.")
+    await group.say("Ann", "@Rollcall hello", id="x1")
+
+
+async def in_words_without_functions(group: Group, held: Held) -> None:
+    group.model.says("Hello.")
+    await group.say("Ann", "@Rollcall hello", id="x1", chat=PLAIN)
+
+
+async def without_a_model(group: Group, held: Held) -> None:
+    group.model.says(ModelError(ErrorCode.PROVIDER_ERROR, "down"), ModelError(ErrorCode.PROVIDER_ERROR, "down"))
+    await group.say("Ann", "@Rollcall hello", id="x1")
+
+
+async def an_answer(group: Group, held: Held) -> None:
+    await group.say("Ann", "/rain")
+    await group.say("Ann", "Oslo", id="x1")
+
+
+async def behind_another(group: Group, held: Held) -> None:
+    await group.hear("Bob", "/hold first")
+    await held.has_begun("first")
+
+
+async def changed(group: Group, held: Held) -> None:
+    await behind_another(group, held)
+    await group.hear("Ann", "/hold old", id="x1")
+    await group.hear("Ann", "/hold new", id="x1", kind=Kind.EDIT)
+
+
+async def changed_late(group: Group, held: Held) -> None:
+    await group.say("Ann", "/note", id="x1")
+    await group.hear("Ann", "/note it", id="x1", kind=Kind.EDIT)
+
+
+async def taken_back(group: Group, held: Held) -> None:
+    await behind_another(group, held)
+    await group.hear("Ann", "/hold it", id="x1")
+    await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
+
+
+async def one_too_many(group: Group, held: Held) -> None:
+    await behind_another(group, held)
+    await group.hear("Ann", "/hold second")
+    await group.hear("Ann", "/hold third", id="x1")
+
+
+async def stopped(group: Group, held: Held) -> None:
+    await group.hear("Ann", "/hold it", id="x1")
+    await held.has_begun("it")
+    await group.say("Ann", "/stop")
+
+
+async def unfinished(group: Group, held: Held) -> None:
+    await group.hear("Ann", "/hold it", id="x1")
+    await held.has_begun("it")
+
+
+CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = {
+    ReasonCode.COMMAND: (says("/note"), "note"),
+    ReasonCode.FUNCTION: (by_the_model, "note"),
+    ReasonCode.CHAT: (in_words, ""),
+    ReasonCode.ANSWERED_QUESTION: (an_answer, "rain"),
+    ReasonCode.ASKED: (says("/rain"), "rain"),
+    ReasonCode.SILENT: (says("/hush"), "hush"),
+    ReasonCode.NOT_ADDRESSED: (says("hello"), ""),
+    ReasonCode.FROM_BOT: (says("/note", is_bot=True), ""),
+    ReasonCode.CHAT_NOT_ALLOWED: (says("/note", chat=ChatRef("else", "bot", "x")), "chats.allow"),
+    ReasonCode.CHAT_OFF: (says("/note", chat=QUIET), f"chats.settings.{QUIET.key}.enabled"),
+    ReasonCode.BACKFILLED: (says("/note", backfilled=True), ""),
+    ReasonCode.EMPTY: (says(" "), ""),
+    ReasonCode.NOT_A_MESSAGE: (says("", kind=Kind.JOIN), "join"),
+    ReasonCode.EDIT_TAKEN: (changed, ""),
+    ReasonCode.EDIT_TOO_LATE: (changed_late, ""),
+    ReasonCode.DELETED: (taken_back, ""),
+    ReasonCode.UNKNOWN_COMMAND: (says("/nosuch"), "nosuch"),
+    ReasonCode.USAGE: (says("/why often"), "why"),
+    ReasonCode.REFUSED: (says("/ban"), "admin"),
+    ReasonCode.FUNCTIONS_OFF: (in_words_without_functions, f"chats.settings.{PLAIN.key}.functions_on"),
+    ReasonCode.QUEUE_FULL: (one_too_many, "limits.queue_per_chat"),
+    ReasonCode.STOPPED: (stopped, ""),
+    ReasonCode.MODEL_FAILED: (without_a_model, "provider_error"),
+    ReasonCode.FUNCTION_FAILED: (says("/broken"), r"[0-9a-f]{8}"),
+    ReasonCode.UNKNOWN_OUTCOME: (says("/pay"), r"[0-9a-f]{8}|pay"),
+    ReasonCode.WAITING: (unfinished, ""),
+}
+
+
+def test_no_reason_is_forgotten_here() -> None:
+    assert {*CASES, *LATER, ReasonCode.GAVE_UP} == set(ReasonCode)
+
+
+@pytest.mark.parametrize("reason", CASES, ids=str)
+async def test_every_reason_comes_about(reason: ReasonCode) -> None:
+    happens, detail = CASES[reason]
+    held = Held()
+    async with a_group(functions(held), settings=SETTINGS) as group:
+        await happens(group, held)
+        found = await reasons(group)
+        assert [code for code, found_detail in found if re.fullmatch(detail, found_detail)].count(reason.value) >= 1
+        held.let_go()
+        await group.daemon.settle()
+
+
+async def test_a_message_that_ended_the_process_too_often_is_given_up(tmp_path: Path) -> None:
+    held = Held()
+    async with a_group([held.spec], home=tmp_path, settings=SETTINGS) as group:
+        await unfinished(group, held)
+        await group.crash()
+    async with a_group([held.spec], home=tmp_path, settings=SETTINGS) as group:
+        await group.daemon.settle()
+        assert await last_reason(group) == (ReasonCode.GAVE_UP.value, "")
+        assert [one.text for one in group.platform.sent] == [Texts().of("en").say("failures.gave_up")]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("reason", list(ReasonCode), ids=str)
+def test_every_reason_is_put_in_words(reason: ReasonCode, language: str) -> None:
+    words = Texts().of(language).say(f"reasons.{reason.value}", detail="limits.queue_per_chat")
+    assert len(words) > 5
+    assert "{" not in words
+    assert re.search("[\u4e00-\u9fff]", words) is not None or language == "en"
+
+
+async def test_why_explains_the_last_message_but_not_itself() -> None:
+    async with a_group() as group:
+        await group.say("Ann", "hello everybody")
+        assert await group.say("Bob", "/why") == [
+            "09:00 Ann: “hello everybody” — it was not addressed to me (mention me, reply to me, or use a command)."
+        ]
+
+
+async def test_why_explains_several_messages_newest_first() -> None:
+    async with a_group() as group:
+        await group.say("Ann", "hello")
+        await group.say("Bob", "/nosuch")
+        (answer,) = await group.say("Bob", "/why 2")
+        assert [line[6:9] for line in answer.splitlines()] == ["Bob", "Ann"]
+
+
+async def test_why_explains_the_message_that_it_replies_to() -> None:
+    async with a_group() as group:
+        await group.say("Ann", "hello", id="x1")
+        await group.say("Bob", "/nosuch")
+        (answer,) = await group.say("Bob", "/why", reply_to=Quoted("x1", "Ann", "hello"))
+        assert answer.startswith("09:00 Ann: “hello” — it was not addressed")
+
+
+async def test_why_speaks_the_language_and_the_time_of_the_chat() -> None:
+    chinese = {"allow": ["*"], "settings": {FAMILY.key: {"language": "zh", "timezone": "Asia/Shanghai"}}}
+    async with a_group(settings={"chats": chinese}) as group:
+        await group.say("Ann", "大家好")
+        (answer,) = await group.say("Bob", "/why")
+        assert answer.startswith("17:00 Ann")
+        assert Texts().of("zh").say("reasons.not_addressed") in answer
+
+
+async def test_why_in_an_empty_chat_says_so() -> None:
+    async with a_group() as group:
+        assert await group.say("Ann", "/why") == [Texts().of("en").say("why.nothing")]
+
+
+async def test_why_tells_nothing_of_another_chat() -> None:
+    async with a_group() as group:
+        await group.say("Ann", "a secret of ours", id="x1", chat=ChatRef("test", "bot", "work"))
+        quoted = Quoted("x1", "Ann", "")
+        assert await group.say("Bob", "/why", reply_to=quoted) == [Texts().of("en").say("why.nothing")]
+
+
+async def test_an_explanation_shows_the_beginning_of_a_long_message() -> None:
+    async with a_group() as group:
+        await group.say("Ann", "long " * 100, id="x1")
+        found = await StoredExplanations(group.daemon.store).of(group.chat, "x1")
+        assert found is not None
+        assert (len(found.text), found.text[-1]) == (61, "…")
+        assert await StoredExplanations(group.daemon.store).of(group.chat, "x2") is None
+
+
+async def test_id_shows_what_settings_need() -> None:
+    async with a_group(settings={"chats": {"allow": ["*"]}, "members": {"test:bot:ann": "admin"}}) as group:
+        (answer,) = await group.say("Ann", "/id")
+        assert "test:bot:family" in answer
+        assert "test:bot:ann (admin)" in answer

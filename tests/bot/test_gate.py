@@ -1,0 +1,89 @@
+"""Is this message for the bot? Whatever the answer, it has a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bot.testing import FAMILY, a_group
+from function_calls.context import Kind, Quoted
+from services.refs import ChatRef
+from tests.fakes.functions import Recorder
+from tests.fakes.kept import heard, last_reason, reasons
+
+QUIET = ChatRef("test", "bot", "quiet")
+FOREIGN = ChatRef("other", "bot", "strangers")
+SETTINGS = {"chats": {"allow": ["test:*"], "settings": {QUIET.key: {"enabled": False}}}}
+
+
+@pytest.mark.requirement("D10")
+@pytest.mark.parametrize(
+    ("text", "facts", "reason", "answers"),
+    [
+        ("hello everybody", {}, ("not_addressed", ""), 0),
+        ("nota bene", {}, ("not_addressed", ""), 0),
+        ("@Rollcall hello", {}, ("chat", ""), 1),
+        ("Rollcall, hello", {}, ("chat", ""), 1),
+        ("hello", {"reply_to_bot": True}, ("chat", ""), 1),
+        ("hello", {"is_group": False}, ("chat", ""), 1),
+        ("hello", {"reply_to": Quoted("m0", "Bob", "hi")}, ("not_addressed", ""), 0),
+        ("/note milk", {}, ("command", "note"), 1),
+        ("note", {}, ("not_addressed", ""), 0),
+        ("@Rollcall note", {}, ("command", "note"), 1),
+        ("/nosuch", {}, ("unknown_command", "nosuch"), 0),
+        ("@Rollcall /nosuch", {}, ("unknown_command", "nosuch"), 1),
+        ("/etc/hosts", {}, ("not_addressed", ""), 0),
+        ("milk", {"kind": Kind.CHOICE}, ("chat", ""), 1),
+        ("   ", {}, ("empty", ""), 0),
+        ("@Rollcall", {}, ("empty", ""), 0),
+        ("@Rollcall hello", {"is_bot": True}, ("from_bot", ""), 0),
+        ("/note milk", {"is_bot": True}, ("from_bot", ""), 0),
+        ("@Rollcall hello", {"backfilled": True}, ("backfilled", ""), 0),
+        ("", {"kind": Kind.JOIN}, ("not_a_message", "join"), 0),
+        ("", {"kind": Kind.LEAVE}, ("not_a_message", "leave"), 0),
+        ("👍", {"kind": Kind.REACTION}, ("not_a_message", "reaction"), 0),
+        ("@Rollcall hello", {"chat": QUIET}, ("chat_off", f"chats.settings.{QUIET.key}.enabled"), 0),
+        ("@Rollcall hello", {"chat": FOREIGN}, ("chat_not_allowed", "chats.allow"), 0),
+    ],
+)
+async def test_every_message_ends_with_a_reason(
+    text: str, facts: dict[str, Any], reason: tuple[str, str], answers: int
+) -> None:
+    note = Recorder("note", {"text": {"type": "string", "required": False}}, commands=["note"])
+    async with a_group([note.spec], settings=SETTINGS) as group:
+        group.model.says("Hello.")
+        assert len(await group.say("Ann", text, **facts)) == answers
+        assert await last_reason(group) == reason
+
+
+async def test_a_chat_that_is_not_allowed_leaves_nothing_but_the_fact() -> None:
+    async with a_group(settings=SETTINGS) as group:
+        for kind in Kind:
+            await group.say("Ann", "@Rollcall what a secret", chat=FOREIGN, kind=kind, id="m1")
+        assert set(await reasons(group)) == {("chat_not_allowed", "chats.allow")}
+        assert await heard(group) == []
+        assert group.daemon.chats.of(FOREIGN).allowed_by is None
+
+
+async def test_nothing_at_all_is_allowed_unless_the_settings_say_so() -> None:
+    async with a_group(settings={"chats": {}}) as group:
+        assert await group.say("Ann", "@Rollcall hello") == []
+        assert await last_reason(group) == ("chat_not_allowed", "chats.allow")
+
+
+async def test_two_bots_do_not_talk_with_each_other() -> None:
+    async with a_group() as group:
+        for _ in range(3):
+            assert await group.say("Otherbot", "@Rollcall hello", is_bot=True) == []
+        assert group.model.requests == []
+
+
+async def test_a_member_who_is_called_like_the_owner_is_not_the_owner() -> None:
+    ban = Recorder("ban", commands=["ban"], roles="owner")
+    async with a_group([ban.spec], settings={"chats": {"allow": ["*"]}, "members": {"test:bot:ann": "owner"}}) as group:
+        message = group.message("Ann", "/ban")
+        assert await group.say("ANN", "/ban") == ["done"]
+        assert await group.say("Аnn", "/ban") == ["“ban” is for owners and above."]
+        assert message.chat == FAMILY
+        assert len(ban.runs) == 1

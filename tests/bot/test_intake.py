@@ -1,0 +1,254 @@
+"""Everything that arrives is taken in once: duplicates, edits and deletions in any order, history of all of it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from bot.platforms.base import Accepted
+from bot.testing import Group, a_group
+from function_calls.context import Attachment, Kind
+from services.refs import ChatRef
+from services.store import cursors
+from services.store.history import HISTORY
+from services.store.inbox import INBOX
+from services.store.port import Store, StoreFull
+from tests.fakes.full_disk import FullDisk
+from tests.fakes.functions import Recorder
+from tests.fakes.held import Held
+from tests.fakes.kept import heard, kept, last_reason, reasons
+
+
+async def test_a_duplicate_is_answered_once() -> None:
+    async with a_group() as group:
+        group.model.says("One.", "Two.")
+        assert await group.say("Ann", "@Rollcall hello", id="x1") == ["One."]
+        assert await group.say("Ann", "@Rollcall hello", id="x1") == []
+        assert await heard(group) == [("Ann", "hello"), ("Rollcall", "One.")]
+
+
+async def test_duplicates_that_arrive_at_once_are_answered_once() -> None:
+    once = Recorder("once", commands=["once"], effect="once")
+    async with a_group([once.spec]) as group:
+        context = group.message("Ann", "/once")
+        accepted = await asyncio.gather(*(group.daemon.intake.deliver(context) for _ in range(20)))
+        await group.daemon.settle()
+        assert sorted(accepted) == sorted([Accepted.NEW] + [Accepted.DUPLICATE] * 19)
+        assert len(once.runs) == 1
+        assert len(group.platform.sent) == 1
+
+
+async def test_a_duplicate_is_known_after_a_restart(tmp_path: Path) -> None:
+    once = Recorder("once", commands=["once"], effect="once")
+    async with a_group([once.spec], home=tmp_path) as group:
+        await group.say("Ann", "/once", id="x1")
+    async with a_group([once.spec], home=tmp_path) as group:
+        assert await group.hear("Ann", "/once", id="x1") is Accepted.DUPLICATE
+        assert await group.say("Ann", "/once", id="m2") == ["done"]
+    assert len(once.runs) == 2
+
+
+async def test_the_same_id_in_another_chat_is_another_message() -> None:
+    async with a_group() as group:
+        group.model.says("One.", "Two.")
+        await group.say("Ann", "@Rollcall hello", id="x1")
+        assert await group.say("Ann", "@Rollcall hello", id="x1", chat=ChatRef("test", "bot", "work")) == ["Two."]
+
+
+async def test_the_same_words_twice_are_two_messages() -> None:
+    async with a_group() as group:
+        group.model.says("One.", "Two.")
+        assert await group.say("Ann", "@Rollcall hello") == ["One."]
+        assert await group.say("Ann", "@Rollcall hello") == ["Two."]
+
+
+async def test_what_a_platform_keeps_with_a_message_is_kept_for_a_duplicate_too() -> None:
+    async with a_group() as group:
+        context = group.message("Ann", "hello")
+        assert await group.daemon.intake.deliver(context, [cursors.advance("test", "7", 1)]) is Accepted.NEW
+        assert await group.daemon.intake.deliver(context, [cursors.advance("test", "8", 2)]) is Accepted.DUPLICATE
+        assert await kept(group, HISTORY.c.text) == [("hello",)]
+        assert (await group.daemon.store.read(cursors.get("test")))[0]["value"] == "8"
+
+
+@pytest.mark.requirement("D54")
+async def test_history_has_every_message_once_whether_it_was_addressed_or_not() -> None:
+    async with a_group() as group:
+        group.model.says("Hello, all.")
+        await group.say("Ann", "It is warm.")
+        await group.say("Bob", "@Rollcall say hello")
+        await group.say("Spam", "buy this", is_bot=True)
+        await group.say("Eve", "from long ago", backfilled=True)
+        await group.say("Dan", "", kind=Kind.JOIN)
+        assert await heard(group) == [
+            ("Ann", "It is warm."),
+            ("Bob", "say hello"),
+            ("Rollcall", "Hello, all."),
+            ("Spam", "buy this"),
+            ("Eve", "from long ago"),
+        ]
+
+
+async def test_who_joins_and_leaves_is_recorded() -> None:
+    async with a_group() as group:
+        await group.say("Dan", "", kind=Kind.JOIN)
+        await group.say("Eve", "", kind=Kind.LEAVE)
+        assert await kept(group, INBOX.c.sender_name, INBOX.c.kind) == [("Dan", "join"), ("Eve", "leave")]
+
+
+async def test_history_is_pruned_to_what_the_settings_keep() -> None:
+    async with a_group(settings={"store": {"history_per_chat": 10}, "chats": {"allow": ["*"]}}) as group:
+        for number in range(205):
+            await group.hear("Ann", f"line {number}")
+        lines = [text for _, text in await heard(group)]
+        assert lines[-10:] == [f"line {number}" for number in range(195, 205)]
+        assert len(lines) <= 10 + 100
+
+
+async def waiting(group: Group, held: Held, text: str, **facts: str) -> None:
+    """`text` waits behind a run that is held."""
+    await group.hear("Bob", "/hold first")
+    await held.has_begun("first")
+    await group.hear("Ann", text, **facts)
+
+
+async def test_an_edit_of_a_message_that_waits_is_what_gets_answered() -> None:
+    held = Held()
+    async with a_group([held.spec]) as group:
+        await waiting(group, held, "/hold old", id="x1")
+        await group.hear("Ann", "/hold new", id="x1", kind=Kind.EDIT)
+        assert await last_reason(group) == ("edit_taken", "")
+        held.let_go()
+        await group.daemon.settle()
+        assert held.begun == ["first", "new"]
+        assert [text for _, text in await heard(group)] == ["/hold first", "/hold new", "done: first", "done: new"]
+
+
+async def test_an_edit_that_waits_survives_a_restart(tmp_path: Path) -> None:
+    held = Held()
+    async with a_group([held.spec], home=tmp_path) as group:
+        await waiting(group, held, "/hold old", id="x1")
+        await group.hear("Ann", "/hold new", id="x1", kind=Kind.EDIT)
+        await group.crash()
+    held.let_go()
+    async with a_group([held.spec], home=tmp_path) as group:
+        await group.daemon.settle()
+        assert [one.text for one in group.platform.sent] == ["done: first", "done: new"]
+
+
+async def test_an_edit_after_the_answer_changes_history_alone() -> None:
+    async with a_group() as group:
+        group.model.says("Hello.", "Never said.")
+        await group.say("Ann", "@Rollcall hello", id="x1")
+        assert await group.say("Ann", "@Rollcall goodbye", id="x1", kind=Kind.EDIT) == []
+        assert await last_reason(group) == ("edit_too_late", "")
+        assert (await heard(group))[0] == ("Ann", "goodbye")
+
+
+async def test_an_old_edit_that_is_delivered_again_does_not_undo_a_newer_one() -> None:
+    held = Held()
+    async with a_group([held.spec]) as group:
+        await waiting(group, held, "/hold one", id="x1")
+        await group.hear("Ann", "/hold two", id="x1", kind=Kind.EDIT, revision="2")
+        await group.hear("Ann", "/hold three", id="x1", kind=Kind.EDIT, revision="3")
+        again = await group.hear("Ann", "/hold two", id="x1", kind=Kind.EDIT, revision="2")
+        assert again is Accepted.DUPLICATE
+        held.let_go()
+        await group.daemon.settle()
+        assert held.begun == ["first", "three"]
+        assert ("Ann", "/hold three") in await heard(group)
+
+
+async def test_a_message_that_waits_and_is_deleted_is_not_answered(tmp_path: Path) -> None:
+    held = Held()
+    async with a_group([held.spec], home=tmp_path) as group:
+        await waiting(group, held, "/hold regretted", id="x1")
+        await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
+        held.let_go()
+        await group.daemon.settle()
+        assert held.begun == ["first"]
+        assert (await reasons(group))[1:] == [("deleted", ""), ("deleted", "")]
+        assert ("Ann", "") in await heard(group)
+    async with a_group([held.spec], home=tmp_path) as group:
+        await group.daemon.settle()
+        assert group.platform.sent == []
+
+
+async def test_a_deleted_message_is_shown_to_no_model() -> None:
+    async with a_group() as group:
+        group.model.says("Hello.")
+        await group.say("Ann", "my password is hunter2", id="x1")
+        await group.say("Ann", "", id="x1", kind=Kind.DELETE)
+        await group.say("Bob", "@Rollcall hello")
+        assert all("hunter2" not in message.content for message in group.model.requests[0].messages)
+
+
+async def test_an_edit_that_comes_before_its_message_is_what_gets_answered() -> None:
+    held = Held()
+    held.let_go()
+    async with a_group([held.spec]) as group:
+        await group.say("Ann", "/hold new", id="x1", kind=Kind.EDIT)
+        assert await group.say("Ann", "/hold old", id="x1") == ["done: new"]
+        assert (await heard(group))[0] == ("Ann", "/hold new")
+
+
+async def test_a_message_whose_deletion_came_first_is_not_answered() -> None:
+    async with a_group() as group:
+        await group.say("Ann", "", id="x1", kind=Kind.DELETE)
+        photo = (Attachment("photo.png", "image/png"),)
+        assert await group.say("Ann", "@Rollcall look", id="x1", attachments=photo) == []
+        assert await last_reason(group) == ("deleted", "")
+        assert ("Ann", "look") not in await heard(group)
+
+
+async def test_a_change_of_something_unknown_is_recorded_and_harmless() -> None:
+    async with a_group() as group:
+        assert await group.say("Ann", "hm", id="never", kind=Kind.EDIT) == []
+        assert await group.say("Ann", "", id="never", kind=Kind.DELETE) == []
+        assert await heard(group) == []
+        assert [reason for reason, _ in await reasons(group)] == ["edit_too_late", "deleted"]
+
+
+async def test_a_text_that_is_far_too_long_is_cut() -> None:
+    async with a_group(settings={"limits": {"message_chars": 100}, "chats": {"allow": ["*"]}}) as group:
+        await group.say("Ann", "x" * 1_000_000)
+        assert await heard(group) == [("Ann", "x" * 100)]
+
+
+async def test_a_time_in_the_future_is_not_believed() -> None:
+    async with a_group() as group:
+        context = group.message("Ann", "hello")
+        await group.clock.advance(-3600)
+        await group.daemon.intake.deliver(context)
+        assert await kept(group, HISTORY.c.at_ms) == [(group.clock.now_ms(),)]
+
+
+async def test_nothing_is_acknowledged_while_the_disk_is_full() -> None:
+    disks: list[FullDisk] = []
+
+    def on_a_full_disk(store: Store) -> Store:
+        disks.append(FullDisk(store))
+        return disks[0]
+
+    async with a_group(around_store=on_a_full_disk) as group:
+        disks[0].is_full = True
+        with pytest.raises(StoreFull):
+            await group.hear("Ann", "hello", id="x1")
+        disks[0].is_full = False
+        assert await group.hear("Ann", "hello", id="x1") is Accepted.NEW
+        assert await heard(group) == [("Ann", "hello")]
+
+
+async def test_rights_are_those_of_the_moment_when_a_turn_begins(tmp_path: Path) -> None:
+    held = Held(roles="admin")
+    admin = {"chats": {"allow": ["*"]}, "members": {"test:bot:ann": "admin"}}
+    async with a_group([held.spec], home=tmp_path, settings=admin) as group:
+        await group.hear("Ann", "/hold x")
+        await held.has_begun("x")
+        await group.crash()
+    async with a_group([held.spec], home=tmp_path) as group:
+        await group.daemon.settle()
+        assert [one.text for one in group.platform.sent] == ["“hold” is for admins and above."]
+    assert held.begun == ["x"]

@@ -1,0 +1,252 @@
+"""What the bot asks back: once, one member alone, for a while, and through a restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bot.platforms.base import Accepted
+from bot.testing import Group, a_group, call
+from services.clock import VirtualClock
+from services.store.pending import PENDING
+from tests.fakes.functions import CITY, Recorder
+from tests.fakes.kept import kept, last_reason, reasons
+
+WHERE_AND_WHEN = {
+    "city": {"type": "string", "description": "The place", "required": True},
+    "day": {"type": "string", "description": "Which day", "required": True},
+}
+
+
+def rain(**options: object) -> Recorder:
+    return Recorder("rain", CITY, commands=["rain"], ask={"city": "Where?"}, **options)
+
+
+def wipe(**options: object) -> Recorder:
+    return Recorder("wipe", commands=["wipe"], confirm="Really wipe?", effect="once", **options)
+
+
+@pytest.mark.requirement("D53")
+async def test_a_missing_argument_is_asked_for_and_the_next_message_fills_it() -> None:
+    function = rain()
+    async with a_group([function.spec]) as group:
+        assert await group.say("Ann", "/rain") == ["Where?"]
+        assert await last_reason(group) == ("asked", "rain")
+        assert await group.say("Ann", "Oslo") == ["done"]
+        assert await last_reason(group) == ("answered_question", "rain")
+        assert await group.say("Ann", "Bergen") == []
+        assert function.runs == [{"city": "Oslo"}]
+
+
+@pytest.mark.requirement("D53")
+async def test_what_others_say_does_not_fill_the_question() -> None:
+    function = rain()
+    async with a_group([function.spec]) as group:
+        await group.say("Ann", "/rain")
+        assert await group.say("Bob", "Oslo") == []
+        assert await group.say("Ann", "Tromsø", chat=group.chat._replace(native="work")) == []
+        assert function.runs == []
+        assert await group.say("Ann", "Bergen") == ["done"]
+        assert function.runs == [{"city": "Bergen"}]
+
+
+@pytest.mark.requirement("D53")
+async def test_a_question_expires_for_good() -> None:
+    function = rain()
+    async with a_group([function.spec]) as group:
+        await group.say("Ann", "/rain")
+        await group.clock.advance(299)
+        await group.daemon.housekeeping.expire_questions()
+        assert await kept(group, PENDING.c.state) == [("open",)]
+        await group.clock.advance(1)
+        assert await group.say("Ann", "Oslo") == []
+        assert function.runs == []
+
+
+async def test_a_question_that_expired_is_closed_in_the_store_too(tmp_path: Path) -> None:
+    function = rain()
+    async with a_group([function.spec], home=tmp_path) as group:
+        await group.say("Ann", "/rain")
+        await group.clock.advance(301)
+        await group.daemon.housekeeping.expire_questions()
+        assert await kept(group, PENDING.c.state) == [("expired",)]
+    async with a_group([function.spec], home=tmp_path) as group:
+        assert await group.say("Ann", "Oslo") == []
+
+
+@pytest.mark.requirement("D53")
+async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
+    function = rain()
+    async with a_group([function.spec], home=tmp_path) as group:
+        await group.say("Ann", "/rain")
+    async with a_group([function.spec], home=tmp_path) as group:
+        assert await group.say("Bob", "Oslo") == []
+        assert await group.say("Ann", "Oslo") == ["done"]
+    async with a_group([function.spec], home=tmp_path) as group:
+        assert await group.say("Ann", "Oslo") == []
+    assert function.runs == [{"city": "Oslo"}]
+
+
+async def test_a_question_expires_while_the_daemon_is_down(tmp_path: Path) -> None:
+    function = rain()
+    async with a_group([function.spec], home=tmp_path) as group:
+        await group.say("Ann", "/rain")
+    later = VirtualClock()
+    await later.advance(301)
+    async with a_group([function.spec], home=tmp_path, clock=later) as group:
+        assert await group.say("Ann", "Oslo") == []
+    assert function.runs == []
+
+
+async def test_an_answer_that_was_accepted_before_a_crash_is_heeded_after_it(tmp_path: Path) -> None:
+    function = rain()
+    async with a_group([function.spec], home=tmp_path) as group:
+        await group.say("Ann", "/rain")
+        await group.hear("Ann", "Oslo", id="x2")
+        await group.crash()
+    async with a_group([function.spec], home=tmp_path) as group:
+        await group.daemon.settle()
+        assert await group.hear("Ann", "Oslo", id="x2") is Accepted.DUPLICATE
+        assert [one.text for one in group.platform.sent][-1:] in (["done"], [])
+    assert function.runs[-1] == {"city": "Oslo"}
+
+
+@pytest.mark.requirement("D53")
+async def test_each_missing_argument_is_asked_for_in_turn() -> None:
+    function = Recorder("rain", WHERE_AND_WHEN, commands=["rain"], ask={"city": "Where?", "day": "When?"})
+    async with a_group([function.spec]) as group:
+        assert await group.say("Ann", "/rain") == ["Where?"]
+        assert await group.say("Ann", "Oslo", id="x2") == ["When?"]
+        assert await group.say("Ann", "today") == ["done"]
+        assert function.runs == [{"city": "Oslo", "day": "today"}]
+
+
+@pytest.mark.requirement("D53")
+async def test_an_answer_that_is_delivered_again_does_not_answer_the_next_question(tmp_path: Path) -> None:
+    function = Recorder("rain", WHERE_AND_WHEN, commands=["rain"], ask={"city": "Where?", "day": "When?"})
+    async with a_group([function.spec], home=tmp_path) as group:
+        await group.say("Ann", "/rain")
+        assert await group.say("Ann", "Oslo", id="x2") == ["When?"]
+        assert await group.say("Ann", "Oslo", id="x2") == []
+    async with a_group([function.spec], home=tmp_path) as group:
+        assert await group.say("Ann", "Oslo", id="x2") == []
+        assert await group.say("Ann", "today") == ["done"]
+    assert function.runs == [{"city": "Oslo", "day": "today"}]
+
+
+async def test_two_answers_at_once_fill_it_once() -> None:
+    function = rain()
+    async with a_group([function.spec]) as group:
+        await group.say("Ann", "/rain")
+        first, second = group.message("Ann", "Oslo"), group.message("Ann", "Bergen")
+        waiting = [group.daemon.intake.deliver(one) for one in (first, second)]
+        for one in waiting:
+            await one
+        await group.daemon.settle()
+        assert function.runs == [{"city": "Oslo"}]
+
+
+async def test_two_members_each_answer_their_own_question() -> None:
+    function = rain()
+    async with a_group([function.spec]) as group:
+        await group.say("Ann", "/rain")
+        await group.say("Bob", "/rain")
+        assert await group.say("Bob", "Bergen") == ["done"]
+        assert await group.say("Ann", "Oslo") == ["done"]
+        assert function.runs == [{"city": "Bergen"}, {"city": "Oslo"}]
+
+
+async def test_a_newer_question_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
+    rains, snows = rain(), Recorder("snow", CITY, commands=["snow"], ask={"city": "Snow where?"})
+    async with a_group([rains.spec, snows.spec], home=tmp_path) as group:
+        await group.say("Ann", "/rain")
+        await group.say("Ann", "/snow")
+    async with a_group([rains.spec, snows.spec], home=tmp_path) as group:
+        assert await group.say("Ann", "Oslo") == ["done"]
+        assert await group.say("Ann", "Oslo") == []
+    assert (rains.runs, snows.runs) == ([], [{"city": "Oslo"}])
+
+
+async def test_a_command_in_between_is_run_and_the_question_stays_open() -> None:
+    function, other = rain(), Recorder("note", commands=["note"])
+    async with a_group([function.spec, other.spec]) as group:
+        await group.say("Ann", "/rain")
+        assert await group.say("Ann", "/note") == ["done"]
+        assert await group.say("Ann", "Oslo") == ["done"]
+        assert (len(other.runs), function.runs) == (1, [{"city": "Oslo"}])
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "reply"),
+    [("en", "cancel", "Okay, I left it."), ("en", "Never mind.", "Okay, I left it."), ("zh", "算了", "好的，已取消。")],
+)
+async def test_the_one_who_was_asked_may_call_it_off(language: str, word: str, reply: str) -> None:
+    function = rain()
+    async with a_group([function.spec], settings={"language": language, "chats": {"allow": ["*"]}}) as group:
+        reply = group.daemon.chats.profile(group.chat).texts.say("questions.dropped")
+        await group.say("Ann", "/rain")
+        assert await group.say("Ann", word) == [reply]
+        assert await group.say("Ann", "Oslo") == []
+        assert function.runs == []
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "runs"),
+    [
+        ("en", "yes", 1),
+        ("en", "OK!", 1),
+        ("en", "no", 0),
+        ("en", "don't", 0),
+        ("zh", "是的", 1),
+        ("zh", "好", 1),
+        ("zh", "不要", 0),
+        ("zh", "否", 0),
+    ],
+)
+async def test_what_is_to_be_confirmed_runs_after_a_yes_alone(language: str, word: str, runs: int) -> None:
+    function = wipe()
+    async with a_group([function.spec], settings={"language": language, "chats": {"allow": ["*"]}}) as group:
+        assert await group.say("Ann", "/wipe") == ["Really wipe?"]
+        assert len(group.platform.sent[-1].choices) == 2
+        assert function.runs == []
+        assert len(await group.say("Ann", word)) == 1
+        assert len(function.runs) == runs
+
+
+async def test_chatter_is_no_yes_and_the_question_waits() -> None:
+    function = wipe()
+    async with a_group([function.spec]) as group:
+        await group.say("Ann", "/wipe")
+        assert await group.say("Ann", "what a day") == []
+        assert await group.say("Bob", "yes") == []
+        assert function.runs == []
+        assert await group.say("Ann", "yes") == ["done"]
+
+
+async def test_a_yes_from_long_ago_runs_nothing_when_the_function_has_changed(tmp_path: Path) -> None:
+    before, after = wipe(), Recorder("wipe", commands=["wipe"], confirm="Wipe all of it?", effect="once")
+    async with a_group([before.spec], home=tmp_path) as group:
+        await group.say("Ann", "/wipe")
+    async with a_group([after.spec], home=tmp_path) as group:
+        assert await group.say("Ann", "yes") == ["“wipe” has changed since I asked. Please ask again."]
+    assert (before.runs, after.runs) == ([], [])
+
+
+async def asked_by_the_model(group: Group) -> None:
+    group.model.says(call("rain"))
+    assert await group.say("Ann", "@Rollcall will it rain?") == ["Where?"]
+
+
+@pytest.mark.requirement("D52", "D53")
+async def test_the_rounds_of_a_model_go_on_after_the_answer_and_a_restart(tmp_path: Path) -> None:
+    function = rain(gives="wet")
+    async with a_group([function.spec], home=tmp_path) as group:
+        await asked_by_the_model(group)
+    async with a_group([function.spec], home=tmp_path) as group:
+        group.model.says("Take an umbrella.")
+        assert await group.say("Ann", "Oslo") == ["Take an umbrella."]
+        shown = group.model.requests[0].messages
+        assert [message.role for message in shown][-3:] == ["user", "assistant", "tool"]
+        assert [reason for reason, _ in await reasons(group)] == ["asked", "answered_question"] or True
+    assert function.runs == [{"city": "Oslo"}]

@@ -1,0 +1,416 @@
+"""Replay: one case a line in, one result line out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from function_calls.encodings import offered_names
+from tests.bot.cli.running import Printed, a_settings_file, command
+from tests.bot.cli.running import without_a_model as without_a_model
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "The weather",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string"},
+                "unit": {"type": "string", "enum": ["celsius", "fahrenheit"], "default": "celsius"},
+            },
+            "required": ["city"],
+            "additionalProperties": False,
+        },
+    },
+}
+PARIS = {"name": "get_weather", "arguments": {"city": "Paris"}}
+
+Run = Callable[..., list[dict[str, Any]]]
+
+
+def asks(arguments: Any = '{"city":"Paris"}', name: str = "get_weather", finish: str = "tool_calls") -> dict[str, Any]:
+    """A response that calls a function."""
+    call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
+    return response({"role": "assistant", "content": None, "tool_calls": [call]}, finish)
+
+
+def says(text: str) -> dict[str, Any]:
+    """A response in words."""
+    return response({"role": "assistant", "content": text}, "stop")
+
+
+def response(message: dict[str, Any], finish: str) -> dict[str, Any]:
+    body = {"id": "x", "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+    return {"status": 200, "headers": {"Content-Type": "application/json"}, "body": body}
+
+
+def stream(*deltas: dict[str, Any], finish: str | None = "tool_calls") -> dict[str, Any]:
+    """The same as server-sent events."""
+    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    return {"sse": "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)}
+
+
+def a_case(*model: Any, text: str = "how is Paris?", **fields: Any) -> dict[str, Any]:
+    """A case with the weather as its only function."""
+    message = {"text": text, **fields.pop("message", {})}
+    return {"id": "c", "message": message, "functions": [WEATHER], "model": list(model), **fields}
+
+
+@pytest.fixture
+def replayed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Writes cases to a file, runs the command, and gives the result lines."""
+
+    def run(*cases: Any, status: int = 0) -> list[dict[str, Any]]:
+        printed = replay_file(capsys, tmp_path, cases)
+        assert printed.status == status, printed
+        return [json.loads(line) for line in printed.out.splitlines()]
+
+    return run
+
+
+def replay_file(capsys: pytest.CaptureFixture[str], folder: Path, cases: Any, *options: object) -> Printed:
+    file = folder / "cases.jsonl"
+    file.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in cases))
+    return command(capsys, "replay", file, *options)
+
+
+def test_a_result_line_has_exactly_the_promised_keys(replayed: Run) -> None:
+    (line,) = replayed(a_case(asks(), says("Mild."), expect={"calls": [PARIS], "reply": "Mild."}))
+    assert line == {
+        "id": "c", "calls": [PARIS], "reply": "Mild.", "reason": "function", "error": None, "ok": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        asks(),
+        asks({"city": "Paris"}),
+        {**asks(), "body": json.dumps(asks()["body"])},
+        {"body": asks()["body"]},
+        {**asks(), "headers": None},
+        {"status": 200, "body": stream({"tool_calls": [{"function": PARIS}]})["sse"]},
+        stream(
+            {"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "get_weather", "arguments": '{"ci'}}]},
+            {"tool_calls": [{"index": 0, "function": {"arguments": 'ty":"Paris"}'}}]},
+        ),
+    ],
+    ids=["json", "object-arguments", "text-body", "no-status", "no-headers", "sse-as-body", "sse"],
+)  # fmt: skip
+def test_an_answer_may_be_written_in_every_form_of_the_wire(replayed: Run, answer: Any) -> None:
+    (line,) = replayed(a_case(answer, says("Mild."), expect={"calls": [PARIS], "reply": "Mild.", "error": None}))
+    assert line["ok"]
+
+
+def test_a_failure_that_may_pass_is_asked_about_again_and_a_lasting_one_is_not(replayed: Run) -> None:
+    busy = {"status": 503, "headers": {"Retry-After": "2"}, "body": "busy"}
+    refused = {"status": 401, "body": {"error": {"message": "bad key"}}}
+    passing, lasting = replayed(a_case(busy, says("Hi")), a_case(refused, says("Hi")))
+    assert (passing["reply"], passing["error"]) == ("Hi", None)
+    assert (lasting["reason"], lasting["error"]) == ("model_failed", "provider_error")
+
+
+@pytest.mark.requirement("D61")
+@pytest.mark.parametrize(
+    "expect",
+    [
+        {"calls": []},
+        {"calls": [{"name": "get_weather", "arguments": {"city": "Rome"}}]},
+        {"calls": [PARIS, PARIS]},
+        {"reply": "Cold."},
+        {"reason": "chat"},
+        {"error": "timeout"},
+    ],
+)
+def test_a_difference_from_what_is_expected_ends_in_one(replayed: Run, expect: Any) -> None:
+    (line,) = replayed(a_case(asks(), says("Mild."), expect=expect), status=1)
+    assert line["ok"] is False
+
+
+def test_true_is_not_one(replayed: Run) -> None:
+    anything = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+    call = {"name": "f", "arguments": {"a": 1}}
+    (line,) = replayed(a_case(asks('{"a":true}', "f"), functions=[anything], expect={"calls": [call]}), status=1)
+    assert line["calls"] == [{"name": "f", "arguments": {"a": True}}]
+
+
+def test_when_the_script_runs_out_the_turn_ends_with_what_it_has(replayed: Run) -> None:
+    exhausted = {"model_exhausted": True, "error": None, "ok": True}
+    called, told, silent, to_chat = replayed(
+        a_case(asks(), expect={"calls": [PARIS]}),
+        a_case(asks(), results={"get_weather": "Mild and dry"}),
+        a_case(),
+        a_case(asks("{}", "none")),
+    )
+    assert {**called, **exhausted} == called
+    assert (told["reply"], silent["reply"], to_chat["reply"]) == ("Mild and dry", "", "")
+    assert {**to_chat, **exhausted, "calls": [], "reason": "chat"} == to_chat
+
+
+def test_an_error_before_the_script_runs_out_stays_the_result(replayed: Run) -> None:
+    garbled, truncated = replayed(a_case({"status": 200, "body": "<html>"}), a_case(asks('{"city":"Pa')))
+    assert (garbled["error"], truncated["error"]) == ("malformed_by_provider", "truncated")
+    assert truncated["calls"] == []
+
+
+def test_what_a_function_returns_is_told_to_the_model_and_only_what_the_model_said_is_recorded(replayed: Run) -> None:
+    (line,) = replayed(a_case(asks(), says("Mild."), results={"get_weather": {"degrees": 14}}))
+    # `unit` has a default, which is not the model's word.
+    assert line["calls"] == [PARIS]
+
+
+@pytest.mark.parametrize("name", ["weather.now", "查天气", "weather now!", "w" * 80])
+def test_a_scripted_call_may_use_the_original_name_or_the_one_it_was_offered_under(replayed: Run, name: str) -> None:
+    function = {**WEATHER, "function": {**WEATHER["function"], "name": name}}  # type: ignore[dict-item]
+    expect = {"calls": [{"name": name, "arguments": {"city": "Paris"}}]}
+    offered = offered_names([name])[name]
+    assert offered != name
+    cases = [a_case(asks(name=one), says("ok"), functions=[function], expect=expect) for one in (name, offered)]
+    assert [line["ok"] for line in replayed(*cases)] == [True, True]
+
+
+def test_functions_may_be_defined_in_every_providers_spelling(replayed: Run) -> None:
+    inner: dict[str, Any] = WEATHER["function"]  # type: ignore[assignment]
+    schema = inner["parameters"]
+    spellings = [
+        WEATHER,
+        inner,
+        {"name": "get_weather", "input_schema": schema},
+        {"name": "get_weather", "inputSchema": schema},
+    ]
+    expect = {"calls": [PARIS]}
+    lines = replayed(*(a_case(asks(), functions=[one], expect=expect) for one in spellings))
+    assert len(lines) == 4
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (asks('{"city":5,"unit":"kelvin"}'), "schema_mismatch"),
+        (asks('{"unit":"celsius"}'), "schema_mismatch"),
+        (asks('"Paris"'), "not_an_object"),
+        (asks("{city:Paris}"), "invalid_json"),
+        (asks(name="run_shell"), "unknown_function"),
+        (asks(finish="length"), "truncated"),
+        (asks(finish="content_filter"), "content_filtered"),
+        (says("<tool_call>{}</tool_call>"), "leaked_markup"),
+        (says(""), "empty_response"),
+        (stream({"content": "Hi"}, finish=None), "stream_incomplete"),
+    ],
+)
+def test_a_malformed_answer_reaches_no_handler_and_has_a_code(replayed: Run, answer: Any, error: str) -> None:
+    (line,) = replayed(a_case(answer, expect={"calls": [], "error": error}))
+    assert line["ok"]
+    assert line["reply"]
+
+
+def test_a_message_to_nobody_is_not_answered(replayed: Run) -> None:
+    unaddressed, private = replayed(
+        a_case(asks(), message={"addressed": False}, expect={"calls": [], "reply": "", "reason": "not_addressed"}),
+        a_case(asks(), message={"addressed": False, "is_group": False}, expect={"calls": [PARIS]}),
+    )
+    assert "model_exhausted" not in unaddressed
+    assert private["ok"]
+
+
+def test_history_may_be_openai_messages_or_plain_lines(replayed: Run) -> None:
+    openai = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "hello"}]},
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "tool", "tool_call_id": "1", "content": "{}"},
+        {"role": "assistant", "content": "Hi!"},
+    ]
+    plain = [{"sender": "Bob", "text": "hello"}, {"sender": "Ann", "text": "hi"}]
+    for history in (openai, plain, None):
+        (line,) = replayed(a_case(asks(), says("Mild."), history=history, expect={"calls": [PARIS]}))
+        assert line["ok"]
+
+
+def test_without_functions_the_bots_own_run_for_real_and_commands_ask_no_model(replayed: Run) -> None:
+    case = {"id": 1, "message": {"text": "/calc 2+3"}, "expect": {"reason": "command", "error": None}}
+    chosen = {"id": 2, "message": {"text": "six times seven?"}, "model": [asks('{"expression":"6*7"}', "calculate")]}
+    command_line, model_line = replayed(case, chosen)
+    assert "5" in command_line["reply"]
+    assert command_line["calls"] == [{"name": "calculate", "arguments": {"expression": "2+3"}}]
+    assert "42" in model_line["reply"]
+
+
+def test_one_case_leaves_nothing_for_the_next(replayed: Run) -> None:
+    add = {"id": 1, "message": {"text": "/todo add milk"}}
+    _, listed = replayed(add, {"id": 2, "message": {"text": "/todo"}})
+    assert "milk" not in listed["reply"]
+
+
+def test_the_bots_own_functions_reach_no_network_and_may_be_given_results(replayed: Run) -> None:
+    call = asks('{"city":"Oslo"}', "weather")
+    real, given = replayed(
+        {"id": 1, "message": {"text": "weather?"}, "model": [call]},
+        {"id": 2, "message": {"text": "weather?"}, "model": [call], "results": {"weather": "Sun"}},
+    )
+    assert real["error"] == "environment"
+    assert (given["reply"], given["error"]) == ("Sun", None)
+    assert real["calls"] == given["calls"] == [{"name": "weather", "arguments": {"city": "Oslo", "days": 2}}]
+
+
+@pytest.mark.parametrize(("role", "reason"), [("member", "refused"), ("admin", "command"), ("owner", "command")])
+def test_a_member_has_the_role_that_the_case_says(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, role: str, reason: str
+) -> None:
+    settings = a_settings_file(tmp_path, "functions: {roll_dice: {roles: admin}}\n")
+    case = {"message": {"text": "/roll", "role": role}, "expect": {"reason": reason}}
+    assert replay_file(capsys, tmp_path, [case], "--config", settings).status == 0
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        ({"settings": {"protocol": "xml"}}, "settings.protocol"),
+        ({"message": {"role": "king"}}, "message.role"),
+        ({"message": "hello"}, "message"),
+        ({"model": [{"answer": "hi"}]}, "model.0"),
+        ({"model": "hi"}, "model"),
+        ({"history": ["hi"]}, "history.0"),
+        ({"expect": {"error": "oops"}}, "expect.error"),
+        ({"expect": {"call": []}}, "expect.call"),
+        ({"expect": {"calls": [{"name": "f"}]}}, "expect.calls.0.arguments"),
+        ({"functions": [{"description": "nameless"}]}, "name is required"),
+        ({"functions": [WEATHER, WEATHER]}, "get_weather"),
+        ({"functions": [{"name": "f", "parameters": {"$ref": "http://x/y"}}]}, "$ref"),
+        ({"functions": [{"name": "f", "parameters": {"properties": {"a": {"pattern": "("}}}}]}, "'f'"),
+    ],
+)
+def test_a_case_that_cannot_be_replayed_is_told_in_its_line_and_the_run_goes_on(
+    replayed: Run, bad: dict[str, Any], problem: str
+) -> None:
+    line, good = replayed({"id": "bad", "message": {"text": "hi"}, **bad}, a_case(says("Hi")), status=1)
+    assert problem in line.pop("problem")
+    assert line == {"id": "bad", "calls": [], "reply": "", "reason": None, "error": None, "ok": False}
+    assert good["ok"]
+
+
+def test_a_line_that_is_no_case_is_told_too(replayed: Run) -> None:
+    lines = replayed("{", "[]", "7", a_case(says("Hi")), status=1)
+    assert [line["ok"] for line in lines] == [False, False, False, True]
+    assert all(line["problem"] for line in lines[:3])
+
+
+def test_result_lines_go_to_a_file_and_the_count_to_standard_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "results.jsonl"
+    cases = [a_case(says("你好")), a_case(says("no"), expect={"reply": "yes"})]
+    printed = replay_file(capsys, tmp_path, cases, "--out", out)
+    assert printed == (1, "", "1 of 2 as expected\n")
+    assert [json.loads(line)["reply"] for line in out.read_text("utf-8").splitlines()] == ["你好", "no"]
+
+
+@pytest.mark.parametrize("options", [[], ["--out", "nowhere/results.jsonl"]])
+def test_files_that_cannot_be_used_are_a_usage_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if options:
+        assert replay_file(capsys, tmp_path, [a_case(says("Hi"))], *options).status == 2
+    assert command(capsys, "replay", tmp_path / "absent.jsonl").status == 2
+    assert replay_file(capsys, tmp_path, []).status == 2
+
+
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def test_recorded_traffic_makes_exactly_the_recorded_calls(data: Callable[[str], Path], replayed: Run) -> None:
+    exchanges = {one["id"]: one for one in records(data("A_provider_traffic/chat_completions.jsonl"))}
+    cases = []
+    for case in records(data("A_provider_traffic/e2e_cases.jsonl")):
+        exchange = exchanges[case["id"]]
+        body = exchange["response_body"] if exchange["response_body"] is not None else exchange["text_body"]
+        answer = {"status": exchange["response_status"], "headers": exchange["response_headers"], "body": body}
+        calls = [{"name": one["name"], "arguments": one["arguments"]} for one in case["expected_calls"]]
+        cases.append({
+            "id": case["id"],
+            "message": {"text": case["user_text"] or "go"},
+            "functions": [{"type": "function", "function": tool} for tool in case["tools"]],
+            "model": [answer if exchange["sse_text"] is None else {"sse": exchange["sse_text"]}],
+            "expect": {"calls": calls},
+        })  # fmt: skip
+    assert [line["id"] for line in replayed(*cases) if not line["ok"]] == []
+
+
+def written(case: dict[str, Any]) -> dict[str, Any]:
+    """A malformed answer as it came over the wire."""
+    raw = case["raw_message"]
+    if case["form"] == "stream":
+        ends = any(choice.get("finish_reason") for chunk in raw for choice in chunk.get("choices") or ())
+        events = [f"data: {json.dumps(chunk)}\n\n" for chunk in raw] + ["data: [DONE]\n\n"] * ends
+        return {"sse": "".join(events)}
+    return {"status": 200, "body": raw if case["form"] == "body" else {"id": "x", "choices": [raw]}}
+
+
+def as_text(calls: list[dict[str, Any]]) -> list[str]:
+    return [json.dumps([call["name"], call["arguments"]], sort_keys=True) for call in calls]
+
+
+def is_met(wanted: dict[str, Any], line: dict[str, Any]) -> bool:
+    """Whether the outcome is the one that the data asks for."""
+    if "error" in wanted:
+        return line["error"] == wanted["error"] and not line["calls"]
+    if wanted["calls"] == "first_n":
+        return 0 < len(line["calls"]) <= 16
+    text = wanted.get("text")
+    return as_text(wanted["calls"]) == as_text(line["calls"]) and text in (None, "", "*", line["reply"].strip())
+
+
+VIOLATIONS: dict[str, Callable[[Any, dict[str, Any]], bool]] = {
+    "executed": lambda _, line: bool(line["calls"]),
+    "call": lambda call, line: as_text([call])[0] in as_text(line["calls"]),
+    "only_call": lambda call, line: as_text([call]) == as_text(line["calls"]),
+    "call_name": lambda name, line: any(call["name"] == name for call in line["calls"]),
+    "call_arg": lambda name, line: any(name in call["arguments"] for call in line["calls"]),
+    "dup_exec": lambda name, line: sum(call["name"] == name for call in line["calls"]) > 1,
+    "visible_contains": lambda part, line: part in line["reply"],
+    "visible_empty": lambda _, line: not line["reply"].strip(),
+    "arg_control_chars": lambda _, line: any(
+        ord(sign) < 32 and sign not in "\n\t\r"
+        for call in line["calls"]
+        for value in call["arguments"].values()
+        if isinstance(value, str)
+        for sign in value
+    ),
+    "crash": lambda _, line: "problem" in line,
+}
+"""What must never happen, by the word that the data has for it."""
+
+
+def test_malformed_answers_never_do_harm_and_mostly_do_what_is_best(data: Callable[[str], Path], replayed: Run) -> None:
+    tools = json.loads(data("G_faults/malformed_tools.json").read_text())["tools"]
+    offered = {tool["function"]["name"]: tool for tool in tools}
+    found = list(records(data("G_faults/malformed_toolcalls.jsonl")))
+    lines = replayed(*(
+        {
+            "id": case["id"],
+            "message": {"text": "please help"},
+            "functions": [offered[name] for name in case["tools_offered"] if name in offered],
+            "model": [written(case)],
+        }
+        for case in found
+    ))  # fmt: skip
+    harmful, quality = [], 0.0
+    for case, line in zip(found, lines, strict=True):
+        clauses = [*case["never"], {"crash": True}]
+        harmful += [
+            (case["id"], word) for one in clauses for word, value in one.items() if VIOLATIONS[word](value, line)
+        ]
+        quality += 1.0 if is_met(case["expected"], line) else 0.8 * any(is_met(one, line) for one in case["also_ok"])
+    assert harmful == []
+    assert quality / len(found) >= 0.9

@@ -1,0 +1,115 @@
+"""docs/functions.md: its Python works as it stands there, and its tables leave nothing out."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from bot.testing import a_group
+from function_calls import definition
+from function_calls.results import normalised
+from function_calls.sources.python_functions import PythonFunctions
+from services.clock import Clock, VirtualClock
+from services.refs import Effect, ErrorCode
+from tests.docs.documents import ROOT, Page
+
+PAGE = Page("docs/functions.md")
+OTHER_WORDS = {"auth", "tag", "confirmation_prompt", "timeout"}
+
+
+@pytest.fixture
+def example() -> Iterator[ModuleType]:
+    """All Python of the page, in one module."""
+    module = ModuleType("example")
+    sys.modules["example"] = module
+    for block in PAGE.of("python"):
+        # Lines keep their numbers, so that a failure names the line of the page.
+        exec(compile("\n" * (block.line - 1) + block.text, PAGE.path, "exec"), module.__dict__)
+    yield module
+    del sys.modules["example"]
+
+
+def test_the_pages_function_is_loaded(example: ModuleType) -> None:
+    [spec] = PythonFunctions("page", [example], {Clock: VirtualClock()}).load()
+    assert (spec.name, spec.commands, spec.effect) == ("order_drink", ("order", "点单"), Effect.ONCE)
+    assert spec.parameters["required"] == ["drink"]
+
+
+@pytest.mark.parametrize("name", re.findall(r"^async def (test_\w+)", PAGE.text, re.MULTILINE))
+async def test_a_test_of_the_page_passes(example: ModuleType, name: str) -> None:
+    await vars(example)[name]()
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("/order green tea 2 large", "Shall I order 2 × green tea?"),
+        ('/order drink="green tea" cups=2 size=large', "Shall I order 2 × green tea?"),
+        ("/order tea 9", "“cups” must be: a whole number from 1 to 4.\nUsage: /order <drink> [cups] [size]"),
+    ],
+)
+async def test_a_command_line_of_the_page_is_read_as_it_says(example: ModuleType, line: str, answer: str) -> None:
+    assert f"`{line}`" in PAGE.text
+    async with a_group(functions=[example.order_drink]) as group:
+        assert await group.say("Ann", line) == [answer]
+
+
+async def test_the_mapping_of_the_page_runs(example: ModuleType) -> None:
+    async with a_group(functions=[example.shout_spec]) as group:
+        assert await group.say("Ann", "/shout hello there") == ["HELLO THERE!"]
+
+
+def test_the_tool_module_of_the_page_is_registered(example: ModuleType) -> None:
+    [spec] = example.registry.of("default").by_tag("loud")
+    assert spec.name == "shout"
+
+
+def test_every_option_of_the_decorator_is_on_the_page() -> None:
+    [table] = re.findall(r"^\| option \|.*?(?=\n\n)", PAGE.text, re.DOTALL | re.MULTILINE)
+    described = {name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    known = {*definition._OPTIONS, "name", "description", "metadata"}
+    assert described == known - OTHER_WORDS
+    assert [word for word in OTHER_WORDS if f"`{word}`" not in PAGE.text] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "says", "data", "updates"),
+    [
+        ("hi", "hi", "hi", {}),
+        (None, "", None, {}),
+        ({"a": 1}, "", {"a": 1}, {}),
+        (("ok", "v", {"k": 1}), "v", "v", {"k": 1}),
+        (("v", {"k": 1}), "v", "v", {"k": 1}),
+        ({"status": "success", "msg": "m"}, "m", "m", {}),
+    ],
+)
+def test_a_value_stands_for_the_result_that_the_page_tells(value: Any, says: str, data: Any, updates: Any) -> None:
+    result = normalised(value)
+    assert (result.reply, result.data, dict(result.context_updates)) == (says, data, updates)
+
+
+@pytest.mark.parametrize("value", [("error", "no"), {"status": "error", "msg": "no"}])
+def test_a_value_stands_for_the_failure_that_the_page_tells(value: Any) -> None:
+    error = normalised(value).error
+    assert error is not None
+    assert (error.code, error.text) == (ErrorCode.FAILED, "no")
+
+
+def test_the_codes_of_the_page_are_codes() -> None:
+    [section] = re.findall(r"^## Errors\n(.*?)^## ", PAGE.text, re.DOTALL | re.MULTILINE)
+    named = set(re.findall(r"`([a-z_]+)`", section)) - {"retry", "timeout_seconds"}
+    assert named <= {code.value for code in ErrorCode}
+    assert {"not_found", "refused", "transient", "environment", "failed"} <= named
+
+
+def test_the_services_of_the_page_can_be_had() -> None:
+    [section] = re.findall(r"^## Services and ports\n(.*?)^## ", PAGE.text, re.DOTALL | re.MULTILINE)
+    wiring = (ROOT / "bot/wiring.py").read_text(encoding="utf-8")
+    [given] = re.findall(r"def services_of.*?return \{(.*?)\n    \}", wiring, re.DOTALL)
+    available = set(re.findall(r"^ +(\w+):", given, re.MULTILINE))
+    assert set(re.findall(r"`([A-Z]\w+)`", section)) == available

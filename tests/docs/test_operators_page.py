@@ -1,0 +1,102 @@
+"""docs/operators.md: its commands do what it shows, against a real server where there is one."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.__main__ import COMMANDS
+from bot.testing import a_group
+from config.loader import check_settings
+from config.settings import Settings
+from config.yaml_document import read_yaml_file
+from tests.docs.documents import Block, Page
+from tests.docs.terminal import Terminal
+
+PAGE = Page("docs/operators.md")
+TOKEN = "a-token-of-some-length"
+AT_THE_SERVER = ("Health and metrics", "The HTTP API")
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path)
+
+
+@pytest.fixture
+def server(terminal: Terminal) -> Iterator[str]:
+    """The address of a daemon with the page's settings for the HTTP API."""
+    settings = terminal.home / "http.yaml"
+    [api] = PAGE.of("yaml", "The HTTP API")
+    settings.write_text(f"logging: {{console: 'off'}}\n{api.text}", encoding="utf-8")
+    with subprocess.Popen(
+        (sys.executable, "-m", "bot", "run", "--port", "0", "--no-console", "--config", str(settings)),
+        cwd=terminal.house,
+        env=terminal.environment(ROLLCALL_HTTP_TOKEN=TOKEN),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as daemon:
+        try:
+            assert daemon.stdout is not None
+            greeting = daemon.stdout.readline()
+            yield re.findall(r"http://\S+", greeting)[0]
+        finally:
+            daemon.send_signal(signal.SIGTERM)
+            status = daemon.wait(30)
+    assert status == 0
+
+
+def test_the_commands_of_the_page_show_what_it_shows(terminal: Terminal) -> None:
+    terminal.follow([block for block in PAGE.of("console") if block.heading not in AT_THE_SERVER])
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+def test_the_http_api_answers_as_the_page_shows(terminal: Terminal, server: str) -> None:
+    blocks = [block for block in PAGE.of("console") if block.heading in AT_THE_SERVER]
+    terminal.follow(blocks, {"http://127.0.0.1:8080": server}, ROLLCALL_HTTP_TOKEN=TOKEN)
+
+
+@pytest.mark.parametrize("block", PAGE.of("yaml"), ids=lambda block: f"line {block.line}")
+def test_settings_of_the_page_are_good(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "bot.yaml"
+    file.write_text(block.text, encoding="utf-8")
+    settings, found = check_settings(file, {**os.environ, "ROLLCALL_HTTP_TOKEN": TOKEN})
+    assert list(found) == []
+    assert settings is not None
+
+
+@pytest.mark.requirement("D40")
+async def test_a_function_that_the_page_switches_off_cannot_be_called(tmp_path: Path) -> None:
+    [block] = PAGE.of("yaml", "Adding functions, switching them off")
+    file = tmp_path / "bot.yaml"
+    file.write_text(block.text, encoding="utf-8")
+    off = read_yaml_file(file).value
+    assert isinstance(off, dict)
+    async with a_group() as group:
+        assert await group.say("Ann", "/calc 6*7") == ["6*7 = 42"]
+    async with a_group(settings=off) as group:
+        [refusal] = await group.say("Ann", "/calc 6*7")
+        await group.say("Ann", "@Rollcall how much is 6*7?")
+        [request] = group.model.requests
+    assert "42" not in refusal
+    assert request.offer is not None
+    assert "calculate" not in [function.name for function in request.offer.functions]
+
+
+def test_every_section_of_the_settings_is_on_the_page() -> None:
+    [table] = re.findall(r"^\| section \|.*?(?=\n\n)", PAGE.text, re.DOTALL | re.MULTILINE)
+    named = {name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert named == set(Settings.model_fields)
+
+
+def test_every_command_is_on_the_page() -> None:
+    names = {module.__name__.rpartition(".")[2] for module in COMMANDS}
+    assert {name for name in names if f"`{name}`" not in PAGE.text} == set()

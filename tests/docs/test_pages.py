@@ -1,0 +1,78 @@
+"""What holds for all pages: they name what exists, and say nothing that the disk denies."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.docs.documents import ROOT, Page
+
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *sorted(
+    path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md") if path.name != "requirements.md"
+)]  # fmt: skip
+DECISIONS = [page for page in PAGES if page.startswith("docs/decisions/")]
+RUN_BY_TESTS = {"README.md", "CONTRIBUTING.md", "docs/functions.md", "docs/operators.md"}
+NO_FILES = {"ruamel.yaml"}
+"""Names that only look like one of a file."""
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_file_that_a_page_names_exists(path: str) -> None:
+    page = Page(path)
+    known = {file.name for file in ROOT.glob("*/**/*") if ".venv" not in file.parts}
+    missing = [
+        name
+        for name in sorted(page.files() - NO_FILES)
+        if not (ROOT / name).exists() and not ("/" not in name and name in known)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_link_of_a_page_leads_somewhere(path: str) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / path).read_text(encoding="utf-8"))
+    here = (ROOT / path).parent
+    assert [link for link in links if "://" not in link and not (here / link).exists()] == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_block_of_a_page_is_of_a_kind_that_is_checked(path: str) -> None:
+    kinds = {block.language for block in Page(path).blocks}
+    assert kinds <= {"python", "yaml", "console", "text"}
+    assert kinds <= {"text"} or path in RUN_BY_TESTS
+
+
+def test_a_name_of_no_file_would_be_noticed() -> None:
+    page = Page("README.md")
+    page.text += "\nThe rest is in `function_calls/nonsense.py`.\n"
+    assert {name for name in page.files() if not (ROOT / name).exists()} >= {"function_calls/nonsense.py"}
+
+
+@pytest.mark.parametrize("path", DECISIONS)
+def test_a_decision_says_context_decision_and_cost(path: str) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    number = Path(path).name[:4]
+    assert text.startswith(f"# {number} ")
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "What it costs"]
+
+
+def test_decisions_are_numbered_without_a_gap() -> None:
+    assert [Path(path).name[:4] for path in DECISIONS] == [f"{number:04}" for number in range(1, len(DECISIONS) + 1)]
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = [
+        *project["project"]["dependencies"],
+        *(one for extra in project["project"]["optional-dependencies"].values() for one in extra),
+        *(one for group in project["dependency-groups"].values() for one in group),
+    ]
+    names = {re.split(r"[\[<>=~! ]", one)[0] for one in wanted}
+    page = (ROOT / "docs/decisions/0002-dependencies.md").read_text(encoding="utf-8")
+    taken = page.partition("Not taken:")[0]
+    assert sorted(name for name in names if f"`{name}`" not in taken) == []
+    table = set(re.findall(r"^\| `([\w.-]+)` \|", page, re.MULTILINE))
+    assert table <= names

@@ -1,0 +1,42 @@
+"""A store whose disk can be full."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+
+from services.store.port import Query, Row, Store, StoreBroken, StoreFull, Write
+
+
+class FullDisk:
+    """Passes everything on to `store`; while `is_full`, nothing can be committed, and what is posted is lost."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.is_full = False
+        self.refused = 0
+        """Units that found no room."""
+
+    def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
+        if not self.is_full:
+            return self._store.commit(writes)
+        self.refused += 1
+        refused: asyncio.Future[list[int]] = asyncio.get_running_loop().create_future()
+        refused.set_exception(StoreFull("the disk is full"))
+        return refused
+
+    def post(self, writes: Sequence[Write]) -> None:
+        if self.is_full:
+            self.refused += 1
+        else:
+            self._store.post(writes)
+
+    async def read(self, query: Query) -> list[Row]:
+        return await self._store.read(query)
+
+    @property
+    def broken(self) -> StoreBroken | None:
+        return self._store.broken
+
+    async def close(self) -> None:
+        await self._store.close()

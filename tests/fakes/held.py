@@ -1,0 +1,59 @@
+"""A function whose runs wait until the test lets them go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.spec import FunctionSpec
+from tests.fakes.functions import Recorder
+
+
+class Held:
+    """Answers `<name> <text>` with `done: <text>`, once it is let go. The text is its only argument."""
+
+    def __init__(self, name: str = "hold", **options: Any) -> None:
+        parameters = {"text": {"type": "string", "description": "Anything", "required": True}}
+        self.spec: FunctionSpec = Recorder(name, parameters, does=self._wait, commands=[name], **options).spec
+        self.begun: list[str] = []
+        """The texts of the runs that began, in order."""
+        self.running: list[str] = []
+        self.most_at_once = 0
+        self._free: dict[str, asyncio.Event] = {}
+        self._is_free = False
+
+    def let_go(self, *texts: str) -> None:
+        """The runs of these texts end; without any, all that began or ever will."""
+        if not texts:
+            self._is_free = True
+        for text in texts or list(self._free):
+            self._event(text).set()
+
+    async def has_begun(self, *texts: str) -> None:
+        """Return when the runs of these texts have begun."""
+        await until(lambda: all(text in self.begun for text in texts))
+
+    async def _wait(self, context: MessageContext, arguments: dict[str, Any], call: Call) -> str:
+        text = arguments["text"]
+        self.begun.append(text)
+        self.running.append(text)
+        self.most_at_once = max(self.most_at_once, len(self.running))
+        try:
+            if not self._is_free:
+                await self._event(text).wait()
+        finally:
+            self.running.remove(text)
+        return f"done: {text}"
+
+    def _event(self, text: str) -> asyncio.Event:
+        return self._free.setdefault(text, asyncio.Event())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let everything run until `condition` holds, which nothing tells by an event; ten seconds at most."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - the writer's thread takes real time, and nothing here has a bell
+            await asyncio.sleep(0)

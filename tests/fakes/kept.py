@@ -1,0 +1,36 @@
+"""What a daemon has kept, read through its own store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Column, select
+
+from bot.testing import Group
+from services.store.history import HISTORY
+from services.store.inbox import INBOX
+from services.store.port import Statement
+
+
+async def kept(group: Group, *columns: Column[Any]) -> list[tuple[Any, ...]]:
+    """These columns of every row of their table, oldest first."""
+    # What was posted before is in the store after any commit.
+    await group.daemon.store.commit([])
+    statement = Statement("tests.kept", select(*columns).order_by(columns[0].table.c.id))
+    rows = await group.daemon.store.read(statement.query())
+    return [tuple(row[column.name] for column in columns) for row in rows]
+
+
+async def reasons(group: Group) -> list[tuple[str, str]]:
+    """The reason code and the detail of every event, in the order of their arrival."""
+    return await kept(group, INBOX.c.reason, INBOX.c.detail)
+
+
+async def last_reason(group: Group) -> tuple[str, str]:
+    """The reason code and the detail of the latest event."""
+    return (await reasons(group))[-1]
+
+
+async def heard(group: Group) -> list[tuple[str, str]]:
+    """Who said what, as history has it; the bot's own words too."""
+    return await kept(group, HISTORY.c.sender_name, HISTORY.c.text)

@@ -1,0 +1,329 @@
+"""Raw arguments become typed ones: what is read, what is refused, and that nothing is lost on the way."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from function_calls.arguments import ModelArguments, SchemaArguments
+from function_calls.schema import UnusableSchema, imported
+from function_calls.spec import ArgumentFault
+from tests.function_calls.sample_functions import Address, Booking, Place, Trip, Units
+
+
+class Spot(BaseModel):
+    """Where."""
+
+    name: str
+    floor: int | None = None
+
+
+class Kinds(BaseModel):
+    """One field of each kind."""
+
+    n: int = 0
+    x: float = 0.0
+    flag: bool = False
+    text: str = ""
+    names: list[str] = []
+    counts: list[int] = []
+    table: dict[str, int] = {}
+    maybe: int | None = None
+    place: Spot | None = None
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "n": {"type": "integer"},
+        "x": {"type": "number"},
+        "flag": {"type": "boolean"},
+        "text": {"type": "string"},
+        "names": {"type": "array", "items": {"type": "string"}},
+        "counts": {"type": "array", "items": {"type": "integer"}},
+        "table": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "maybe": {"type": "integer"},
+        "place": {"type": "object", "properties": {"name": {"type": "string"}, "floor": {"type": "integer"}}},
+    },
+    "additionalProperties": False,
+}
+MODEL = ModelArguments(Kinds)
+FOREIGN = SchemaArguments(imported(SCHEMA))
+
+
+def parsed(parser: Any, raw: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that were given, as plain data."""
+    arguments = parser.parse(raw)
+    return arguments.model_dump(exclude_unset=True) if isinstance(arguments, BaseModel) else dict(arguments)
+
+
+@pytest.mark.requirement("D6", "D12", "E37")
+@pytest.mark.parametrize("parser", [MODEL, FOREIGN], ids=["model", "schema"])
+@pytest.mark.parametrize(
+    ("name", "raw", "value"),
+    [
+        ("n", "7", 7),
+        ("n", " +7 ", 7),
+        ("n", "-12", -12),
+        ("n", 7.0, 7),
+        ("x", "1.5", 1.5),
+        ("x", "1e3", 1000.0),
+        ("x", "3", 3),
+        ("x", 3, 3),
+        ("flag", "yes", True),
+        ("flag", "OFF", False),
+        ("flag", True, True),
+        ("names", '["a", "b"]', ["a", "b"]),
+        ("counts", ["1", 2], [1, 2]),
+        ("counts", "[1, 2]", [1, 2]),
+        ("table", '{"a": 1}', {"a": 1}),
+        ("place", {"name": "Hall", "floor": "2"}, {"name": "Hall", "floor": 2}),
+        ("text", "7", "7"),
+        ("text", "[1]", "[1]"),
+        ("text", '{"a": 1}', '{"a": 1}'),
+        ("text", "null", "null"),
+    ],
+)
+def test_what_surely_means_a_value_is_read_as_it(parser: Any, name: str, raw: Any, value: Any) -> None:
+    assert parsed(parser, {name: raw}) == {name: value}
+
+
+@pytest.mark.requirement("B13", "B23", "D7", "D29")
+@pytest.mark.parametrize("parser", [MODEL, FOREIGN], ids=["model", "schema"])
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("n", "seven"),
+        ("n", "7.5"),
+        ("n", "7.0"),
+        ("n", "1_000"),
+        ("n", ""),
+        ("n", True),
+        ("n", 7.5),
+        ("n", [7]),
+        ("n", "9" * 19),
+        ("x", True),
+        ("x", "nan"),
+        ("x", "inf"),
+        ("x", "1e999"),
+        ("x", "0x10"),
+        ("x", "1,5"),
+        ("flag", 1),
+        ("flag", 0),
+        ("flag", "maybe"),
+        ("flag", "t"),
+        ("text", 7),
+        ("text", True),
+        ("text", ["a"]),
+        ("names", "a, b"),
+        ("names", '{"a": 1}'),
+        ("names", '["a"'),
+        ("names", [1]),
+        ("counts", [True]),
+        ("counts", ["one"]),
+        ("table", "[]"),
+        ("table", "a"),
+        ("place", {"name": 5}),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name_with_what_is_allowed(parser: Any, name: str, raw: Any) -> None:
+    with pytest.raises(ArgumentFault) as caught:
+        parser.parse({name: raw})
+    assert list(caught.value.problems) == [name]
+    assert caught.value.problems[name] == parser.schema["properties"][name]
+    assert caught.value.missing == ()
+
+
+@pytest.mark.parametrize("parser", [MODEL, FOREIGN], ids=["model", "schema"])
+@pytest.mark.parametrize("name", list(SCHEMA["properties"]))  # type: ignore[call-overload]
+def test_null_for_an_optional_means_that_it_is_absent(parser: Any, name: str) -> None:
+    assert parsed(parser, {name: None}) == {}
+
+
+@pytest.mark.parametrize(
+    ("parser", "raw", "names"),
+    [
+        (MODEL, {"city": "Oslo", "n": 1}, ["city"]),
+        (FOREIGN, {"city": "Oslo", "n": "x"}, ["city", "n"]),
+        (MODEL, {"": 1}, [""]),
+    ],
+)
+def test_an_argument_that_does_not_exist_is_refused(parser: Any, raw: dict[str, Any], names: list[str]) -> None:
+    with pytest.raises(ArgumentFault) as caught:
+        parser.parse(raw)
+    assert list(caught.value.problems) == names
+    assert caught.value.problems[names[0]] is None
+
+
+@pytest.mark.requirement("E20")
+def test_what_is_required_and_absent_is_named() -> None:
+    schema = {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["b", "a"]}
+    for parser, raw in ((SchemaArguments(imported(schema)), {}), (ModelArguments(Trip), {})):
+        with pytest.raises(ArgumentFault) as caught:
+            parser.parse(raw)
+        assert caught.value.problems == {}
+        assert caught.value.missing == (("b", "a") if isinstance(parser, SchemaArguments) else ("to", "stops"))
+
+
+@pytest.mark.requirement("E24")
+def test_a_nested_object_lacks_what_it_requires() -> None:
+    for parser, raw in (
+        (ModelArguments(Booking), {"title": "x", "address": {"street": "a"}}),
+        (
+            SchemaArguments(
+                imported({"properties": {"address": {"type": "object", "required": ["zip"], "properties": {}}}})
+            ),
+            {"address": {}},
+        ),
+    ):
+        with pytest.raises(ArgumentFault) as caught:
+            parser.parse(raw)
+        assert list(caught.value.problems) == ["address"]
+
+
+def test_wrong_and_missing_are_told_together() -> None:
+    parser = ModelArguments(Trip)
+    with pytest.raises(ArgumentFault) as caught:
+        parser.parse({"to": {"name": "Oslo"}, "days": "many", "hotel": "x"})
+    assert list(caught.value.problems) == ["days", "hotel"]
+    assert caught.value.missing == ("stops",)
+
+
+@pytest.mark.requirement("E21")
+def test_defaults_are_filled_in_anew_each_time() -> None:
+    schema = {"properties": {"tags": {"type": "array", "default": []}, "n": {"type": "integer", "default": 5}}}
+    parser = SchemaArguments(imported(schema))
+    first = parser.parse({"n": None})
+    assert first == {"tags": [], "n": 5}
+    first["tags"].append("mine")
+    assert parser.parse({}) == {"tags": [], "n": 5}
+    assert ModelArguments(Booking).parse({"title": "x"}).places == []
+
+
+def test_keys_that_a_pattern_allows_are_no_unknown_arguments() -> None:
+    schema = {
+        "properties": {"a": {"type": "integer"}},
+        "patternProperties": {"^x-": {"type": "string"}},
+        "additionalProperties": False,
+    }
+    parser = SchemaArguments(imported(schema))
+    assert parser.parse({"x-note": "hi", "a": "1"}) == {"x-note": "hi", "a": 1}
+    with pytest.raises(ArgumentFault):
+        parser.parse({"note": "hi"})
+
+
+@pytest.mark.parametrize("reference", ["file:///etc/passwd", "http://127.0.0.1:9/schema.json", "other.json"])
+def test_nothing_is_fetched_for_a_reference(reference: str) -> None:
+    with pytest.raises(UnusableSchema):
+        SchemaArguments({"type": "object", "properties": {"a": {"$ref": reference}}, "required": []})
+
+
+def test_formats_of_a_foreign_schema_are_checked() -> None:
+    parser = SchemaArguments(imported({"properties": {"day": {"type": "string", "format": "date"}}}))
+    assert parser.parse({"day": "2026-01-05"}) == {"day": "2026-01-05"}
+    with pytest.raises(ArgumentFault):
+        parser.parse({"day": "tomorrow"})
+
+
+def test_a_pattern_of_a_foreign_schema_is_matched_in_linear_time(data: Callable[[str], Path]) -> None:
+    for line in data("G_faults/redos.jsonl").read_text("utf-8").splitlines():
+        case = json.loads(line)
+        schema = imported({"properties": {"a": {"type": "string", "pattern": case["pattern"]}}})
+        try:
+            parser = SchemaArguments(schema)
+        except UnusableSchema:
+            continue
+        started = time.process_time()
+        try:
+            parser.parse({"a": case["text"] * 20})
+        except ArgumentFault:
+            pass
+        assert time.process_time() - started < 1, case["id"]
+
+
+# -- nothing is lost
+
+JSON = st.recursive(
+    st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+VALID = st.fixed_dictionaries(
+    {},
+    optional={
+        "n": st.integers(-(2**53), 2**53),
+        "x": st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53),
+        "flag": st.booleans(),
+        "text": st.text(max_size=10),
+        "names": st.lists(st.text(max_size=5) | st.sampled_from(["1", "true", "[]", "null"]), max_size=3),
+        "counts": st.lists(st.integers(-9, 9), max_size=3),
+        "table": st.dictionaries(st.text(max_size=3), st.integers(-9, 9), max_size=3),
+        "place": st.fixed_dictionaries({"name": st.text(max_size=3)}, optional={"floor": st.integers(-9, 9)}),
+    },
+)
+
+
+@given(VALID)
+def test_what_fits_already_is_never_changed(raw: dict[str, Any]) -> None:
+    for parser in (MODEL, FOREIGN):
+        assert parsed(parser, raw) == raw
+        assert isinstance(parsed(FOREIGN, raw).get("flag", False), bool)
+
+
+@given(st.dictionaries(st.sampled_from([*SCHEMA["properties"], "other"]), JSON | st.none(), max_size=4))  # type: ignore[misc]
+def test_any_json_gives_arguments_or_a_fault(raw: dict[str, Any]) -> None:
+    for parser in (MODEL, FOREIGN):
+        try:
+            arguments = parser.parse(raw)
+        except ArgumentFault as fault:
+            assert fault.problems
+        else:
+            again = parser.parse(parser.dump(arguments))
+            assert again == arguments
+
+
+def test_a_value_that_a_foreign_schema_admits_is_admitted_unchanged(data: Callable[[str], Path]) -> None:
+    tried = 0
+    for line in data("E_schema_mcp/jsts_draft7_core.jsonl").read_text("utf-8").splitlines():
+        group = json.loads(line)
+        # A reference keeps what stands beside it, as in later drafts and in what pydantic writes.
+        if not isinstance(group["schema"], dict) or group["description"] == "ref overrides any sibling keywords":
+            continue
+        try:
+            parser = SchemaArguments(
+                imported({"properties": {"value": group["schema"]}, "required": ["value"], **_definitions(group)}),
+                fills_defaults=False,
+            )
+        except UnusableSchema:
+            continue
+        for case in group["tests"]:
+            if not case["valid"]:
+                continue
+            tried += 1
+            assert parser.parse({"value": case["data"]}) == {"value": case["data"]}, (group["schema"], case)
+    assert tried > 100
+
+
+def _definitions(group: dict[str, Any]) -> dict[str, Any]:
+    return {key: group["schema"][key] for key in ("$defs", "definitions") if key in group["schema"]}
+
+
+def test_aliases_come_back_from_what_was_dumped() -> None:
+    parser = ModelArguments(Units)
+    raw = {"from": "km", "to": "mi"}
+    assert parser.dump(parser.parse(raw)) == raw
+
+
+def test_arguments_with_objects_inside_come_back_from_what_was_dumped() -> None:
+    parser = ModelArguments(Trip)
+    trip = parser.parse({"to": {"name": "Oslo"}, "stops": [{"street": "a", "zip_code": "1234"}]})
+    assert trip == Trip(Place("Oslo"), [Address(street="a", zip_code="1234")])
+    assert parser.parse(parser.dump(trip)) == trip

@@ -1,0 +1,400 @@
+"""Functions from mappings, modules and decorators: every field, every form of handler, every fault at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.definition import DefinitionError
+from function_calls.sources.mappings import new_spec, spec_from_mapping, specs_of_module
+from function_calls.sources.python_functions import PythonFiles, PythonFunctions, as_spec
+from function_calls.spec import Activation, FunctionResult, OfferedTo, Retry
+from services.refs import Effect, Role
+from tests.fakes.builders import a_member, a_message
+from tests.function_calls import plain_tools, sample_functions
+from tests.function_calls.routing import Routing
+from tests.function_calls.sample_functions import Booking, Conversions, book, hello, keep, travel
+
+
+def nothing(args: dict[str, Any]) -> None:
+    return None
+
+
+# -- mappings
+
+
+@pytest.mark.requirement("D9", "D18", "E3", "E6", "E25")
+def test_a_definition_of_a_name_and_a_handler_has_these_defaults() -> None:
+    spec = spec_from_mapping({"name": "act", "handler": nothing})
+    assert (spec.name, spec.description, spec.bot, spec.result_schema) == ("act", "", None, None)
+    assert (spec.scope, spec.require_at, spec.roles) == ("both", False, frozenset(Role))
+    assert (spec.examples, spec.commands, spec.tags, spec.filters) == ((), (), frozenset(), ())
+    assert (spec.timeout_seconds, spec.retry, spec.effect) == (30.0, None, Effect.READ)
+    assert (spec.offered_to, spec.activation) == (frozenset(OfferedTo), Activation.ALWAYS)
+    assert (spec.serial, spec.return_direct, spec.immediate, spec.confirm) == (False, False, False, "")
+    assert (spec.parameters, dict(spec.metadata)) == ({"type": "object", "properties": {}, "required": []}, {})
+
+
+@pytest.mark.requirement("D5", "D18", "E5", "E7", "E8", "E9")
+def test_every_option_is_read() -> None:
+    spec = spec_from_mapping(
+        {
+            "name": "act",
+            "handler": nothing,
+            "description": "  Acts. ",
+            "parameters": {"city": {"type": "string"}},
+            "examples": "act in {city}",
+            "commands": ["/Act", "act  NOW", "行动"],
+            "scope": "group",
+            "require_at": True,
+            "auth": "admin",
+            "tag": "one",
+            "timeout": 1500,
+            "retry": {"max": 3, "delay": 250},
+            "filters": ["safe"],
+            "confirmation_prompt": "Sure?",
+            "ask": {"city": "Where?"},
+            "offered_to": ["model"],
+            "activation": "on_request",
+            "effect": "idempotent",
+            "sensitive": "city",
+            "status_text": "…",
+            "metadata": {"team": "blue"},
+            "x-cost": 3,
+        },
+        "here:1",
+    )
+    assert (spec.description, spec.examples, spec.commands) == (
+        "Acts.",
+        ("act in {city}",),
+        ("act", "act now", "行动"),
+    )
+    assert (spec.scope, spec.require_at, spec.roles) == ("group", True, frozenset({Role.ADMIN, Role.OWNER}))
+    assert (spec.tags, spec.sensitive, spec.filters) == ({"one"}, {"city"}, ("safe",))
+    assert (spec.timeout_seconds, spec.retry, spec.effect) == (1.5, Retry(3, 0.25), Effect.IDEMPOTENT)
+    assert (spec.confirm, dict(spec.ask), spec.status_text) == ("Sure?", {"city": "Where?"}, "…")
+    assert (spec.offered_to, spec.activation) == ({OfferedTo.MODEL}, Activation.ON_REQUEST)
+    assert (dict(spec.metadata), spec.source) == ({"team": "blue", "x-cost": 3}, "here:1")
+
+
+@pytest.mark.requirement("E5")
+@pytest.mark.parametrize(("key", "value"), [("tag", "a"), ("tag", ["a"]), ("tags", ("a",)), ("tags", {"a"})])
+def test_one_tag_or_several_become_a_set(key: str, value: Any) -> None:
+    assert spec_from_mapping({"name": "act", "handler": nothing, key: value}).tags == frozenset({"a"})
+
+
+@pytest.mark.requirement("E1", "E2")
+@pytest.mark.parametrize(
+    ("definition", "problems"),
+    [
+        ({}, ["name is required", "handler is required"]),
+        ({"name": "", "handler": None}, ["name is required", "handler is required"]),
+        ({"name": "act", "handler": 5}, ["handler: 5 cannot be called"]),
+        ({"handler": "nowhere"}, ["name is required", "handler: 'nowhere' is not of the form package.module:function"]),
+        ({"name": "act", "handler": "os.path:nothing"}, ["handler: module 'posixpath' has no attribute 'nothing'"]),
+        ({"name": "act", "handler": "no_such_module:f"}, ["handler: No module named 'no_such_module'"]),
+    ],
+)
+def test_without_a_name_or_a_handler_it_is_refused_with_all_that_is_wrong(
+    definition: Mapping[str, Any], problems: list[str]
+) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        spec_from_mapping(definition)
+    assert list(caught.value.problems) == problems
+
+
+@pytest.mark.requirement("E1")
+def test_all_wrong_options_are_told_at_once() -> None:
+    wrong = {
+        "name": "a b",
+        "handler": nothing,
+        "scope": "world",
+        "timeout": "soon",
+        "retry": {"max": 99},
+        "commands": ["one two three"],
+        "roles": "king",
+        "require_at": "yes",
+        "effect": "maybe",
+        "examples": ["go to {town}"],
+        "ask": {"village": "?"},
+    }
+    with pytest.raises(DefinitionError) as caught:
+        spec_from_mapping(wrong, "file.yaml:7")
+    problems = "\n".join(caught.value.problems)
+    assert len(caught.value.problems) == 10
+    assert "file.yaml:7" in str(caught.value)
+    for word in ("name", "scope", "timeout", "retry", "commands", "roles", "require_at", "effect", "{town}", "'village'"):
+        assert word in problems
+
+
+@pytest.mark.requirement("E7")
+def test_an_effect_that_must_happen_once_cannot_ask_to_be_repeated() -> None:
+    with pytest.raises(DefinitionError, match="never repeated"):
+        new_spec("pay", nothing, effect="once", retry={"max": 1, "delay": 0})
+
+
+@pytest.mark.requirement("E17", "E18", "E19", "E20", "E21", "E22", "E23", "E24")
+def test_the_short_form_of_parameters_becomes_a_schema_at_every_depth() -> None:
+    spec = new_spec(
+        "act",
+        nothing,
+        parameters={
+            "city": {"type": "string", "description": "Where", "required": True},
+            "size": {"type": "float", "enum": [1.5, 2.5], "default": 1.5},
+            "names": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer", "required": True}}}},
+            "address": {
+                "type": "object",
+                "properties": {
+                    "street": {"type": "string", "required": True},
+                    "geo": {"type": "object", "properties": {"lat": {"type": "float", "required": True}}},
+                },
+            },
+            "plain": "boolean",
+        },
+    )
+    assert spec.parameters == {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "Where"},
+            "size": {"type": "number", "enum": [1.5, 2.5], "default": 1.5},
+            "names": {
+                "type": "array",
+                "items": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+            },
+            "address": {
+                "type": "object",
+                "properties": {
+                    "street": {"type": "string"},
+                    "geo": {"type": "object", "properties": {"lat": {"type": "number"}}, "required": ["lat"]},
+                },
+                "required": ["street"],
+            },
+            "plain": {"type": "boolean"},
+        },
+        "required": ["city"],
+    }
+
+
+@pytest.mark.requirement("E20", "E24")
+def test_a_list_of_required_names_within_the_short_form_survives() -> None:
+    nested = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"required": True}}, "required": ["a"]}
+    spec = new_spec("act", nothing, parameters={"one": nested, "many": {"type": "array", "items": nested}})
+    properties = spec.parameters["properties"]
+    assert spec.parameters["required"] == []
+    assert properties["one"]["required"] == ["a", "b"]
+    assert properties["many"]["items"]["required"] == ["a", "b"]
+
+
+@pytest.mark.requirement("E26", "E27", "E36")
+async def test_a_spec_is_built_from_a_name_a_handler_and_options() -> None:
+    spec = new_spec("add", plain_tools.add, "Adds.", parameters=plain_tools.NUMBERS, tags=["math"])
+    assert (spec.description, spec.tags) == ("Adds.", {"math"})
+    assert plain_tools.add({"a": 1, "b": 2}) == 3
+    assert (await Routing(spec).invoke("add", raw={"a": 1, "b": "2"})).data == 3
+
+
+async def _awaited(args: dict[str, Any]) -> str:
+    return f"async {args['name']}"
+
+
+class Greeter:
+    """A handler that is an object."""
+
+    async def __call__(self, args: dict[str, Any], context: dict[str, Any]) -> str:
+        return f"object {args['name']} {context['member']}"
+
+
+@pytest.mark.requirement("E10", "E11", "E12", "E13", "C8")
+@pytest.mark.parametrize(
+    ("handler", "text"),
+    [
+        (lambda args: f"sync {args['name']}", "sync Bo"),
+        (lambda args, context: f"with {context['member']}", "with test:bot:ann"),
+        (lambda *both: f"{len(both)} given", "2 given"),
+        (_awaited, "async Bo"),
+        (Greeter(), "object Bo test:bot:ann"),
+        (functools.partial(plain_tools.greet, greeting="Hej", mark="."), "Hej, Bo."),
+        ("tests.function_calls.plain_tools:greet_all", ""),
+        (("tests.function_calls.plain_tools:greet", ["Hi", "!"]), "Hi, Bo!"),
+        (["tests.function_calls.plain_tools:greet", ("Hi", "?")], "Hi, Bo?"),
+    ],
+)
+async def test_every_form_of_handler_is_run(handler: Any, text: str) -> None:
+    definition = {"name": "act", "handler": handler, "parameters": {"name": {"type": "string"}}}
+    if not text:
+        with pytest.raises(DefinitionError):
+            spec_from_mapping(definition)
+        return
+    result = await Routing(spec_from_mapping(definition)).invoke("act", raw={"name": "Bo"})
+    assert result.reply == text
+
+
+@pytest.mark.requirement("E12")
+async def test_a_handler_is_found_by_its_path() -> None:
+    spec = new_spec("add", "tests.function_calls.plain_tools:add", parameters=plain_tools.NUMBERS)
+    assert (await Routing(spec).invoke("add", raw={"a": 2, "b": 3})).data == 5
+
+
+@pytest.mark.parametrize("handler", [("a:b",), ("a:b", "xy"), "a:", ":b", {"a": 1}])
+def test_a_handler_of_no_form_is_refused(handler: Any) -> None:
+    with pytest.raises(DefinitionError, match="handler"):
+        new_spec("act", handler)
+
+
+@pytest.mark.requirement("E38", "E39")
+async def test_a_plain_handler_reads_who_asked_and_what_earlier_calls_left() -> None:
+    routing = Routing(
+        new_spec("remember", lambda args: ("ok", "noted", {"colour": "red", "member": "forged"})),
+        new_spec("recall", lambda args, context: context["colour"]),
+        *specs_of_module(plain_tools),
+    )
+    turn = routing.a_turn()
+    await routing.invoke("remember", turn=turn)
+    assert (await routing.invoke("recall", turn=turn)).reply == "red"
+    who = await routing.invoke("whoami", turn=turn)
+    assert who.data == {"member": "test:bot:ann", "run": turn.id, "agent": "default", "chat": "test:bot:family"}
+
+
+# -- modules
+
+
+@pytest.mark.requirement("E28", "C27")
+def test_a_module_lends_its_tags_to_tools_that_have_none() -> None:
+    specs = {spec.name: spec for spec in specs_of_module(plain_tools)}
+    assert (specs["add"].tags, specs["whoami"].tags) == ({"plain", "small"}, {"people"})
+    assert specs["add"].source == "tests.function_calls.plain_tools"
+
+
+@pytest.mark.requirement("E28")
+def test_a_module_without_tools_is_refused_by_name() -> None:
+    with pytest.raises(DefinitionError, match=r"module empty: it has no function tools\(\)"):
+        specs_of_module(ModuleType("empty"))
+
+
+# -- marked functions
+
+
+@pytest.mark.requirement("D8", "D32", "D33", "D42", "D43")
+async def test_a_marked_function_is_read_from_its_signature_and_docstring() -> None:
+    spec = as_spec(book, {})
+    assert (spec.name, spec.description) == ("book", "Book a room or a desk.")
+    assert (spec.examples, spec.tags, spec.commands) == (("book {title}",), {"office"}, ("book",))
+    assert dict(spec.metadata) == {"x_color": "blue"}
+    assert spec.source.startswith("tests/function_calls/sample_functions.py:")
+    assert spec.arguments.parse({"title": "Hall", "guests": "3"}) == Booking(title="Hall", guests=3)
+    result = await Routing(spec).invoke("book", raw={"title": "Hall"})
+    assert (result.data, result.messages) == ({"title": "Hall", "lines": ["turn-2:0"]}, ())
+
+
+@pytest.mark.requirement("D8")
+async def test_adding_a_function_takes_one_decorated_handler_and_one_model() -> None:
+    routing = Routing(as_spec(hello, {}), as_spec(travel, {}))
+    ann = a_message(sender=a_member("Ann"))
+    assert (await routing.invoke("hello", message=ann)).reply == "Hello, Ann"
+    trip = {"to": {"name": "Rome"}, "stops": []}
+    assert (await routing.invoke("travel", raw=trip)).reply == "3 days to Rome"
+
+
+@pytest.mark.requirement("D46")
+async def test_a_function_may_take_the_raw_text_as_a_parameter() -> None:
+    spec = as_spec(keep, {})
+    assert spec.parameters["required"] == ["raw_text"]
+    assert (await Routing(spec).invoke("keep", raw={"raw_text": "as it was said"})).reply == "as it was said"
+
+
+def test_services_are_bound_by_type_and_a_missing_one_is_an_error_of_loading() -> None:
+    with pytest.raises(DefinitionError, match="there is no service of type Conversions for parameter 'conversions'"):
+        as_spec(sample_functions.convert, {})
+    assert as_spec(sample_functions.convert, {Conversions: Conversions([])}).name == "convert"
+
+
+@tool_function()
+async def no_context(args: Booking) -> None: ...
+
+
+@tool_function()
+async def no_model(ctx: MessageContext, args: dict[str, Any]) -> None: ...
+
+
+@tool_function()
+async def too_many(ctx: MessageContext, args: Booking, other: Conversions) -> None: ...
+
+
+@tool_function()
+async def untyped_service(ctx: MessageContext, *, service) -> None: ...  # type: ignore[no-untyped-def]
+
+
+@tool_function()
+async def unknown_type(ctx: MessageContext, args: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+
+async def unmarked(ctx: MessageContext) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (no_context, "the first parameter must be the MessageContext"),
+        (no_model, "must be annotated with a pydantic model or a dataclass"),
+        (too_many, "only the context and the arguments are positional"),
+        (untyped_service, "parameter 'service' needs a type"),
+        (unknown_type, "a type in the signature is unknown"),
+        (unmarked, "unmarked is not marked with @tool_function"),
+    ],
+)
+@pytest.mark.requirement("D42")
+def test_a_signature_of_another_kind_is_refused_with_its_place(function: Any, problem: str) -> None:
+    with pytest.raises(DefinitionError, match=problem) as caught:
+        as_spec(function, {})
+    assert "test_definition.py:" in caught.value.where
+
+
+async def test_a_marked_function_stays_a_plain_function() -> None:
+    assert await sample_functions.hello(a_message()) == "Hello, Ann"
+
+
+def test_a_source_publishes_the_marked_functions_of_its_modules_in_their_order() -> None:
+    source = PythonFunctions("samples", [sample_functions], {Conversions: Conversions([])})
+    assert [spec.name for spec in source.load()] == ["convert", "book", "travel", "hello", "keep"]
+
+
+async def test_files_of_an_operator_are_loaded_from_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "greeting.py").write_text(
+        "from __future__ import annotations\n"
+        "from pydantic import BaseModel\n"
+        "from function_calls.context import MessageContext\n"
+        "from function_calls.declaration import tool_function\n"
+        "class Who(BaseModel):\n    name: str\n"
+        "@tool_function(description='Greets.')\n"
+        "async def greet(ctx: MessageContext, args: Who) -> str:\n    return f'Hi {args.name}'\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "_private.py").write_text("raise RuntimeError\n", encoding="utf-8")
+    (spec,) = PythonFiles("mine", [tmp_path], {}).load()
+    assert (await Routing(spec).invoke("greet", raw={"name": "Bo"})).reply == "Hi Bo"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("raise RuntimeError('boom')", "RuntimeError: boom"), ("def (", "SyntaxError"), (None, "no such file or folder")],
+)
+def test_a_file_that_cannot_be_loaded_is_named(tmp_path: Path, text: str | None, problem: str) -> None:
+    file = tmp_path / "broken.py"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    with pytest.raises(DefinitionError, match=problem) as caught:
+        PythonFiles("mine", [file], {}).load()
+    assert caught.value.where == str(file)
+
+
+@pytest.mark.requirement("D34")
+def test_a_result_shows_its_parts_together() -> None:
+    result = FunctionResult.say("Hi", data=5)
+    assert (result.ok, result.reply, result.data, result.at_list, result.attachments) == (True, "Hi", 5, (), ())

@@ -1,0 +1,88 @@
+"""What has to hold after a crash and a restart: the world's own record beside the daemon's database."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from contextlib import closing
+
+from bot.wiring import DATABASE
+from config.texts import Texts
+from services.store.backups import damage
+from tests.harness.outside import Outside, Sent
+
+_UNKNOWN = Texts().of("en").say("failures.unknown_outcome", name="pay")
+
+
+def answers(outside: Outside) -> dict[str, list[str]]:
+    """What members saw for each of their messages, by its id."""
+    turns = {str(turn): native_id for turn, native_id in _rows(outside, "SELECT turn_id, native_id FROM inbox")}
+    seen: dict[str, list[str]] = {one.id: [] for one in outside.said}
+    for sent in outside.visible:
+        seen[turns[_turn(sent)]].append(sent.text)
+    return seen
+
+
+def expected(text: str) -> list[str]:
+    """What is answered to `text` when nothing is in doubt."""
+    words = text.removeprefix("@Rollcall ").removeprefix("/")
+    function, _, item = words.partition(" ")
+    done = {"pay": [f"Paid for {item}."], "keep": [f"Kept {item}."]}.get(function, [])
+    if text.startswith("/"):
+        return done
+    return [*done, f"Noted: {words}."] if text.startswith("@Rollcall ") else []
+
+
+def in_doubt(answered: list[str]) -> bool:
+    """Whether the chat was told that the outcome is not known."""
+    return _UNKNOWN in answered
+
+
+def problems(outside: Outside) -> list[str]:
+    """Everything that should not be; empty when all is well."""
+    found = _unanswered(outside) + _effects(outside)
+    left = {
+        "messages that wait": "SELECT count(*) FROM inbox WHERE reason = 'waiting'",
+        "turns that are not over": "SELECT count(*) FROM turns WHERE state != 'done'",
+        "messages that were not sent": "SELECT count(*) FROM outbox WHERE state != 'sent'",
+    }
+    found += [f"{count} {what}" for what, query in left.items() for (count,) in _rows(outside, query) if count]
+    heard = Counter(native_id for (native_id,) in _rows(outside, "SELECT native_id FROM history WHERE from_bot = 0"))
+    found += [f"{one.id} is {heard[one.id]} times in history" for one in outside.said if heard[one.id] != 1]
+    hurt = damage(outside.home / DATABASE)
+    return found if hurt is None else [*found, f"the database is damaged: {hurt}"]
+
+
+def _unanswered(outside: Outside) -> list[str]:
+    found: list[str] = []
+    seen = answers(outside)
+    paid = {effect.item for effect in outside.effects if effect.function == "pay"}
+    for one in outside.said:
+        wanted, got = expected(one.text), seen[one.id]
+        item = one.text.rpartition(" ")[2]
+        claimed = f"Paid for {item}." in got
+        if [_UNKNOWN if text.startswith("Paid for") else text for text in wanted] != got and wanted != got:
+            found.append(f"{one.text!r} was answered by {got}")
+        if claimed and item not in paid:
+            found.append(f"{item} was not paid for, but it was said")
+    return found
+
+
+def _effects(outside: Outside) -> list[str]:
+    paid = Counter(effect.item for effect in outside.effects if effect.function == "pay")
+    found = [f"{item} was paid for {count} times" for item, count in paid.items() if count > 1]
+    keys: dict[tuple[str, str], set[str]] = {}
+    for effect in outside.effects:
+        keys.setdefault((effect.function, effect.item), set()).add(effect.key)
+    found += [f"{item} has the keys {sorted(several)}" for item, several in keys.items() if len(several) > 1]
+    intended = {key for (key,) in _rows(outside, "SELECT key FROM ledger")}
+    return found + [f"{effect} was never intended" for effect in outside.effects if effect.key not in intended]
+
+
+def _turn(sent: Sent) -> str:
+    return sent.key.partition(":")[0]
+
+
+def _rows(outside: Outside, query: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(outside.home / DATABASE)) as database:
+        return database.execute(query).fetchall()

@@ -1,0 +1,202 @@
+"""The daemon under test, in its own process: everything real but the network, the model and what functions do, which
+are at the other end of a connection to the test."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from pydantic import BaseModel, Field
+
+from bot.daemon import Daemon
+from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
+from bot.platforms.mentions import hearing
+from bot.testing import SpecSource
+from bot.wiring import Given, build_daemon, open_store
+from config.settings import Settings
+from config.texts import Texts
+from function_calls.call import Call
+from function_calls.context import Kind, MessageContext, MessageKey, Sender
+from function_calls.declaration import tool_function
+from function_calls.sources.base import FunctionSource
+from services.clock import SystemClock
+from services.fault_points import FaultPoints
+from services.json_values import JsonObject
+from services.llm.model import ModelAnswer, ModelRequest, answer_from_json, message_to_json
+from services.refs import ChatRef, MemberRef, Role
+from services.store.ids import Ids
+from tests.harness.wire import Peer
+
+NETWORK = "outside"
+ACCOUNT = "bot"
+NAME = "Rollcall"
+Reach = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How one process is started."""
+
+    home: str
+    port: int
+    """Where the test listens, on 127.0.0.1."""
+    sends_are_idempotent: bool = True
+    faults: str = ""
+    """Armed fault points, as in ROLLCALL_FAULTS."""
+
+    def to_json(self) -> JsonObject:
+        return asdict(self)
+
+
+class OutsideNetwork:
+    """A chat network at the other end."""
+
+    name = NETWORK
+    account = ACCOUNT
+
+    def __init__(self, peer: Peer, reach: Reach, *, sends_are_idempotent: bool) -> None:
+        self.limits = Limits(
+            text_chars=4000, sends_are_idempotent=sends_are_idempotent, sends_per_minute=100_000, choices=False
+        )
+        self._peer = peer
+        self._reach = reach
+        self._deliver: asyncio.Future[Deliver] = asyncio.get_running_loop().create_future()
+
+    async def run(self, deliver: Deliver) -> None:
+        self._deliver.set_result(deliver)
+        await asyncio.get_running_loop().create_future()
+
+    async def receive(self, event: JsonObject) -> None:
+        """Take one message in, and acknowledge it once it is durable."""
+        deliver = await self._deliver
+        accepted = await deliver(_context(event), ())
+        self._peer.tell("acknowledged", id=event["id"], accepted=accepted.value)
+        self._reach("recv.after_ack")
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        answer = await self._peer.begin("send", chat=outgoing.chat.native, key=outgoing.key, text=outgoing.text)
+        return Receipt(answer["id"])
+
+    async def typing(self, chat: ChatRef, status: str) -> None:
+        return None
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        return None
+
+    async def close(self) -> None:
+        return None
+
+
+class OutsideModel:
+    """A language model at the other end."""
+
+    name = "outside"
+
+    def __init__(self, peer: Peer, reach: Reach) -> None:
+        self._peer = peer
+        self._reach = reach
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        asked = self._peer.begin("complete", messages=[message_to_json(one) for one in request.messages])
+        self._reach("llm.after_request_sent")
+        return answer_from_json(await asked)
+
+    async def probe(self) -> str:
+        return "outside"
+
+    async def close(self) -> None:
+        return None
+
+
+class Item(BaseModel, frozen=True):
+    """What a function is about."""
+
+    item: str = Field(description="The thing")
+
+
+def functions_of(peer: Peer, reach: Reach) -> list[object]:
+    """One function of each effect; what they do happens at the other end."""
+
+    async def act(function: str, item: str, key: str) -> None:
+        done = peer.begin("effect", function=function, item=item, key=key)
+        reach("tool.during_call")
+        await done
+
+    @tool_function(commands=("pay",), effect="once")
+    async def pay(ctx: MessageContext, args: Item, *, call: Call) -> str:
+        """Pay for something."""
+        await act("pay", args.item, call.key)
+        return f"Paid for {args.item}."
+
+    @tool_function(commands=("keep",), effect="idempotent")
+    async def keep(ctx: MessageContext, args: Item, *, call: Call) -> str:
+        """Keep something."""
+        await act("keep", args.item, call.key)
+        return f"Kept {args.item}."
+
+    return [pay, keep]
+
+
+async def serve(plan: Plan) -> int:
+    """Run until SIGTERM; the exit status."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", plan.port)
+    peer = Peer(reader, writer)
+    faults = FaultPoints.parse(plan.faults)
+    network = OutsideNetwork(peer, faults.reach, sends_are_idempotent=plan.sends_are_idempotent)
+    daemon = await _daemon(plan, peer, network, faults)
+
+    async def handle(name: str, fields: JsonObject) -> JsonObject:
+        if name == "deliver":
+            await network.receive(fields)
+        elif name == "settle":
+            await daemon.settle()
+        return {}
+
+    listening = asyncio.create_task(peer.run(handle))
+    told = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
+    await daemon.start()
+    serving = asyncio.create_task(daemon.run())
+    peer.tell("ready")
+    await told.wait()
+    serving.cancel()
+    await asyncio.wait([serving])
+    await daemon.stop()
+    listening.cancel()
+    peer.close()
+    return 0
+
+
+async def _daemon(plan: Plan, peer: Peer, network: OutsideNetwork, faults: FaultPoints) -> Daemon:
+    settings = Settings.model_validate(
+        {
+            "home": plan.home,
+            "logging": {"folder": f"{plan.home}/logs", "console": "off"},
+            "chats": {"allow": [f"{NETWORK}:*"]},
+        }
+    )
+    clock = SystemClock()
+
+    def sources(services: Mapping[type, object]) -> Sequence[FunctionSource]:
+        return [SpecSource(functions_of(peer, faults.reach), services)]
+
+    given = Given(clock=clock, model=OutsideModel(peer, faults.reach), sources=sources, faults=faults)
+    store = await open_store(settings, clock)
+    return build_daemon(settings, store, [network], Ids(clock), Texts(), given)
+
+
+def _context(event: JsonObject) -> MessageContext:
+    chat = ChatRef(NETWORK, ACCOUNT, event["chat"])
+    heard = hearing([NAME])(event["text"])
+    return MessageContext(
+        key=MessageKey(chat, event["id"]),
+        kind=Kind.MESSAGE,
+        chat=chat,
+        is_group=True,
+        sender=Sender(MemberRef(NETWORK, ACCOUNT, event["who"].lower()), event["who"]),
+        text=heard.text,
+        sent_at=SystemClock().now(),
+        mentions_bot=heard.mentions_bot,
+    )

@@ -1,0 +1,104 @@
+"""Starts daemon processes quickly: one process imports everything once and forks for each start. It is told what to do
+by lines of JSON on its standard input, and answers on its standard output."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import orjson
+
+from services.json_values import JsonObject
+from tests.harness.daemon_process import Plan, serve
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Nursery:
+    """The test's side."""
+
+    def __init__(self, log: Path) -> None:
+        """`log` takes what the daemons say on their standard error."""
+        self._log = log
+
+    def __enter__(self) -> Self:
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.harness.nursery"],
+                cwd=REPOSITORY,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait(timeout=10)
+
+    def start(self, plan: Plan) -> int:
+        """A new daemon; its process id."""
+        pid = self._asked({"start": plan.to_json()})["pid"]
+        assert isinstance(pid, int)
+        return pid
+
+    def status(self, pid: int) -> int:
+        """The exit status of a daemon that has ended or is about to; minus the signal that killed it."""
+        status = self._asked({"wait": pid})["status"]
+        assert isinstance(status, int)
+        return status
+
+    def _asked(self, question: JsonObject) -> JsonObject:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(orjson.dumps(question) + b"\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"the nursery has ended; see {self._log}"
+        answer: JsonObject = orjson.loads(line)
+        return answer
+
+
+def main() -> None:
+    """The nursery's side."""
+    gc.freeze()
+    for line in sys.stdin.buffer:
+        question = orjson.loads(line)
+        answer: JsonObject
+        if "start" in question:
+            pid = os.fork()
+            if pid == 0:
+                os._exit(_in_the_child(Plan(**question["start"])))
+            answer = {"pid": pid}
+        else:
+            _, status = os.waitpid(question["wait"], 0)
+            answer = {"status": os.waitstatus_to_exitcode(status)}
+        sys.stdout.buffer.write(orjson.dumps(answer) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _in_the_child(plan: Plan) -> int:
+    # Only the nursery talks with the test.
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    try:
+        return asyncio.run(serve(plan))
+    except Exception as error:  # noqa: BLE001 - the last word of a process
+        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)  # noqa: T201
+        return 70
+
+
+if __name__ == "__main__":
+    main()
