@@ -1,6 +1,6 @@
 """The figures that Rollcall promises, measured on this machine: one line of JSON for each.
 
-    python -m benchmarks [NAME …] [--rounds 5] [--scale 1.0]
+python -m benchmarks [NAME …] [--rounds 5] [--scale 1.0]
 """
 
 from __future__ import annotations

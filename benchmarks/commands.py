@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -15,14 +16,23 @@ from benchmarks.functions import Number, commands
 from benchmarks.measuring import Driver, Effort, Figure, Load, Sample, cpu_seconds, median, rounds, timed
 from benchmarks.world import a_daemon, a_profile, a_turn, an_invoker, ask, chat_of, message
 from function_calls.commands import arguments_of
-from function_calls.registry import BotFunctions, CommandLine
+from function_calls.context import MessageContext
+from function_calls.registry import BotFunctions
 from function_calls.turn import Path as Way
+from function_calls.turn import Turn
 
-_BATCHES = 7
+_BATCHES = 21
 
 
-def _text(number: int, registered: int) -> str:
-    return f"/cmd{number * 37 % registered} {number}"
+class Typed(NamedTuple):
+    """What a member types, and the number in it."""
+
+    text: str
+    number: int
+
+
+def _typed(load: Load) -> Callable[[int], Typed]:
+    return lambda number: Typed(f"/cmd{abs(number) * 37 % load.functions} {number}", number)
 
 
 async def floor(load: Load) -> Sample:
@@ -30,72 +40,93 @@ async def floor(load: Load) -> Sample:
     validate = TypeAdapter(int).validate_python
     table = {f"/cmd{number}": validate for number in range(load.functions)}
 
-    async def once(number: int) -> None:
-        word, _, rest = _text(number, load.functions).partition(" ")
-        assert table[word](rest) == number
+    async def once(typed: Typed) -> None:
+        word, _, rest = typed.text.partition(" ")
+        assert table[word](rest) == typed.number
 
-    return await timed(load.count, once, batches=_BATCHES)
+    return await timed(load.count, _typed(load), once, batches=_BATCHES)
 
 
 async def lookup(load: Load) -> Sample:
     """The command found, its line split, its arguments typed."""
     functions = BotFunctions(commands(load.functions))
 
-    async def once(number: int) -> None:
-        line = functions.command_line(_text(number, load.functions), bare=False)
+    async def once(typed: Typed) -> None:
+        line = functions.command_line(typed.text, bare=False)
         assert line is not None
         arguments: Number = line.spec.arguments.parse(arguments_of(line.plan, line.rest))
-        assert arguments.n == number
+        assert arguments.n == typed.number
 
-    return await timed(load.count, once, batches=_BATCHES)
+    return await timed(load.count, _typed(load), once, batches=_BATCHES)
 
 
 async def invoke(load: Load) -> Sample:
     """The same, then every check, two filters, the deadline, the handler and the call log."""
-    functions, profile = BotFunctions(commands(load.functions)), a_profile()
+    functions, profile, context, typed = (
+        BotFunctions(commands(load.functions)),
+        a_profile(),
+        message("", 0),
+        _typed(load),
+    )
+
+    def prepare(number: int) -> tuple[Typed, Turn]:
+        return typed(number), a_turn(number, functions, profile)
+
     with tempfile.TemporaryDirectory() as folder:
         invoker = an_invoker(Path(folder))
-        context = message("", 0)
 
-        async def once(number: int) -> None:
-            line = functions.command_line(_text(number, load.functions), bare=False)
-            assert isinstance(line, CommandLine)
+        async def once(case: tuple[Typed, Turn]) -> None:
+            (text, _), turn = case
+            line = functions.command_line(text, bare=False)
+            assert line is not None
             raw = arguments_of(line.plan, line.rest)
-            turn = a_turn(number, functions, profile)
             result = await invoker.invoke(context, line.spec.name, raw, turn, Way.COMMAND)
-            assert result.reply.endswith(f":{number}")
+            assert result.messages
 
-        return await timed(load.count, once, batches=_BATCHES)
+        return await timed(load.count, prepare, once, batches=_BATCHES)
 
 
 async def turn(load: Load) -> Sample:
-    """From a network's event to the delivered reply, every step on disk: `load.chats` chats at a time."""
-    async with a_daemon(commands(load.functions, effect="once")) as (daemon, network):
-        numbers = itertools.count()
+    """From a network's event to the delivered reply, on disk: `load.chats` chats at a time."""
+    return await _turns(load, "read")
 
-        async def chat(place: int, messages: int) -> None:
-            for number in itertools.islice(numbers, messages):
-                text = _text(number, load.functions)
-                reply = await ask(daemon, network, message(text, number, chat_of(place)))
-                assert reply.endswith(f":{number}")
 
-        async def all_chats(messages: int) -> None:
-            await asyncio.gather(*(chat(place, messages) for place in range(load.chats)))
+async def turn_once(load: Load) -> Sample:
+    """The same for a function that changes something: its intent is on disk before it runs."""
+    return await _turns(load, "once")
+
+
+async def _turns(load: Load, effect: str) -> Sample:
+    async with a_daemon(commands(load.functions, effect=effect)) as (daemon, network):
+        typed, numbers = _typed(load), itertools.count()
+
+        def messages(place: int, count: int) -> list[MessageContext]:
+            return [message(typed(number).text, number, chat_of(place)) for number in itertools.islice(numbers, count)]
+
+        async def chat(contexts: list[MessageContext]) -> None:
+            for context in contexts:
+                reply = await ask(daemon, network, context)
+                assert reply.endswith(f":{context.text.split()[1]}")
+
+        async def all_chats(count: int) -> float:
+            """The CPU that it took, in seconds."""
+            chats = [messages(place, count) for place in range(load.chats)]
+            before = cpu_seconds()
+            await asyncio.gather(*map(chat, chats))
             await daemon.settle()
+            return cpu_seconds() - before
 
         each = max(1, load.count // load.chats)
         await all_chats(max(1, each // 10))
-        before = cpu_seconds()
-        await all_chats(each)
-        return {"cpu_us": (cpu_seconds() - before) / (each * load.chats) * 1e6}
+        return {"cpu_us": await all_chats(each) / (each * load.chats) * 1e6}
 
 
-DRIVERS: dict[str, Driver] = {"floor": floor, "lookup": lookup, "invoke": invoke, "turn": turn}
+DRIVERS: dict[str, Driver] = {"floor": floor, "lookup": lookup, "invoke": invoke, "turn": turn, "turn_once": turn_once}
 
 
 def lookup_figures(effort: Effort) -> list[Figure]:
     """A command found and its arguments parsed, among few and among many."""
-    load = Load(count=effort.count(20_000), functions=100)
+    load = Load(count=effort.count(1_000), functions=100)
     samples = rounds(
         {
             "floor": ("commands.floor", load),
@@ -119,7 +150,7 @@ def lookup_figures(effort: Effort) -> list[Figure]:
 
 def invoke_figures(effort: Effort) -> list[Figure]:
     """The same through `invoke`."""
-    load = Load(count=effort.count(20_000), functions=100)
+    load = Load(count=effort.count(1_000), functions=100)
     samples = rounds({"floor": ("commands.floor", load), "invoke": ("commands.invoke", load)}, effort)
     what = "a command found, parsed and run through every check, two filters and the call log, no storage"
     return [Figure("command_invoke", what, "us", median(samples["invoke"]), 12.0, median(samples["floor"]))]
@@ -129,15 +160,24 @@ def turn_figures(effort: Effort) -> list[Figure]:
     """The durable turn."""
     alone = Load(count=effort.count(1500), functions=100)
     busy = replace(alone, count=effort.count(10_000), chats=50)
-    samples = rounds(
-        {"floor": ("commands.floor", alone), "alone": ("commands.turn", alone), "busy": ("commands.turn", busy)},
-        effort,
-    )
+    drivers = {"read": "commands.turn", "once": "commands.turn_once"}
+    loads = {"one at a time": (alone, 700.0), "50 chats at once": (busy, 150.0)}
+    measured = {
+        f"{effect}, {how}": (driver, load) for effect, driver in drivers.items() for how, (load, _) in loads.items()
+    }
+    samples = rounds({"floor": ("commands.floor", alone), **measured}, effort)
     floor_us = median(samples["floor"])
-    what = "a command turn from event to delivered reply, durable, function of effect `once`"
     return [
-        Figure("command_turn", f"{what}, one at a time", "us", median(samples["alone"]), 700.0, floor_us),
-        Figure("command_turn", f"{what}, 50 chats at once", "us", median(samples["busy"]), 150.0, floor_us),
+        Figure(
+            "command_turn",
+            f"a command turn from event to delivered reply, durable, function of effect `{effect}`, {how}",
+            "us",
+            median(samples[f"{effect}, {how}"]),
+            limit,
+            floor_us,
+        )
+        for effect in drivers
+        for how, (_, limit) in loads.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""How everything here is measured: CPU of the whole process, in fresh processes that take turns, medians over rounds."""
+"""How everything here is measured: CPU of whole processes, fresh ones that take turns; medians over rounds."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import resource
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DRIVER_CORE = 0
 STUB_CORE = 1
 _LONGEST_SECONDS = 300
 
+Case = TypeVar("Case")
 Sample = Mapping[str, float]
 """What one driver measured in one round."""
 
@@ -95,23 +96,22 @@ def pin(core: int) -> None:
     os.sched_setaffinity(0, {allowed[core % len(allowed)]})
 
 
-async def timed(count: int, once: Callable[[int], Awaitable[object]], *, batches: int = 1) -> Sample:
-    """The CPU of one `once(number)`: the median over `batches` of `count` calls each, after a tenth to warm up."""
-    number = 0
-    for _ in range(max(1, count // 10)):
-        await once(number)
-        number += 1
-    gc.collect()
+async def timed(
+    count: int, prepare: Callable[[int], Case], once: Callable[[Case], Awaitable[object]], *, batches: int = 1
+) -> Sample:
+    """The CPU of one `once(case)`: the median over `batches` of `count` calls each, after a tenth to warm up. The cases
+    are what `prepare(number)` gives for a new number each; they are made before the clock starts."""
+    for number in range(max(1, count // 10)):
+        await once(prepare(-number - 1))
     costs: list[float] = []
-    began = time.perf_counter()
-    for _ in range(batches):
+    for batch in range(batches):
+        cases = [prepare(batch * count + number) for number in range(count)]
+        gc.collect()
         before = cpu_seconds()
-        for _ in range(count):
-            await once(number)
-            number += 1
+        for case in cases:
+            await once(case)
         costs.append((cpu_seconds() - before) / count)
-    seconds = time.perf_counter() - began
-    return {"cpu_us": statistics.median(costs) * 1e6, "wall_us": seconds / (count * batches) * 1e6}
+    return {"cpu_us": statistics.median(costs) * 1e6}
 
 
 def in_process(driver: str, load: Load) -> Sample:

@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.measuring import REPOSITORY, Driver, Effort, Figure, Load, Sample, median
+from benchmarks.measuring import REPOSITORY, Driver, Effort, Figure, Sample, median
 
 _ADDRESS = re.compile(rb"http://127\.0\.0\.1:\d+")
 _IDLE_SECONDS = 3.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -65,24 +64,24 @@ async def create_pair(load: Load) -> Sample:
         messages.append({"role": "tool", "tool_call_id": call.id, "content": f"weather in {arguments.city}: sunny"})
         assert (await create(messages)).content == expected(number)
 
-    sample = await timed(load.count, once)
+    sample = await timed(load.count, int, once)
     await client.close()
     return sample
 
 
 async def routed(load: Load) -> Sample:
     """Dispatch over the package, without a store."""
-    clock, numbers, profile, invoker = SystemClock(), itertools.count(), a_profile(), an_invoker()
+    clock, profile, invoker = SystemClock(), a_profile(), an_invoker()
     model = ResilientModel(openai_chat(load.url), Retry(clock), clock, 60.0)
     router = FunctionCallRouter(invoker, FunctionCallLLM(model, invoker, RouterSettings(), clock))
     registered = BotFunctions(functions(load.functions))
 
     async def once(number: int) -> None:
-        turn = replace(a_turn(next(numbers), registered, profile), deadline=clock.monotonic() + 120)
+        turn = replace(a_turn(number, registered, profile), deadline=clock.monotonic() + 120)
         outcome = await router.dispatch(message(question(number), number), turn)
         assert outcome.messages[0].text == expected(number)
 
-    sample = await timed(load.count, once)
+    sample = await timed(load.count, int, once)
     await model.close()
     return sample
 
@@ -95,7 +94,7 @@ async def durable(load: Load) -> Sample:
             answer = await ask(daemon, network, message(question(number), number, chat_of(number)))
             assert answer == expected(number)
 
-        return await timed(load.count, once)
+        return await timed(load.count, int, once)
 
 
 async def remembered(load: Load) -> Sample:
@@ -108,7 +107,7 @@ async def remembered(load: Load) -> Sample:
 
         for number in range(30):
             await once(number + load.count * 10)
-        return await timed(load.count, once)
+        return await timed(load.count, int, once)
 
 
 async def crowd(load: Load) -> Sample:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import orjson
 from pydantic import BaseModel, SecretStr
@@ -16,11 +16,13 @@ from benchmarks.measuring import Driver, Effort, Figure, Load, Sample, median, r
 from benchmarks.stub import answer_to, expected, question
 from benchmarks.world import a_profile, a_turn, an_invoker, message
 from config.settings import RouterSettings
+from function_calls.context import MessageContext
 from function_calls.encodings import openai_tool
+from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
-from function_calls.turn import HistoryLine
+from function_calls.turn import HistoryLine, Turn
 from services.clock import SystemClock
 from services.llm.model import ChatModel, ModelAnswer, ModelRequest
 from services.llm.openai_answers import read_body
@@ -31,6 +33,8 @@ from services.retry import Retry
 MODEL = "gpt-5-mini"
 SYSTEM = "You are a helpful assistant."
 _HEADERS: Mapping[str, str] = MappingProxyType({"x-request-id": "req_stub"})
+_TAIL = 600
+"""Bytes at the end of a request that hold the question and its city."""
 _MEMBERS = ("Ann", "Bo", "Cem", "Dag")
 _HISTORY = [
     HistoryLine(_MEMBERS[number % 4], f"Something that was said a while ago, number {number}", 1_767_600_000_000, False)
@@ -57,7 +61,7 @@ class InProcess:
         body = self._chat.encode(request)
         if len(self.request_bytes) < 10:
             self.request_bytes.append(len(body))
-        return read_body(200, _HEADERS, answer_to(body))
+        return read_body(200, _HEADERS, answer_to(body[-_TAIL:]))
 
     async def probe(self) -> str:
         return self.name
@@ -81,21 +85,21 @@ async def floor(load: Load) -> Sample:
     async def weather(arguments: Weather) -> str:
         return f"weather in {arguments.city}: sunny"
 
-    async def post(body: bytes) -> dict[str, object]:
-        message: dict[str, object] = orjson.loads(answer_to(body))["choices"][0]["message"]
+    async def post(body: bytes) -> dict[str, Any]:
+        message: dict[str, Any] = orjson.loads(answer_to(body[-_TAIL:]))["choices"][0]["message"]
         return message
 
     async def once(number: int) -> None:
         body = prefix + orjson.dumps(question(number)) + b"}"
         asked = await post(body + b"]}")
-        (call,) = asked["tool_calls"]  # type: ignore[misc, has-type]  # as the stub answers
+        (call,) = asked["tool_calls"]
         arguments = Weather.__pydantic_validator__.validate_json(call["function"]["arguments"])
         content = orjson.dumps(await weather(arguments))
         body += b"," + orjson.dumps(asked)
         body += b',{"role":"tool","tool_call_id":"%b","content":%b}' % (call["id"].encode(), content)
         assert (await post(body + b"]}"))["content"] == expected(number)
 
-    return await timed(load.count, once, batches=5)
+    return await timed(load.count, int, once, batches=5)
 
 
 async def bare(load: Load) -> Sample:
@@ -114,23 +118,29 @@ async def everything(load: Load) -> Sample:
 async def first_request(load: Load) -> Sample:
     """The bytes that a greeting makes."""
     model = InProcess()
-    router = FunctionCallRouter(invoker := an_invoker(), FunctionCallLLM(model, invoker, RouterSettings(), SystemClock()))
+    router = _router(model, an_invoker())
     turn = a_turn(0, BotFunctions(functions(load.functions)), a_profile())
     await router.dispatch(message("hi", 0), turn)
     return {"bytes": model.request_bytes[0]}
 
 
+def _router(model: ChatModel, invoker: Invoker) -> FunctionCallRouter:
+    return FunctionCallRouter(invoker, FunctionCallLLM(model, invoker, RouterSettings(), SystemClock()))
+
+
 async def _routed(load: Load, model: ChatModel, folder: Path | None, history: list[HistoryLine]) -> Sample:
-    invoker, profile, numbers = an_invoker(folder), a_profile(), itertools.count()
-    router = FunctionCallRouter(invoker, FunctionCallLLM(model, invoker, RouterSettings(), SystemClock()))
+    invoker, profile = an_invoker(folder), a_profile()
+    router = _router(model, invoker)
     registered = BotFunctions(functions(load.functions))
 
-    async def once(number: int) -> None:
-        turn = a_turn(next(numbers), registered, profile, history)
-        outcome = await router.dispatch(message(question(number), number), turn)
-        assert outcome.messages[0].text == expected(number)
+    def prepare(number: int) -> tuple[MessageContext, Turn]:
+        return message(question(number), number), a_turn(number, registered, profile, history)
 
-    return await timed(load.count, once, batches=5)
+    async def once(case: tuple[MessageContext, Turn]) -> None:
+        outcome = await router.dispatch(*case)
+        assert outcome.messages[0].text.endswith(": sunny")
+
+    return await timed(load.count, prepare, once, batches=5)
 
 
 DRIVERS: dict[str, Driver] = {

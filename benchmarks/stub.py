@@ -32,9 +32,7 @@ _TEXT = (
     _BEFORE + b'"message":{"role":"assistant","content":"The report is ready: weather in %b: sunny","refusal":null},'
     b'"logprobs":null,"finish_reason":"stop"}],' + _USAGE + b"}"
 )
-_HEAD = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-request-id: req_stub\r\ncontent-length: %d\r\n\r\n"
-)
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-request-id: req_stub\r\ncontent-length: %d\r\n\r\n"
 
 
 def question(number: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +28,7 @@ from function_calls.spec import FunctionResult, FunctionSpec
 from function_calls.turn import HistoryLine, Turn
 from services.call_log import JsonLines
 from services.clock import SystemClock
+from services.collector import collect_seldom
 from services.deadlines import Deadlines
 from services.llm.model import ChatModel
 from services.redaction import Redactor
@@ -67,9 +68,7 @@ def a_profile() -> ChatProfile:
     return ChatProfile("default", "Rollcall", "", texts, ZoneInfo("Europe/Oslo"), True, {}, {})
 
 
-def a_turn(
-    number: int, functions: BotFunctions, profile: ChatProfile, history: Sequence[HistoryLine] = ()
-) -> Turn:
+def a_turn(number: int, functions: BotFunctions, profile: ChatProfile, history: Sequence[HistoryLine] = ()) -> Turn:
     """A turn that is kept nowhere."""
 
     async def lines() -> Sequence[HistoryLine]:
@@ -80,7 +79,9 @@ def a_turn(
 
 async def outer_filter(invocation: Invocation, proceed: Proceed) -> FunctionResult:
     """A call filter that looks at the sender and lets the run pass."""
-    return await proceed(invocation) if invocation.context.sender.role in Role else FunctionResult(handled=False)
+    if invocation.context.sender.is_bot:
+        return FunctionResult(handled=False)
+    return await proceed(invocation)
 
 
 async def inner_filter(invocation: Invocation, proceed: Proceed) -> FunctionResult:
@@ -160,6 +161,7 @@ async def a_daemon(
 ) -> AsyncIterator[tuple[Daemon, MemoryNetwork]]:
     """A daemon as it runs, on a database in a temporary folder, with `specs` in place of its own functions."""
     switch_threads_often()
+    collect_seldom()
     with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as home:
         given: dict[str, Any] = {
             "home": home,
@@ -185,6 +187,3 @@ async def ask(daemon: Daemon, network: MemoryNetwork, context: MessageContext) -
     waiter = network.answer(context.chat)
     await daemon.intake.deliver(context)
     return await waiter
-
-
-Ask = Callable[[int], Awaitable[str]]

@@ -7,12 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-import structlog
-
 from bot.cli import call, chat, check, doctor, functions, replay, run, schema, selfcheck, stats, why
 from bot.cli.options import VERSION
+from bot.logs import set_up_logs_of_a_command
 
-_ERROR = 40
 COMMANDS = (run, chat, check, schema, functions, call, replay, why, doctor, stats, selfcheck)
 
 
@@ -31,11 +29,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
     options = parser().parse_args(arguments)
-    # Commands answer on standard output; what is logged meanwhile stands beside it. `run` sets up more.
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(_ERROR),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    # `run` and `chat` set up more.
+    set_up_logs_of_a_command(sys.stderr)
     try:
         status: int = options.run(options)
         sys.stdout.flush()

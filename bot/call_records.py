@@ -45,7 +45,7 @@ class CallRecords:
             for name, value in spec.arguments.dump(run.arguments).items()
         }
         line: JsonObject = {
-            "at": datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds"),
+            "at": datetime.fromtimestamp(at_ms / 1000, UTC),
             "turn": turn_id,
             "key": run.key,
             "chat": context.chat.key,

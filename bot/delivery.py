@@ -74,8 +74,7 @@ class Delivery:
             chat = parcel.outgoing.chat
             self._queues.setdefault(chat, deque()).append(parcel)
             if chat not in self._tasks:
-                task = self._tasks[chat] = asyncio.create_task(self._work_off(chat))
-                task.add_done_callback(functools.partial(self._worked_off, chat))
+                self._begin(chat)
 
     async def recover(self) -> int:
         """Take up what an earlier process left; returns how many parcels."""
@@ -118,10 +117,19 @@ class Delivery:
         if unfinished:
             await asyncio.wait(unfinished)
 
+    def _begin(self, chat: ChatRef) -> None:
+        task = self._tasks[chat] = asyncio.create_task(self._work_off(chat))
+        task.add_done_callback(functools.partial(self._worked_off, chat))
+
     def _worked_off(self, chat: ChatRef, task: asyncio.Task[None]) -> None:
         del self._tasks[chat]
-        if not task.cancelled() and task.exception() is not None:
+        if task.cancelled():
+            return
+        if task.exception() is not None:
             _log.critical("delivery_ended", chat=chat.key, exc_info=task.exception())
+        elif chat in self._queues:
+            # It came between the end of the task and this call.
+            self._begin(chat)
 
     async def _work_off(self, chat: ChatRef) -> None:
         queue = self._queues[chat]

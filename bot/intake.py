@@ -206,12 +206,24 @@ class Intake:
                 job.context = replace(job.context, text=context.text)
                 writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))
         writes.append(history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.text))
-        row_id = self._ids.next()
-        accept = inbox.accept(
-            id=row_id,
+        try:
+            touched = await self._store.commit([self._changed(context, reason), *writes, *also])
+        except StoreError:
+            # Nothing was taken back: the message is still to be answered, until the platform delivers this again.
+            if job is not None and deletes:
+                self._engine.submit(job)
+            raise
+        if touched[len(writes)] == 0:
+            self._remember_early(chat, native_id, None if deletes else context.text)
+        return Accepted.NEW if touched[0] else Accepted.DUPLICATE
+
+    def _changed(self, context: MessageContext, reason: ReasonCode) -> Write:
+        now_ms = self._clock.now_ms()
+        return inbox.accept(
+            id=self._ids.next(),
             key=context.key.text,
-            chat=chat,
-            native_id=native_id,
+            chat=context.chat.key,
+            native_id=context.key.native_id,
             sender=context.sender.ref.key,
             sender_name=context.sender.name,
             kind=context.kind.value,
@@ -220,10 +232,6 @@ class Intake:
             reason=reason.value,
             ended_ms=now_ms,
         )
-        touched = await self._store.commit([accept, *writes, *also])
-        if touched[len(writes)] == 0:
-            self._remember_early(chat, native_id, None if deletes else context.text)
-        return Accepted.NEW if touched[0] else Accepted.DUPLICATE
 
     def _remember_early(self, chat: str, native_id: str, text: str | None) -> None:
         """A change came before its message: kept until that arrives."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import MutableMapping
+from contextlib import suppress
 from typing import Any, Literal, TextIO
 
 import orjson
@@ -22,7 +23,9 @@ Event = MutableMapping[str, Any]
 class _Sink:
     """The last processor: writes an event to each place it goes to."""
 
-    def __init__(self, file: RotatingFile, redact: Redactor, console: TextIO | None, style: Literal["text", "json"]):
+    def __init__(
+        self, file: RotatingFile | None, redact: Redactor, console: TextIO | None, style: Literal["text", "json"]
+    ) -> None:
         self._file = file
         self._redact = redact
         self._console = console
@@ -32,27 +35,32 @@ class _Sink:
         """Lines that the disk refused since it last took one."""
 
     def __call__(self, logger: object, name: str, event: Event) -> str:
-        event = {key: self._redact.value(value) for key, value in event.items()}
-        self._keep(event)
-        if self._console is not None:
-            text = self._render(logger, name, event) if self._as_text else _line(event).decode().rstrip("\n")
-            self._console.write(f"{text}\n")
+        event = self._redact.value(event)
+        if self._file is not None:
+            self._keep(self._file, event)
+        self._show(self._render(logger, name, event) if self._as_text else _line(event).decode().rstrip("\n"))
         # Nothing is left for the logger below.
         raise structlog.DropEvent
 
-    def _keep(self, event: Event) -> None:
+    def _keep(self, file: RotatingFile, event: Event) -> None:
         """A disk that refuses loses the line, not the daemon, and is told so once it takes lines again."""
         lines = _line(event)
         if self._lost:
             lines = _line({"event": "log_lines_lost", "level": "warning", "lines": self._lost}) + lines
         try:
-            self._file.append(lines)
+            file.append(lines)
         except OSError as error:
-            if self._lost == 0 and self._console is not None:
-                self._console.write(f"the log {self._file.path} cannot be written: {error}\n")
+            if self._lost == 0:
+                self._show(f"the log {file.path} cannot be written: {error}")
             self._lost += 1
         else:
             self._lost = 0
+
+    def _show(self, text: str) -> None:
+        """Nobody may be reading any more, which ends nothing."""
+        if self._console is not None:
+            with suppress(OSError, ValueError):
+                self._console.write(f"{text}\n")
 
 
 def set_up_logs(
@@ -66,19 +74,30 @@ def set_up_logs(
     settings.folder.mkdir(parents=True, exist_ok=True)
     max_bytes = settings.max_megabytes * _BYTES_PER_MEGABYTE
     file = RotatingFile(settings.folder / "rollcall.jsonl", max_bytes=max_bytes, keep_files=settings.keep_files)
+    sink = _Sink(file, redact, None if style == "off" else stderr, "json" if style == "json" else "text")
+    _configure(sink, settings.level)
+    return style != "off"
+
+
+def set_up_logs_of_a_command(stderr: TextIO) -> None:
+    """Configure structlog for a process that answers on standard output: errors alone, on `stderr`, to no file."""
+    _configure(_Sink(None, Redactor(), stderr, "text"), "error")
+
+
+def _configure(sink: _Sink, level: str) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            # As text, and without the local variables that other ways of showing a traceback would add.
             structlog.processors.format_exc_info,
-            _Sink(file, redact, None if style == "off" else stderr, "json" if style == "json" else "text"),
+            sink,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
         logger_factory=structlog.PrintLoggerFactory(),
         cache_logger_on_first_use=False,
     )
-    return style != "off"
 
 
 def _line(event: Event) -> bytes:

@@ -49,7 +49,9 @@ class Notices:
         if first and len(self._seen) < _SEEN_KEPT:
             self._seen.add((chat, reason))
         if first and reason not in _USUAL:
-            _log.warning("message_not_answered", chat=chat, reason=reason.value, because=verdict.detail)
+            # The detail of an unknown command is a word of the message, and those stay out of logs.
+            because = "" if reason is ReasonCode.UNKNOWN_COMMAND else verdict.detail
+            _log.warning("message_not_answered", chat=chat, reason=reason.value, because=because)
         if reason is ReasonCode.QUEUE_FULL:
             self._tell(context)
 

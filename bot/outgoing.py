@@ -16,8 +16,10 @@ from services.refs import ChatRef, MemberRef
 LONGEST_REPLY = 20_000
 _FENCE = "```"
 _JOINER = "\u200d"
-_GOES_ON = re.compile("[\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")  # joiner, skin tones, letters of a flag's tag
-_REGIONAL = re.compile("[\U0001f1e6-\U0001f1ff]")  # two of them are a flag
+# Beside combining marks: the joiner, skin tones, and the tags of a flag.
+_GOES_ON = re.compile("[\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
+# Two of them are a flag.
+_REGIONAL = re.compile("[\U0001f1e6-\U0001f1ff]")
 _REGIONALS_AT_END = re.compile("[\U0001f1e6-\U0001f1ff]+$")
 _BREAKS = (re.compile(r"\n\n"), re.compile(r"\n"), re.compile(r"[.!?。！？]\s*"), re.compile(r"\s"))
 

@@ -82,18 +82,20 @@ class Turns:
             except StoreFull as problem:
                 # What is stored is found again on the next attempt, so a full disk costs time and nothing else.
                 _log.error("turn_waits_for_room", turn=job.turn_id, problem=str(problem))
+                job.answered = True
                 await self._clock.sleep(_FULL_DISK_SECONDS)
                 job.repeated = True
             else:
                 return
 
     async def _attempt(self, job: Job) -> None:
+        job.answered = False
         chat = job.context.chat
         sign = TypingSign(functools.partial(self._delivery.typing, chat))
         log = StoreTurnLog(self._store, job.context, job.turn_id, self._clock, self._faults)
         turn = self._turn(job, log, sign)
         try:
-            outcome = await self._outcome(job, turn, log)
+            outcome = _stopped(turn) if job.stopped else await self._outcome(job, turn, log)
             job.answered = True
             await self._close(job, turn, log, outcome)
         finally:
@@ -124,8 +126,6 @@ class Turns:
         if job.attempts >= self._attempts:
             _log.error("turn_given_up", turn=turn.id, attempts=job.attempts)
             return sent(ReasonCode.GAVE_UP, [Message(texts.say("failures.gave_up"))])
-        if job.stopped:
-            return _interrupted(turn, ReasonCode.STOPPED, texts.say("stop.stopped"), "")
         try:
             if job.attempts or job.repeated:
                 await log.load()
@@ -133,7 +133,7 @@ class Turns:
         except asyncio.CancelledError:
             if not job.stopped:
                 raise
-            return _interrupted(turn, ReasonCode.STOPPED, texts.say("stop.stopped"), "")
+            return _stopped(turn)
         except TimeoutError:
             return _interrupted(
                 turn, ReasonCode.MODEL_FAILED, texts.say("model.timeout"), "router.turn_timeout_seconds"
@@ -243,6 +243,10 @@ def _explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcom
     if routed.reason is not ReasonCode.FUNCTIONS_OFF or chat.reason is not ReasonCode.CHAT:
         return chat
     return replace(chat, reason=ReasonCode.FUNCTIONS_OFF, detail=turn.profile().layers["functions_on"])
+
+
+def _stopped(turn: Turn) -> TurnOutcome:
+    return _interrupted(turn, ReasonCode.STOPPED, turn.profile().texts.say("stop.stopped"), "")
 
 
 def _interrupted(turn: Turn, reason: ReasonCode, text: str, detail: str) -> TurnOutcome:

@@ -71,7 +71,7 @@ class StoreSettings(Section):
 
 
 class ModelSettings(Section):
-    """One language model. The first usable one is asked; the next ones serve when it fails."""
+    """One language model. The first usable one of the list is asked."""
 
     name: Word
     """What logs call it; each name once."""

@@ -38,7 +38,7 @@ def offered_names(names: Sequence[str]) -> dict[str, str]:
 
 def openai_bare(spec: FunctionSpec) -> JsonObject:
     """`{name, description, parameters}`, with the metadata that the spec carries."""
-    return {"name": spec.name, "description": spec.description, "parameters": spec.parameters, **spec.metadata}
+    return _with_metadata(spec, parameters=spec.parameters)
 
 
 def openai_tool(spec: FunctionSpec) -> JsonObject:
@@ -48,15 +48,20 @@ def openai_tool(spec: FunctionSpec) -> JsonObject:
 
 def anthropic_tool(spec: FunctionSpec) -> JsonObject:
     """`{name, description, input_schema}`."""
-    return {"name": spec.name, "description": spec.description, "input_schema": spec.parameters, **spec.metadata}
+    return _with_metadata(spec, input_schema=spec.parameters)
 
 
 def mcp_tool(spec: FunctionSpec) -> JsonObject:
     """`{name, description, inputSchema}`, and `outputSchema` where the result has a type."""
-    tool: JsonObject = {"name": spec.name, "description": spec.description, "inputSchema": spec.parameters}
-    if spec.result_schema is not None:
-        tool["outputSchema"] = spec.result_schema
-    return {**tool, **spec.metadata}
+    if spec.result_schema is None:
+        return _with_metadata(spec, inputSchema=spec.parameters)
+    return _with_metadata(spec, inputSchema=spec.parameters, outputSchema=spec.result_schema)
+
+
+def _with_metadata(spec: FunctionSpec, **schemas: JsonObject) -> JsonObject:
+    """What defines the function, and its metadata, which never takes the place of that."""
+    defined = {"name": spec.name, "description": spec.description, **schemas}
+    return {**defined, **spec.metadata, **defined}
 
 
 @dataclass(frozen=True, slots=True)

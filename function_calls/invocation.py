@@ -85,9 +85,9 @@ class Invoker:
         known = turn.log.stored_run(key)
         if known is not None and (known.result is not None or spec.effect is Effect.ONCE):
             return self._from_before(spec, known.function, known.result, turn, profile)
-        refused = self.refused(context, spec, turn, path)
+        refused = refusal(context, spec, turn, profile, path)
         if refused is not None:
-            return refused
+            return _refused(refused, spec, profile)
         try:
             arguments = spec.arguments.parse(raw)
         except ArgumentFault as fault:

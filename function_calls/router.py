@@ -63,7 +63,8 @@ class FunctionCallRouter:
         try:
             raw = arguments_of(line.plan, line.rest)
         except ArgumentFault as fault:
-            refused = self._invoker.refused(context, line.spec, turn, Path.COMMAND)
+            # A bare word before words that make no sense to it is speech, and nothing is told of the function.
+            refused = None if line.is_bare else self._invoker.refused(context, line.spec, turn, Path.COMMAND)
             if refused is not None:
                 return self._ended(turn, line.spec, refused, ReasonCode.COMMAND, ())
             text = fault_text(line.spec, fault, turn.profile().texts)

@@ -112,12 +112,10 @@ class _Cleaning:
                 result[key] = {name: self.clean(sub, open_refs) for name, sub in value.items()}
             elif key in _VALUES or key.startswith("x-"):
                 result[key] = value
-            elif key == "prefixItems":
-                result["items"] = self.clean(value, open_refs)
             elif key == "type":
                 _set_type(result, value, self._drops_null)
             else:
-                result[key] = self.clean(value, open_refs)
+                result["items" if key == "prefixItems" else key] = self.clean(value, open_refs)
         return _without_null(result) if self._drops_null else result
 
     def _inlined(self, node: Mapping[str, Any], open_refs: tuple[str, ...]) -> Any:

@@ -23,7 +23,8 @@ class FaultPoints:
         for part in filter(None, (piece.strip() for piece in text.split(";"))):
             place, equals, action = part.partition("=")
             name, _, count = place.partition(":")
-            if not equals or not name or (action != "kill" and action not in errno.errorcode.values()):
+            is_known = action == "kill" or action in errno.errorcode.values()
+            if not equals or not name or not is_known or not (count or "1").isdecimal():
                 raise ValueError(f"{part!r} is not of the form name:n=kill or name:n=ENOSPC")
             armed[name] = (int(count or 1), action)
         return cls(armed)

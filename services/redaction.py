@@ -16,7 +16,7 @@ HIDDEN = "***"
 _SHORTEST_SECRET = 6
 _DEEPEST = 20
 
-_SUSPICIOUS = re.compile(r"[:=%]|[\w-]{15}|[Bb](?:earer|EARER)\b")
+_SUSPICIOUS = re.compile(r"[:=%]|-----BEGIN|[\w-]{15}|[Bb](?:earer|EARER)\b")
 """What every text with a secret has; most have none of it, and are not looked at any closer."""
 _TOKENS = re.compile(
     r"""

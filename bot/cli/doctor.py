@@ -78,6 +78,8 @@ def _database(settings: Settings) -> Diagnostic | str:
 def _disk(settings: Settings) -> Diagnostic | str:
     home = Path(settings.home).resolve()
     there = next(folder for folder in (home, *home.parents) if folder.exists())
+    if not there.is_dir():
+        return Diagnostic(str(there), 1, 1, "disk.no_folder", "this is no folder; name another one as home")
     free = shutil.disk_usage(there).free
     text = f"{free / 1e9:.1f} GB free for {home}"
     if not os.access(there, os.W_OK):

@@ -23,6 +23,7 @@ from config.settings import Settings
 from config.texts import Texts
 from function_calls.definition import DefinitionError
 from services.clock import SystemClock
+from services.collector import collect_seldom
 from services.fault_points import FaultPoints
 from services.redaction import Redactor
 from services.store.ids import Ids
@@ -75,9 +76,13 @@ class Stop:
 
 def serve(settings: Settings, *, console: bool, page: bool) -> int:
     """Serve the console, the page, or both, until told to stop. 0: ended as told; 1: could not start, or broke down."""
-    shown = False
+    redact = Redactor(secrets_of(settings))
     try:
-        shown = set_up_logs(settings.logging, redact=Redactor(secrets_of(settings)), somebody_chats_here=console)
+        shown = set_up_logs(settings.logging, redact=redact, somebody_chats_here=console)
+    except OSError as error:
+        print(f"rollcall cannot start: its log: {error}", file=sys.stderr)
+        return 1
+    try:
         return asyncio.run(_served(settings, console=console, page=page))
     except (StoreError, DefinitionError, CannotStart, OSError) as error:
         _log.critical("rollcall cannot start", problem=str(error))
@@ -89,6 +94,7 @@ def serve(settings: Settings, *, console: bool, page: bool) -> int:
 async def _served(settings: Settings, *, console: bool, page: bool) -> int:
     faults = _faults()
     switch_threads_often()
+    collect_seldom()
     clock, stop = SystemClock(), Stop()
     stop.on_signals()
     store = await open_store(settings, clock, stop.on_broken)
@@ -119,7 +125,8 @@ async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, st
     try:
         if web is not None:
             address = await _listening(settings, daemon, web)
-            _say(_greeting(settings, address, await web.owner_link(daemon.store, SystemClock(), address)))
+            owner_link = await web.owner_link(daemon.store, SystemClock(), address)
+            print("\n".join(_greeting(settings, address, owner_link)), flush=True)
         _log.info("started", version=VERSION, home=str(Path(settings.home).resolve()))
         serving = asyncio.create_task(daemon.run())
         await stop.or_end_of(serving)
@@ -168,7 +175,3 @@ def _greeting(settings: Settings, address: str, owner_link: str) -> Sequence[str
         f"Data:        {Path(settings.home).resolve()}",
         f"Model:       {f'{model.model} ({model.name})' if model else 'none; set OPENAI_API_KEY to connect one'}",
     ]
-
-
-def _say(lines: Sequence[str]) -> None:
-    print("\n".join(lines), flush=True)

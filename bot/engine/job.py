@@ -26,7 +26,7 @@ class Job:
     stopped: bool = False
     """Somebody ended it with /stop."""
     answered: bool = False
-    """Its answer is being kept: it can be stopped no more."""
+    """Its answer is being kept, or waits for room to be: it can be stopped no more."""
     repeated: bool = False
     """It was tried in this process before, so something of it may be stored."""
 

@@ -59,7 +59,7 @@ class Guard:
     def _fault(self, headers: Headers) -> str | None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or _bare(hosts[0]) not in self._hosts:
-            return "this host name is not served; it can be added under platforms.web.hosts"
+            return "this host name is not served; platforms.web.host names the one that is"
         origins = headers.getlist("origin")
         if len(origins) > 1 or (origins and not _same_place(origins[0], hosts[0])):
             return "requests from pages of other origins are not served"

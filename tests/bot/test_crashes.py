@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.held import until
+from tests.fakes.openai_server import OpenAIServer
 from tests.harness.audit import answers, expected, in_doubt, problems
 from tests.harness.nursery import Nursery
 from tests.harness.outside import Outside, Said, an_outside
+from tests.harness.real_daemon import a_real_daemon
 
 RECEIVING = ("recv.before_persist", "recv.after_persist_before_ack", "dedupe.after_insert", "recv.after_ack")
 ASKING = ("route.before_llm", "llm.after_request_sent", "llm.after_response_before_persist", "llm.after_persist")
@@ -37,6 +40,7 @@ A_BUSY_HOUR = (
     Said("f4", "family", "Ann", "@Rollcall pay rent"),
     Said("f5", "family", "Bob", "@Rollcall good morning"),
 )
+HELLO = {"id": "r", "choices": [{"message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}]}
 PAY_RENT = Said("m1", "family", "Ann", "@Rollcall pay rent")
 
 
@@ -177,3 +181,31 @@ async def test_a_daemon_that_is_told_to_stop_finishes_what_runs_and_leaves_the_r
         await recovered(outside)
         assert problems(outside) == []
         assert not any(map(in_doubt, answers(outside).values()))
+
+
+async def test_sigterm_under_load_finishes_what_runs_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+    chats = [f"chat{number}" for number in range(5)]
+    answer = {"body": HELLO, "delay_seconds": 0.1}
+    async with OpenAIServer([answer] * 60) as server:
+        async with a_real_daemon(tmp_path, server.base_url) as daemon:
+            for number in range(20):
+                await daemon.say(chats[number % 5], f"m{number}", "good morning to all of you")
+            await daemon.told_to_stop()
+            assert await daemon.ended() == 0
+        asked = len(server.requests)
+        assert asked < 20
+        async with a_real_daemon(tmp_path, server.base_url) as daemon:
+            assert await daemon.answers(chats, 20) == dict.fromkeys(chats, 4)
+        assert len(server.requests) == 20
+
+
+async def test_a_second_sigterm_ends_at_once_and_the_message_is_answered_after_the_next_start(tmp_path: Path) -> None:
+    async with OpenAIServer([{"body": HELLO, "delay_seconds": 60}, {"body": HELLO}]) as server:
+        async with a_real_daemon(tmp_path, server.base_url) as daemon:
+            await daemon.say("family", "m1", "good morning to all of you")
+            await until(lambda: bool(server.requests))
+            await daemon.told_to_stop()
+            daemon.process.terminate()
+            assert await daemon.ended(seconds=2) == 130
+        async with a_real_daemon(tmp_path, server.base_url) as daemon:
+            assert await daemon.answers(["family"], 1) == {"family": 1}

@@ -16,7 +16,9 @@ from config.texts import Texts
 from function_calls.context import Kind
 from services.llm.model import ModelAnswer, ModelRequest
 from services.refs import ChatRef, Role
+from services.store.port import Store
 from tests.fakes.builders import a_message
+from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import Recorder
 from tests.fakes.held import Held, until
 from tests.fakes.kept import last_reason, reasons
@@ -186,7 +188,7 @@ async def test_a_member_stops_the_turn_that_answers_them() -> None:
         await held.has_begun("it")
         assert await group.say("Ann", "/stop") == [STOPPED]
         assert held.running == []
-        assert [reason for reason, _ in await reasons(group)][0] == "stopped"
+        assert (await reasons(group))[0] == ("stopped", "")
 
 
 @pytest.mark.parametrize(("role", "ends"), [(Role.MEMBER, False), (Role.MODERATOR, True), (Role.OWNER, True)])
@@ -223,7 +225,8 @@ class HangingModel(ScriptedModel):
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         self.requests.append(request)
-        return await asyncio.get_running_loop().create_future()
+        never: asyncio.Future[ModelAnswer] = asyncio.get_running_loop().create_future()
+        return await never
 
 
 async def test_a_model_that_hangs_can_be_stopped() -> None:
@@ -271,6 +274,28 @@ async def test_a_stop_right_when_the_next_turn_begins_loses_nothing() -> None:
     engine.stop(job.context.chat, job.context.sender.ref, Role.MEMBER)
     await engine.idle()
     assert engine_runs == [1]
+
+
+async def test_a_stop_while_the_disk_is_full_loses_no_answer() -> None:
+    disks: list[FullDisk] = []
+
+    def on_a_disk(store: Store) -> Store:
+        disks.append(FullDisk(store))
+        return disks[0]
+
+    held = Held()
+    async with a_group([held.spec], around_store=on_a_disk) as group:
+        await group.hear("Ann", "/hold it", id="x1")
+        await held.has_begun("it")
+        disks[0].is_full = True
+        held.let_go()
+        await until(lambda: disks[0].refused > 0)
+        disks[0].is_full = False
+        await group.hear("Ann", "/stop")
+        await until(lambda: [one.text for one in group.platform.sent] == [NOTHING])
+        await group.clock.advance(5)
+        await group.daemon.settle()
+        assert [one.text for one in group.platform.sent] == [NOTHING, "done: it"]
 
 
 async def test_an_edit_does_not_reach_a_turn_that_runs() -> None:

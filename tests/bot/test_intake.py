@@ -241,6 +241,46 @@ async def test_nothing_is_acknowledged_while_the_disk_is_full() -> None:
         assert await heard(group) == [("Ann", "hello")]
 
 
+async def test_a_deletion_that_could_not_be_kept_is_heeded_when_it_is_delivered_again() -> None:
+    disks: list[FullDisk] = []
+
+    def on_a_full_disk(store: Store) -> Store:
+        disks.append(FullDisk(store))
+        return disks[0]
+
+    held = Held()
+    async with a_group([held.spec], around_store=on_a_full_disk) as group:
+        await waiting(group, held, "/hold regretted", id="x1")
+        disks[0].is_full = True
+        with pytest.raises(StoreFull):
+            await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
+        disks[0].is_full = False
+        assert await group.hear("Ann", "", id="x1", kind=Kind.DELETE) is Accepted.NEW
+        held.let_go()
+        await group.daemon.settle()
+        assert held.begun == ["first"]
+        assert "waiting" not in [reason for reason, _ in await reasons(group)]
+
+
+async def test_a_deletion_that_was_never_kept_changes_nothing() -> None:
+    disks: list[FullDisk] = []
+
+    def on_a_full_disk(store: Store) -> Store:
+        disks.append(FullDisk(store))
+        return disks[0]
+
+    held = Held()
+    async with a_group([held.spec], around_store=on_a_full_disk) as group:
+        await waiting(group, held, "/hold regretted", id="x1")
+        disks[0].is_full = True
+        with pytest.raises(StoreFull):
+            await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
+        disks[0].is_full = False
+        held.let_go()
+        await group.daemon.settle()
+        assert held.begun == ["first", "regretted"]
+
+
 async def test_rights_are_those_of_the_moment_when_a_turn_begins(tmp_path: Path) -> None:
     held = Held(roles="admin")
     admin = {"chats": {"allow": ["*"]}, "members": {"test:bot:ann": "admin"}}

@@ -33,7 +33,7 @@ async def a_running_daemon(home: Path, **environment: str) -> AsyncIterator[tupl
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        env={**os.environ, "ROLLCALL_HOME": str(home), "ROLLCALL_CONFIG": str(_settings(home)), **environment},
+        env={**os.environ, "ROLLCALL_HOME": str(home), "ROLLCALL_LOGS": str(home / "logs"), **environment},
     )
     assert process.stdout is not None
     try:
@@ -45,21 +45,14 @@ async def a_running_daemon(home: Path, **environment: str) -> AsyncIterator[tupl
                 printed += line.decode()
         address = re.search(r"Chat page:\s+(\S+)", printed)
         link = re.search(r"Owner link:\s+(\S+)", printed)
-        assert address and link, printed
+        assert address, printed
+        assert link, printed
         yield address[1], link[1]
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(30):
             assert await process.wait() == 0
-
-
-def _settings(home: Path) -> Path:
-    """The shipped settings, with the logs beside the data."""
-    shipped = (ROOT / "config" / "bot.yaml").read_text(encoding="utf-8")
-    file = home / "bot.yaml"
-    file.write_text(shipped.replace("folder: logs", f"folder: {home / 'logs'}"), encoding="utf-8")
-    return file
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.docs.documents import ROOT, Block
 
-_LONGEST_SECONDS = 60
+_LONGEST_SECONDS = 120
 _END = re.compile(rb"\x1e(\d+)\n")
 _PROMPT = "› ".encode()
 _RUN = """\

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from bot.__main__ import COMMANDS
@@ -62,6 +63,15 @@ def test_the_commands_of_the_page_show_what_it_shows(terminal: Terminal) -> None
 def test_the_http_api_answers_as_the_page_shows(terminal: Terminal, server: str) -> None:
     blocks = [block for block in PAGE.of("console") if block.heading in AT_THE_SERVER]
     terminal.follow(blocks, {"http://127.0.0.1:8080": server}, ROLLCALL_HTTP_TOKEN=TOKEN)
+
+
+def test_under_another_host_name_only_the_probes_answer(server: str) -> None:
+    stranger = {"host": "bot.example"}
+    with httpx2.Client(base_url=server, headers=stranger, trust_env=False, timeout=10) as client:
+        assert client.get("/healthz").status_code == client.get("/readyz").status_code == 200
+        refused = client.get("/metrics")
+    assert refused.status_code == 403
+    assert "platforms.web.host names the one that is" in refused.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("block", PAGE.of("yaml"), ids=lambda block: f"line {block.line}")

@@ -10,7 +10,12 @@ def add(args: dict[str, Any]) -> int:
 
 
 async def whoami(args: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
-    return {"member": context["member"], "run": context["run_id"], "agent": context["agent_id"], "chat": context["chat"]}
+    return {
+        "member": context["member"],
+        "run": context["run_id"],
+        "agent": context["agent_id"],
+        "chat": context["chat"],
+    }
 
 
 def greet(args: dict[str, Any], context: dict[str, Any], greeting: str, mark: str) -> str:

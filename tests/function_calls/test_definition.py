@@ -77,10 +77,10 @@ def test_every_option_is_read() -> None:
         ("act", "act now", "行动"),
     )
     assert (spec.scope, spec.require_at, spec.roles) == ("group", True, frozenset({Role.ADMIN, Role.OWNER}))
-    assert (spec.tags, spec.sensitive, spec.filters) == ({"one"}, {"city"}, ("safe",))
+    assert (spec.tags, spec.sensitive, spec.filters) == (frozenset({"one"}), frozenset({"city"}), ("safe",))
     assert (spec.timeout_seconds, spec.retry, spec.effect) == (1.5, Retry(3, 0.25), Effect.IDEMPOTENT)
     assert (spec.confirm, dict(spec.ask), spec.status_text) == ("Sure?", {"city": "Where?"}, "…")
-    assert (spec.offered_to, spec.activation) == ({OfferedTo.MODEL}, Activation.ON_REQUEST)
+    assert (spec.offered_to, spec.activation) == (frozenset({OfferedTo.MODEL}), Activation.ON_REQUEST)
     assert (dict(spec.metadata), spec.source) == ({"team": "blue", "x-cost": 3}, "here:1")
 
 
@@ -130,7 +130,18 @@ def test_all_wrong_options_are_told_at_once() -> None:
     problems = "\n".join(caught.value.problems)
     assert len(caught.value.problems) == 10
     assert "file.yaml:7" in str(caught.value)
-    for word in ("name", "scope", "timeout", "retry", "commands", "roles", "require_at", "effect", "{town}", "'village'"):
+    for word in (
+        "name",
+        "scope",
+        "timeout",
+        "retry",
+        "commands",
+        "roles",
+        "require_at",
+        "effect",
+        "{town}",
+        "'village'",
+    ):
         assert word in problems
 
 
@@ -140,7 +151,7 @@ def test_an_effect_that_must_happen_once_cannot_ask_to_be_repeated() -> None:
         new_spec("pay", nothing, effect="once", retry={"max": 1, "delay": 0})
 
 
-@pytest.mark.requirement("E17", "E18", "E19", "E20", "E21", "E22", "E23", "E24")
+@pytest.mark.requirement("E4", "B16", "E17", "E18", "E19", "E20", "E21", "E22", "E23", "E24")
 def test_the_short_form_of_parameters_becomes_a_schema_at_every_depth() -> None:
     spec = new_spec(
         "act",
@@ -148,7 +159,10 @@ def test_the_short_form_of_parameters_becomes_a_schema_at_every_depth() -> None:
         parameters={
             "city": {"type": "string", "description": "Where", "required": True},
             "size": {"type": "float", "enum": [1.5, 2.5], "default": 1.5},
-            "names": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer", "required": True}}}},
+            "names": {
+                "type": "array",
+                "items": {"type": "object", "properties": {"n": {"type": "integer", "required": True}}},
+            },
             "address": {
                 "type": "object",
                 "properties": {
@@ -195,7 +209,7 @@ def test_a_list_of_required_names_within_the_short_form_survives() -> None:
 @pytest.mark.requirement("E26", "E27", "E36")
 async def test_a_spec_is_built_from_a_name_a_handler_and_options() -> None:
     spec = new_spec("add", plain_tools.add, "Adds.", parameters=plain_tools.NUMBERS, tags=["math"])
-    assert (spec.description, spec.tags) == ("Adds.", {"math"})
+    assert (spec.description, spec.tags) == ("Adds.", frozenset({"math"}))
     assert plain_tools.add({"a": 1, "b": 2}) == 3
     assert (await Routing(spec).invoke("add", raw={"a": 1, "b": "2"})).data == 3
 
@@ -268,7 +282,7 @@ async def test_a_plain_handler_reads_who_asked_and_what_earlier_calls_left() -> 
 @pytest.mark.requirement("E28", "C27")
 def test_a_module_lends_its_tags_to_tools_that_have_none() -> None:
     specs = {spec.name: spec for spec in specs_of_module(plain_tools)}
-    assert (specs["add"].tags, specs["whoami"].tags) == ({"plain", "small"}, {"people"})
+    assert (specs["add"].tags, specs["whoami"].tags) == (frozenset({"plain", "small"}), frozenset({"people"}))
     assert specs["add"].source == "tests.function_calls.plain_tools"
 
 
@@ -285,7 +299,7 @@ def test_a_module_without_tools_is_refused_by_name() -> None:
 async def test_a_marked_function_is_read_from_its_signature_and_docstring() -> None:
     spec = as_spec(book, {})
     assert (spec.name, spec.description) == ("book", "Book a room or a desk.")
-    assert (spec.examples, spec.tags, spec.commands) == (("book {title}",), {"office"}, ("book",))
+    assert (spec.examples, spec.tags, spec.commands) == (("book {title}",), frozenset({"office"}), ("book",))
     assert dict(spec.metadata) == {"x_color": "blue"}
     assert spec.source.startswith("tests/function_calls/sample_functions.py:")
     assert spec.arguments.parse({"title": "Hall", "guests": "3"}) == Booking(title="Hall", guests=3)

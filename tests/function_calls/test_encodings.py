@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from function_calls.sources.python_functions import as_spec
 from function_calls.spec import FunctionSpec
 from services.llm.encoding import encode_tools
 from tests.fakes.functions import CITY, Recorder
+from tests.function_calls.routing import Routing
 from tests.function_calls.sample_functions import book, hello, travel
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "functions"
@@ -30,7 +32,8 @@ def a_spec(name: str) -> FunctionSpec:
             "gift": {"type": "boolean", "default": False},
         }
         return new_spec(name, print, "Process an order", parameters=parameters, **{"x-team": "sales"})
-    return as_spec({"book": book, "travel": travel, "hello": hello}[name], {})
+    functions: dict[str, Callable[..., Any]] = {"book": book, "travel": travel, "hello": hello}
+    return as_spec(functions[name], {})
 
 
 @pytest.mark.requirement("D26", "E40", "E41", "B1", "B2", "B3", "B8", "B21", "B32", "F3")
@@ -51,7 +54,7 @@ def test_without_parameters_the_schema_is_an_empty_object() -> None:
         assert mcp_tool(spec) == {**about, "inputSchema": empty}
 
 
-@pytest.mark.requirement("B25", "B32")
+@pytest.mark.requirement("B25", "B32", "F4")
 @pytest.mark.parametrize("form", list(ENCODERS))
 def test_what_was_exported_is_imported_again_with_nothing_lost(form: str) -> None:
     spec = a_spec("process_order")
@@ -65,7 +68,7 @@ def test_what_was_exported_is_imported_again_with_nothing_lost(form: str) -> Non
     assert ENCODERS[form](again) == ENCODERS[form](spec)
 
 
-@pytest.mark.requirement("B25", "B32")
+@pytest.mark.requirement("B25", "B32", "F4")
 @pytest.mark.parametrize("key", ["parameters", "input_schema", "inputSchema"])
 def test_a_schema_is_taken_under_each_of_its_names(key: str) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
@@ -74,15 +77,23 @@ def test_a_schema_is_taken_under_each_of_its_names(key: str) -> None:
     assert definition.metadata == {"annotations": {"readOnly": True}, "x-a": [1]}
 
 
-@pytest.mark.parametrize("definition", [{"name": "act"}, {"name": "act", "parameters": None}, {"name": "act", "parameters": {}}])
+@pytest.mark.parametrize(
+    "definition", [{"name": "act"}, {"name": "act", "parameters": None}, {"name": "act", "parameters": {}}]
+)
 def test_without_a_schema_there_are_no_parameters(definition: dict[str, Any]) -> None:
     assert imported_definition(definition).parameters == {"type": "object", "properties": {}, "required": []}
 
 
 @pytest.mark.parametrize(
     "definition",
-    [{}, {"name": ""}, {"name": 5}, {"type": "function", "function": {}}, {"name": "a", "parameters": "string"},
-     {"name": "a", "inputSchema": {"type": "array"}}],
+    [
+        {},
+        {"name": ""},
+        {"name": 5},
+        {"type": "function", "function": {}},
+        {"name": "a", "parameters": "string"},
+        {"name": "a", "inputSchema": {"type": "array"}},
+    ],
 )
 def test_a_definition_that_is_none_is_refused(definition: dict[str, Any]) -> None:
     with pytest.raises(DefinitionError):
@@ -101,8 +112,6 @@ def test_metadata_never_takes_the_place_of_what_defines_a_function() -> None:
 
 @pytest.mark.requirement("D26", "E40")
 def test_what_the_model_is_sent_is_the_openai_form_without_metadata() -> None:
-    from tests.function_calls.routing import Routing
-
     weather = Recorder("weather", CITY, x_cost=3, examples=["weather in {city}"])
     functions = Routing(weather).registry.of("default")
     (sent,) = json.loads(encode_tools(functions.offer(functions.specs)))

@@ -64,7 +64,9 @@ def code_of(result: FunctionResult) -> ErrorCode | None:
     return result.error.code if result.error else None
 
 
-async def is_refused(invoker: type[Invoker], path: Path = Path.COMMAND, *, addressed: bool = True, **options: Any) -> None:
+async def is_refused(
+    invoker: type[Invoker], path: Path = Path.COMMAND, *, addressed: bool = True, **options: Any
+) -> None:
     """A function with these options is refused to a member in a group, and does not run."""
     profile = options.pop("profile", {})
     act = Recorder("act", CITY, effect="once", **options)

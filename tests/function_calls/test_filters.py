@@ -26,7 +26,7 @@ def noting(events: list[str], name: str) -> CallFilter:
     return around
 
 
-@pytest.mark.requirement("E8", "E35")
+@pytest.mark.requirement("E8", "E35", "F6")
 async def test_a_functions_own_filters_stand_inside_those_for_all_and_around_it_alone() -> None:
     events: list[str] = []
     routing = Routing(

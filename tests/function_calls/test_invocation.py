@@ -46,7 +46,7 @@ async def test_a_strangers_exception_becomes_a_neutral_sentence_with_an_id_and_a
     assert "_handle" in result.metadata["traceback"]
 
 
-@pytest.mark.requirement("E14", "E15", "E16", "E50")
+@pytest.mark.requirement("E14", "E15", "E16", "E50", "F5")
 @pytest.mark.parametrize(
     ("gives", "ok", "texts", "data"),
     [
@@ -75,7 +75,9 @@ async def test_what_is_no_result_at_all_is_a_failure_of_the_function() -> None:
     assert code_of(await Routing(Recorder("act", gives=object())).invoke("act")) is ErrorCode.FAILED
 
 
-@pytest.mark.parametrize(("effect", "code"), [("read", "failed"), ("idempotent", "failed"), ("once", "unknown_outcome")])
+@pytest.mark.parametrize(
+    ("effect", "code"), [("read", "failed"), ("idempotent", "failed"), ("once", "unknown_outcome")]
+)
 async def test_a_connection_lost_in_an_effect_that_must_not_be_repeated_is_an_unknown_outcome(
     effect: str, code: str
 ) -> None:
@@ -109,7 +111,8 @@ async def test_a_cancelled_turn_is_cancelled_and_not_a_failure() -> None:
 
 @pytest.mark.requirement("E6")
 @pytest.mark.parametrize(
-    ("options", "seconds"), [({}, 30), ({"timeout": 1500}, 1.5), ({"timeout_seconds": 2}, 2), ({"timeout": 600_000}, 120)]
+    ("options", "seconds"),
+    [({}, 30), ({"timeout": 1500}, 1.5), ({"timeout_seconds": 2}, 2), ({"timeout": 600_000}, 120)],
 )
 @pytest.mark.parametrize(("effect", "code"), [("read", ErrorCode.TIMEOUT), ("once", ErrorCode.UNKNOWN_OUTCOME)])
 async def test_a_run_over_its_time_is_cancelled(

@@ -8,12 +8,15 @@ import pytest
 
 from config.texts import Texts
 from function_calls.policies import Open, Policies, Verdict
+from function_calls.questions import confirm_question
 from function_calls.spec import Choice, FunctionResult
 from function_calls.turn import OutcomeKind, Turn
 from services.refs import ErrorCode, ReasonCode
+from tests.fakes.builders import a_message
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import call, calls, says
 from tests.function_calls.routing import Routing, restarted, said
+from tests.function_calls.sample_functions import convert_spec
 from tests.function_calls.test_rounds import is_paired, told
 
 EN = Texts().of("en")
@@ -86,7 +89,17 @@ async def test_a_list_is_read_from_one_answer() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "runs"),
-    [("yes", 1), ("OK!", 1), ("Yes !", 1), ("no", 0), ("never mind", 0), ("cancel", 0), ("what?", 0), ("", 0), (".", 0)],
+    [
+        ("yes", 1),
+        ("OK!", 1),
+        ("Yes !", 1),
+        ("no", 0),
+        ("never mind", 0),
+        ("cancel", 0),
+        ("what?", 0),
+        ("", 0),
+        (".", 0),
+    ],
 )
 async def test_only_a_yes_runs_what_needs_a_yes(answer: str, runs: int) -> None:
     wipe = Recorder("wipe", CITY, commands=["wipe"], effect="once", confirm="Really wipe {city}?", gives="Wiped.")
@@ -201,8 +214,6 @@ async def test_what_was_missing_is_not_asked_twice_when_the_model_forgets_it_aga
 
 
 async def test_the_models_guess_at_an_alias_survives_the_confirmation() -> None:
-    from tests.function_calls.sample_functions import convert_spec
-
     runs: list[tuple[str, str]] = []
     routing = Routing(convert_spec(runs), script=[])
     asked = await routing.hears("/convert from=km to=mi")
@@ -235,8 +246,6 @@ async def test_rights_are_those_at_the_time_of_the_answer() -> None:
     wipe = Recorder("wipe", CITY, commands=["wipe"], confirm="Really?", effect="once", scope="group")
     routing = Routing(wipe)
     asked = await routing.hears("/wipe Oslo")
-    from tests.fakes.builders import a_message
-
     answered = await routing.hears(a_message("yes", is_group=False), answering=(restarted(asked), "yes"))
     assert (answered.reason, wipe.runs) == (ReasonCode.REFUSED, [])
 
@@ -244,8 +253,6 @@ async def test_rights_are_those_at_the_time_of_the_answer() -> None:
 async def test_a_policy_may_ask_instead_of_refusing() -> None:
     class AsksOnce:
         async def judge(self, context: Any, spec: Any, arguments: Any, turn: Turn) -> Verdict:
-            from function_calls.questions import confirm_question
-
             if turn.answering is not None:
                 return Verdict()
             question = confirm_question(spec, dict(arguments), EN)
@@ -261,5 +268,3 @@ async def test_a_policy_may_ask_instead_of_refusing() -> None:
     )
     await routing.hears_answer(asked, "yes")
     assert pay.runs == [{"city": "Oslo"}]
-
-

@@ -13,6 +13,7 @@ from function_calls.spec import FunctionResult, Message, ToolError
 from function_calls.turn import OutcomeKind
 from services.llm.model import ModelError, ModelMessage, ModelRequest
 from services.refs import ErrorCode, ReasonCode
+from tests.fakes.builders import a_message
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import call, calls, says, unreadable_call
 from tests.function_calls.routing import Routing, said
@@ -120,9 +121,7 @@ async def test_the_same_members_are_offered_the_same_object_with_its_encoded_byt
 
 @pytest.mark.requirement("D51")
 async def test_the_prompt_names_no_function_because_functions_are_offered_natively() -> None:
-    routing = Routing(
-        Recorder("weather", CITY, description="Tells the sky over a town."), script=[says("Hello.")]
-    )
+    routing = Routing(Recorder("weather", CITY, description="Tells the sky over a town."), script=[says("Hello.")])
     await routing.hears("hello")
     (request,) = routing.model.requests
     prompt = "\n".join(message.content for message in request.messages)
@@ -261,8 +260,11 @@ async def test_an_effect_called_twice_with_the_same_arguments_happens_and_is_sai
     add = Recorder("add", {"a": {"type": "string"}, "b": {"type": "string"}}, effect=effect, gives=result)
     routing = Routing(
         add,
-        script=[calls(call("add", "x", a="1", b="2"), call("add", "y", b="2", a="1")), calls(call("add", a="1", b="2")),
-                says("Done.")],
+        script=[
+            calls(call("add", "x", a="1", b="2"), call("add", "y", b="2", a="1")),
+            calls(call("add", a="1", b="2")),
+            says("Done."),
+        ],
     )
     assert said(await routing.hears("add it")) == ["Added.", "Done."]
     assert len(add.runs) == 1
@@ -373,7 +375,7 @@ async def test_every_failure_of_the_model_ends_in_its_sentence_and_nothing_runs(
         outcome = await routing.hears("weather oslo")
         assert said(outcome) == [phrases.say(key)]
         assert (outcome.kind, outcome.reason, outcome.error) == (OutcomeKind.SENT, ReasonCode.MODEL_FAILED, code)
-        chat = await routing.router.run_chat_fallback(_message(), routing.a_turn())
+        chat = await routing.router.run_chat_fallback(a_message("hello"), routing.a_turn())
         assert (said(chat), chat.error) == ([phrases.say(key)], code)
     assert weather.runs == []
 
@@ -397,7 +399,7 @@ async def test_what_was_read_is_said_when_the_model_fails_to_put_it_in_words() -
 
 async def test_a_chat_answer_that_is_only_calls_is_an_empty_answer() -> None:
     routing = Routing(Recorder("weather", CITY, effect="once"), script=[calls(call("weather", city="Oslo"))])
-    outcome = await routing.router.run_chat_fallback(_message(), routing.a_turn())
+    outcome = await routing.router.run_chat_fallback(a_message("hello"), routing.a_turn())
     assert said(outcome) == [EN.say("model.empty_response")]
 
 
@@ -433,9 +435,3 @@ async def test_a_handlers_own_error_is_told_to_the_model_with_its_code_and_said_
     routing = Routing(closed, script=[calls(call("closed")), ModelError(ErrorCode.TIMEOUT, "slow")])
     assert said(await routing.hears("buy it")) == ["The shop is closed."]
     assert told(routing.model.requests[1]) == [("c1", {"error": "not_found", "message": "The shop is closed."})]
-
-
-def _message() -> MessageContext:
-    from tests.fakes.builders import a_message
-
-    return a_message("hello")

@@ -16,7 +16,7 @@ _UNKNOWN = Texts().of("en").say("failures.unknown_outcome", name="pay")
 
 def answers(outside: Outside) -> dict[str, list[str]]:
     """What members saw for each of their messages, by its id."""
-    turns = {str(turn): native_id for turn, native_id in _rows(outside, "SELECT turn_id, native_id FROM inbox")}
+    turns = {str(turn): str(native_id) for turn, native_id in _rows(outside, "SELECT turn_id, native_id FROM inbox")}
     seen: dict[str, list[str]] = {one.id: [] for one in outside.said}
     for sent in outside.visible:
         seen[turns[_turn(sent)]].append(sent.text)

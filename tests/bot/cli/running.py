@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import structlog
 
 from bot.__main__ import main
 from tests.conftest import REPOSITORY
@@ -37,6 +38,8 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> Printed:
         status = main([str(one) for one in arguments])
     except SystemExit as ended:
         status = int(ended.code or 0)
+    finally:
+        structlog.reset_defaults()
     out, err = capsys.readouterr()
     return Printed(status, out, err)
 

@@ -22,7 +22,7 @@ def test_the_shipped_settings_and_functions_are_good(capsys: pytest.CaptureFixtu
 
 def test_every_finding_is_a_line_with_its_place_and_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
-    bad.write_text("config_version: 1\nlanguage: xx\nrouter: {max_round: 3}\n")
+    bad.write_text("config_version: 1\ntimezone: Mars/Base\nrouter: {max_round: 3}\n")
     function = tmp_path / "greet.py"
     function.write_text(
         "from function_calls.declaration import tool_function\n"

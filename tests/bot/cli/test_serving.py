@@ -1,0 +1,227 @@
+"""`rollcall run` and `rollcall chat` as processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import ProxyHandler, build_opener
+
+import pytest
+
+from tests.bot.cli.running import PYTHON, a_settings_file, an_environment
+
+SECONDS = 30.0
+PAGE = "platforms: {web: {port: 0, rooms: [{id: family}]}}\nchats: {allow: ['web:*', 'console:*']}\n"
+PROMPT = "› "
+
+
+def arguments(settings: Path, *command: str) -> list[str]:
+    return [PYTHON, "-m", "bot", *command, "--config", str(settings)]
+
+
+def finished(settings: Path, *command: str, said: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    """A command that ends by itself."""
+    return subprocess.run(
+        arguments(settings, *command),
+        input=said,
+        cwd=settings.parent,
+        env=an_environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+@contextmanager
+def running(settings: Path, *command: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """A daemon without a terminal, and what it said when it had started."""
+    process = subprocess.Popen(
+        arguments(settings, "run", *command),
+        cwd=settings.parent,
+        env=an_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            yield process, [process.stdout.readline().rstrip() for _ in range(4)]
+        finally:
+            process.kill()
+
+
+def asked_to_stop(process: subprocess.Popen[str], by: int = signal.SIGTERM) -> tuple[int, str]:
+    """The exit status and what else was said on standard error."""
+    process.send_signal(by)
+    _, err = process.communicate(timeout=SECONDS)
+    return process.returncode, err
+
+
+def events(settings: Path) -> list[str]:
+    lines = (settings.parent / "logs" / "rollcall.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["event"] for line in lines]
+
+
+class Terminal:
+    """A process at a terminal of its own."""
+
+    def __init__(self, settings: Path, *command: str) -> None:
+        self._master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            arguments(settings, *command),
+            cwd=settings.parent,
+            env=an_environment(TERM="dumb"),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+
+    def says(self, line: str) -> None:
+        os.write(self._master, f"{line}\n".encode())
+
+    def shows(self, until: str) -> str:
+        """What appears up to `until`."""
+        seen, end = b"", time.monotonic() + SECONDS
+        while until.encode() not in seen:
+            ready, _, _ = select.select([self._master], [], [], max(0.0, end - time.monotonic()))
+            assert ready, f"{until!r} did not appear in {seen.decode(errors='replace')!r}"
+            seen += os.read(self._master, 4096)
+        return seen.decode().replace("\r", "")
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait(SECONDS)
+        os.close(self._master)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    return a_settings_file(tmp_path, PAGE)
+
+
+def test_a_daemon_says_where_it_is_and_ends_well_when_told_to(settings: Path) -> None:
+    with running(settings) as (process, greeting):
+        address = greeting[0].removeprefix("Chat page:").strip()
+        token = re.escape(address) + r"/\?owner=[\w-]{20,}"
+        assert re.match(rf"Owner link:  {token}   \(once; .*owner\)$", greeting[1])
+        assert greeting[2:] == [
+            f"Data:        {settings.parent / 'var'}",
+            "Model:       none; set OPENAI_API_KEY to connect one",
+        ]
+        opener = build_opener(ProxyHandler({}))
+        assert opener.open(f"{address}/healthz", timeout=SECONDS).status == 200
+        metrics = opener.open(f"{address}/metrics", timeout=SECONDS).read().decode()
+        assert "rollcall_turns_waiting 0.0" in metrics
+        status, err = asked_to_stop(process)
+    assert status == 0
+    assert [line.split("]")[1].split()[0] for line in err.splitlines()] == ["started", "stopped"]
+    assert events(settings) == ["started", "stopped"]
+
+
+def test_the_interrupt_key_ends_it_as_well(settings: Path) -> None:
+    with running(settings) as (process, _):
+        assert asked_to_stop(process, signal.SIGINT)[0] == 0
+
+
+def test_a_second_daemon_says_who_has_the_database(settings: Path) -> None:
+    with running(settings) as (process, _):
+        for command in (("run",), ("chat",)):
+            second = finished(settings, *command)
+            assert (second.returncode, second.stdout) == (1, "")
+            assert f"is in use by process {process.pid}" in second.stderr
+        assert asked_to_stop(process)[0] == 0
+
+
+def test_a_port_that_is_taken_is_told_with_the_way_out(settings: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = finished(settings, "run", "--port", str(port))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"127.0.0.1 port {port}: Address already in use" in done.stderr
+    assert "--port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_settings_with_faults_start_nothing(tmp_path: Path) -> None:
+    settings = a_settings_file(tmp_path, "language: 5\nrouter: {max_rounds: 0}\n")
+    done = finished(settings, "run")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert len(done.stderr.splitlines()) == 2
+    assert list(tmp_path.iterdir()) == [settings]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("sources: {python: [absent.py]}\n", "absent.py"),
+        ("logging: {folder: bot.yaml/logs}\n", "bot.yaml"),
+        ("home: bot.yaml/var\n", "bot.yaml"),
+    ],
+    ids=["functions", "logs", "home"],
+)
+def test_what_it_cannot_do_without_is_told_in_one_line(tmp_path: Path, text: str, problem: str) -> None:
+    settings = tmp_path / "bot.yaml"
+    settings.write_text(f"config_version: 1\n{text}")
+    done = finished(settings, "run", "--port", "0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "cannot start" in done.stderr
+    assert problem in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_fault_point_that_means_nothing_is_told(settings: Path) -> None:
+    done = finished(settings, "run", ROLLCALL_FAULTS="nonsense")
+    assert done.returncode == 1
+    assert "ROLLCALL_FAULTS" in done.stderr
+
+
+def test_a_chat_without_a_terminal_answers_what_it_was_given_and_ends(settings: Path) -> None:
+    done = finished(settings, "chat", said="/calc 6*7\n\nwhat's 15% of 80?\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "6*7 = 42" in done.stdout
+    assert "12" in done.stdout
+    assert finished(settings, "chat").returncode == 0
+
+
+def test_a_conversation_in_a_terminal_is_not_disturbed_by_logs(settings: Path) -> None:
+    terminal = Terminal(settings, "run")
+    try:
+        greeting = terminal.shows(PROMPT)
+        assert greeting.startswith("Chat page:")
+        assert greeting.endswith(f"connect one\n{PROMPT}")
+        terminal.says("/help")
+        assert "/calc" in terminal.shows(f"\n{PROMPT}")
+        terminal.says("what's 15% of 80?")
+        assert terminal.shows(f"\n{PROMPT}") == f"what's 15% of 80?\n15% of 80 = 12\n{PROMPT}"
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.process.wait(SECONDS) == 0
+    finally:
+        terminal.close()
+    assert events(settings) == ["started", "stopped"]
+
+
+def test_a_chat_in_a_terminal_ends_with_the_interrupt_key(settings: Path) -> None:
+    terminal = Terminal(settings, "chat")
+    try:
+        assert terminal.shows(PROMPT) == PROMPT
+        terminal.says("/roll")
+        assert "🎲" in terminal.shows(f"\n{PROMPT}")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.process.wait(SECONDS) == 0
+    finally:
+        terminal.close()

@@ -1,0 +1,270 @@
+"""What is said reaches the network: in order, at its pace, again when it fails, and not for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.delivery import Parcel
+from bot.platforms.base import Limits, Outgoing, SendFailed
+from bot.testing import FAMILY, Group, TestPlatform, a_group
+from function_calls.spec import Choice, FunctionResult, Message
+from services.refs import ChatRef, MemberRef
+from services.store.history import HISTORY
+from services.store.outbox import OUTBOX
+from services.store.port import Store
+from tests.fakes.full_disk import FullDisk
+from tests.fakes.functions import Recorder
+from tests.fakes.held import Held, until
+from tests.fakes.kept import kept
+
+WORK = ChatRef("test", "bot", "work")
+LIMITS = TestPlatform().limits
+
+
+def a_failure(**changes: object) -> SendFailed:
+    return SendFailed("not now", **{"retryable": True, **changes})  # type: ignore[arg-type]
+
+
+async def tells(group: Group, text: str, chat: ChatRef = FAMILY) -> None:
+    """The bot answers `text` in `chat`; returns when the answer is in the outbox."""
+    group.model.says(text)
+    await group.hear("Ann", "@Rollcall hello", chat=chat)
+    await group.daemon.engine.idle()
+
+
+def texts(group: Group, chat: ChatRef = FAMILY) -> list[str]:
+    return [one.text for one in group.platform.sent if one.chat == chat]
+
+
+async def test_a_failed_send_is_repeated_after_growing_pauses() -> None:
+    async with a_group() as group:
+        group.platform.failures = [a_failure() for _ in range(4)]
+        await tells(group, "Hello.")
+        moments: list[float] = []
+        for _ in range(40):
+            left = len(group.platform.failures)
+            await group.clock.advance(0.5)
+            if len(group.platform.failures) < left or (texts(group) and len(moments) < 4):
+                moments.append(group.clock.monotonic())
+        assert texts(group) == ["Hello."]
+        assert moments == [1.0, 3.0, 7.0, 15.0]
+
+
+async def test_the_pause_that_the_network_asks_for_is_kept() -> None:
+    async with a_group() as group:
+        group.platform.failures = [a_failure(retry_after_seconds=7.0)]
+        await tells(group, "Hello.")
+        await group.clock.advance(6.9)
+        assert texts(group) == []
+        await group.clock.advance(0.1)
+        assert texts(group) == ["Hello."]
+
+
+async def test_the_order_in_a_chat_is_kept_and_other_chats_do_not_wait() -> None:
+    async with a_group() as group:
+        group.platform.failures = [a_failure(retry_after_seconds=7.0)]
+        await tells(group, "One.")
+        await group.clock.settle()
+        await tells(group, "Two.")
+        await tells(group, "Elsewhere.", chat=WORK)
+        await group.clock.settle()
+        assert (texts(group), texts(group, WORK)) == ([], ["Elsewhere."])
+        await group.clock.advance(7)
+        assert texts(group) == ["One.", "Two."]
+
+
+@pytest.mark.parametrize(
+    ("failures", "attempts"), [([a_failure(retryable=False)], 1), ([a_failure() for _ in range(20)], 8)]
+)
+async def test_what_no_network_takes_is_given_up_counted_and_does_not_hold_up_the_rest(
+    failures: list[SendFailed], attempts: int
+) -> None:
+    async with a_group() as group:
+        group.platform.failures = list(failures)
+        await tells(group, "Lost.")
+        await group.clock.advance(600)
+        assert len(failures) - len(group.platform.failures) == attempts
+        assert group.daemon.delivery.failed == 1
+        assert b"rollcall_messages_given_up 1.0" in group.daemon.metrics.render()
+        group.platform.failures = []
+        await tells(group, "Found.")
+        await group.daemon.settle()
+        assert texts(group) == ["Found."]
+        assert await kept(group, OUTBOX.c.state, OUTBOX.c.problem) == [("failed", "not now"), ("sent", "")]
+
+
+async def test_a_message_to_a_network_that_is_gone_is_given_up(tmp_path: Path) -> None:
+    async with a_group(home=tmp_path) as group:
+        group.platform.failures = [a_failure()]
+        await tells(group, "Hello.")
+        await group.crash()
+
+    class Other(TestPlatform):
+        name = "other"
+
+    async with a_group(home=tmp_path, platform=Other()) as group:
+        await group.daemon.settle()
+        assert await kept(group, OUTBOX.c.state, OUTBOX.c.problem) == [("failed", "there is no platform test:bot")]
+
+
+async def test_more_than_the_rate_of_a_network_waits_and_nothing_is_dropped() -> None:
+    platform = TestPlatform(replace(LIMITS, sends_per_minute=3))
+    async with a_group(platform=platform) as group:
+        for number in range(7):
+            await tells(group, f"{number}")
+        await group.clock.settle()
+        assert texts(group) == ["0", "1", "2"]
+        await tells(group, "elsewhere", chat=WORK)
+        await group.clock.settle()
+        assert texts(group, WORK) == ["elsewhere"]
+        await group.clock.advance(60)
+        assert texts(group) == ["0", "1", "2", "3", "4", "5"]
+        await group.clock.advance(60)
+        assert texts(group) == [str(number) for number in range(7)]
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+async def test_an_unknown_outcome_is_sent_again_only_where_the_network_knows_the_key(idempotent: bool) -> None:
+    platform = TestPlatform(replace(LIMITS, sends_are_idempotent=idempotent))
+    async with a_group(platform=platform) as group:
+        platform.failures = [a_failure(unknown_outcome=True)]
+        await tells(group, "Hello.")
+        await until(lambda: not platform.failures)
+        await group.clock.advance(60)
+        assert texts(group) == (["Hello."] if idempotent else [])
+        assert group.daemon.delivery.failed == (0 if idempotent else 1)
+
+
+async def test_where_the_network_knows_no_keys_a_send_is_claimed_before_it_begins() -> None:
+    platform = TestPlatform(replace(LIMITS, sends_are_idempotent=False))
+    async with a_group(platform=platform) as group:
+        platform.failures = [a_failure()]
+        await tells(group, "Hello.")
+        await until(lambda: not platform.failures)
+        assert await kept(group, OUTBOX.c.state, OUTBOX.c.attempts) == [("sending", 1)]
+        await group.clock.advance(1)
+        await group.daemon.settle()
+        assert await kept(group, OUTBOX.c.state) == [("sent",)]
+
+
+async def test_a_full_disk_delays_a_send_and_loses_nothing() -> None:
+    disks: list[FullDisk] = []
+
+    def on_a_disk(store: Store) -> Store:
+        disks.append(FullDisk(store))
+        return disks[0]
+
+    platform = TestPlatform(replace(LIMITS, sends_are_idempotent=False))
+    async with a_group(platform=platform, around_store=on_a_disk) as group:
+        platform.failures = [a_failure(retry_after_seconds=7.0)]
+        await tells(group, "One.")
+        await until(lambda: not platform.failures)
+        await tells(group, "Two.")
+        disks[0].is_full = True
+        await group.clock.advance(7)
+        await until(lambda: disks[0].refused >= 2)
+        disks[0].is_full = False
+        await group.clock.advance(60)
+        await group.daemon.settle()
+        assert texts(group) == ["One.", "Two."]
+
+
+async def test_what_was_not_sent_before_a_restart_is_sent_after_it_in_its_order(tmp_path: Path) -> None:
+    async with a_group(home=tmp_path) as group:
+        group.platform.failures = [a_failure() for _ in range(5)]
+        await tells(group, "One.")
+        await tells(group, "Two.")
+        await group.crash()
+    async with a_group(home=tmp_path) as group:
+        await tells(group, "Three.")
+        await group.daemon.settle()
+        assert texts(group) == ["One.", "Two.", "Three."]
+
+
+@pytest.mark.parametrize(("idempotent", "first"), [(True, "One."), (False, "One.\n(sent again after an interruption)")])
+async def test_what_may_have_arrived_before_a_restart_says_so(tmp_path: Path, idempotent: bool, first: str) -> None:
+    limits = replace(LIMITS, sends_are_idempotent=idempotent)
+    async with a_group(home=tmp_path, platform=TestPlatform(limits)) as group:
+        group.platform.failures = [a_failure()]
+        await tells(group, "One.")
+        await until(lambda: not group.platform.failures)
+        await tells(group, "Two.")
+        await group.crash()
+    async with a_group(home=tmp_path, platform=TestPlatform(limits)) as group:
+        await group.daemon.settle()
+        assert texts(group) == [first, "Two."]
+
+
+async def test_history_learns_the_networks_id_of_what_was_said() -> None:
+    async with a_group() as group:
+        await tells(group, "Hello.")
+        await group.daemon.settle()
+        (sent,) = group.platform.sent
+        assert (1, f"sent-{sent.key}") in await kept(group, HISTORY.c.from_bot, HISTORY.c.native_id)
+
+
+@pytest.mark.requirement("D44")
+async def test_a_result_may_speak_to_a_member_alone_and_to_another_chat_and_mention_people() -> None:
+    ann = MemberRef("test", "bot", "ann")
+    result = FunctionResult(
+        messages=(Message("Hello, @Ann.", mentions=(ann,)), Message("A secret.", to=ann), Message("News.", to=WORK))
+    )
+    function = Recorder("tell", commands=["tell"], gives=result)
+    async with a_group([function.spec]) as group:
+        await group.say("Ann", "/tell")
+        here, secret, there = sorted(group.platform.sent, key=lambda one: one.key)
+        assert (here.chat, here.mentions, here.private_to) == (FAMILY, (ann,), None)
+        assert (secret.chat, secret.private_to, secret.reply_to) == (FAMILY, ann, None)
+        assert (there.chat, there.text) == (WORK, "News.")
+        said = await kept(group, HISTORY.c.chat, HISTORY.c.text)
+        assert (FAMILY.key, "A secret.") not in said
+        assert (WORK.key, "News.") in said
+
+
+async def test_choices_are_buttons_or_words() -> None:
+    result = FunctionResult(messages=(Message("Tea?", choices=(Choice("Yes", "yes"), Choice("No", "no"))),))
+    function = Recorder("ask", commands=["ask"], gives=result)
+    plain = Limits(text_chars=4000, sends_are_idempotent=True, sends_per_minute=1000, choices=False)
+    async with a_group([function.spec], platform=TestPlatform(plain)) as group:
+        assert await group.say("Ann", "/ask") == ["Tea?\nReply with: yes / no"]
+    async with a_group([function.spec]) as group:
+        assert await group.say("Ann", "/ask") == ["Tea?"]
+        assert len(group.platform.sent[0].choices) == 2
+
+
+async def test_a_long_answer_is_sent_in_pieces_in_their_order() -> None:
+    platform = TestPlatform(replace(LIMITS, text_chars=200))
+    async with a_group(platform=platform) as group:
+        group.platform.failures = [a_failure()]
+        await tells(group, " ".join(f"word{number}" for number in range(100)))
+        await group.clock.advance(2)
+        await group.daemon.settle()
+        assert " ".join(texts(group)).split() == [f"word{number}" for number in range(100)]
+        assert all(len(text) <= 200 for text in texts(group))
+
+
+async def test_an_answer_quotes_its_message_where_others_spoke_meanwhile() -> None:
+    held = Held()
+    async with a_group([held.spec]) as group:
+        await group.say("Ann", "/id", id="x1")
+        await group.hear("Ann", "/hold it", id="x2")
+        await group.hear("Bob", "anyway")
+        held.let_go()
+        await group.daemon.settle()
+        assert [one.reply_to for one in group.platform.sent] == [None, "x2"]
+
+
+async def test_what_comes_at_the_very_end_of_a_send_is_sent_too() -> None:
+    async with a_group() as group:
+        for ticks in range(12):
+            for number in range(2):
+                outgoing = Outgoing(FAMILY, f"{ticks}:{number}", f"{ticks} {number}")
+                group.daemon.delivery.hand_over([Parcel(0, outgoing, None, claimed=True)])
+                for _ in range(ticks):
+                    await asyncio.sleep(0)
+        await group.daemon.delivery.idle()
+        assert texts(group) == [f"{ticks} {number}" for ticks in range(12) for number in range(2)]

@@ -1,0 +1,102 @@
+"""What `rollcall check` says of functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.functions_check import Code, check_functions, text_reads
+from config.diagnostics import Diagnostic
+from config.settings import Settings
+
+HEAD = """\
+from pydantic import BaseModel, Field
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+"""
+
+
+async def found(folder: Path, source: str = "", **settings: Any) -> list[Diagnostic]:
+    """The findings for the built-in functions and those in `source`."""
+    (folder / "own.py").write_text(HEAD + source)
+    sources = {"python": [str(folder / "own.py")]}
+    return await check_functions(Settings.model_validate({"sources": sources, **settings}))
+
+
+async def test_the_built_in_functions_give_no_reason_for_complaint(tmp_path: Path) -> None:
+    assert await found(tmp_path) == []
+
+
+async def test_a_function_without_words_for_the_model_is_doubtful(tmp_path: Path) -> None:
+    source = """
+class Arguments(BaseModel):
+    raw_text: str
+
+@tool_function()
+async def own(ctx: MessageContext, args: Arguments) -> str:
+    return ""
+"""
+    findings = await found(tmp_path, source)
+    assert [one.code for one in findings] == [Code.NO_DESCRIPTION, Code.UNDESCRIBED_PARAMETER, Code.RAW_TEXT]
+    assert {(one.file, one.line, one.severity) for one in findings} == {(str(tmp_path / "own.py"), 8, "warning")}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"functions": {"wether": {"enabled": True}}},
+        {"bots": {"default": {"functions": {"wether": {"enabled": True}}}}},
+        {"chats": {"settings": {"web:*": {"functions": {"wether": {"enabled": True}}}}}},
+        {"functions": {"wether": {}}, "bots": {"default": {"functions": {"wether": {}}}}},
+    ],
+)
+async def test_settings_for_a_function_that_there_is_not_are_doubtful_in_every_place(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    findings = await found(tmp_path, **settings)
+    assert [one.code for one in findings] == [Code.UNKNOWN] * len(settings)
+    places = [one.message.split(":")[0] for one in findings]
+    assert all(place.split(".")[0] == key for place, key in zip(places, settings, strict=True))
+
+
+async def test_an_example_that_leads_to_another_function_is_contested(tmp_path: Path) -> None:
+    source = """
+@tool_function(description="Heads or tails", examples=("flip a coin",))
+async def own(ctx: MessageContext) -> str:
+    return ""
+"""
+    findings = await found(tmp_path, source)
+    assert {one.code for one in findings} == {Code.CONTESTED_EXAMPLE}
+    assert any("'own'" in one.message and "'flip_coin'" in one.message for one in findings)
+
+
+async def test_everything_that_is_wrong_with_a_definition_is_an_error(tmp_path: Path) -> None:
+    source = """
+@tool_function(name="has spaces", effect="sometimes", scope="moon")
+async def own(ctx: MessageContext) -> str:
+    return ""
+"""
+    findings = await found(tmp_path, source)
+    assert len(findings) == 3
+    assert {(one.code, one.severity, one.file) for one in findings} == {
+        (Code.UNUSABLE, "error", str(tmp_path / "own.py"))
+    }
+
+
+def test_only_the_text_of_the_message_counts_as_read() -> None:
+    source = """
+async def one(ctx: MessageContext, args: A) -> str:
+    return ctx.text + args.text + ctx.sender.name
+
+async def two(message: MessageContext) -> str:
+    quoted = message.reply_to.text
+    def inner() -> str:
+        return message.text
+    return inner()
+
+def three(ctx: Other) -> str:
+    return ctx.text
+"""
+    assert text_reads(source) == [3, 8]

@@ -1,0 +1,77 @@
+"""Help: made from the specs, so that it names what this member can call here and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from config.texts import Texts
+from function_calls.handlers import help as help_handlers
+from function_calls.sources.python_functions import specs_of
+from services.refs import ErrorCode, ReasonCode, Role
+from tests.fakes.builders import a_member, a_message
+from tests.fakes.functions import Recorder
+from tests.function_calls.routing import Routing, said
+
+WEATHER = Recorder(
+    "weather",
+    {
+        "city": {"type": "string", "description": "The place", "required": True},
+        "days": {"type": "integer", "minimum": 1, "maximum": 7},
+    },
+    description="Tell the weather of a place. It may be any town.",
+    commands=["weather", "天气", "weather now"],
+    examples=["weather in {city}", "is it cold in {city}", "rain in {city}?", "a fourth"],
+)
+
+
+def a_chat(**options: Any) -> Routing:
+    """A chat with help, the weather, a function for admins and one for private chats."""
+    ban = Recorder("ban", commands=["ban"], roles="admin")
+    diary = Recorder("diary", commands=["diary"], scope="private")
+    return Routing(*specs_of(help_handlers, {}), WEATHER, ban, diary, **options)
+
+
+@pytest.mark.requirement("D56", "B22", "D40")
+async def test_help_lists_what_this_member_may_call_here() -> None:
+    lines = said(await a_chat().hears("/help"))[0].splitlines()
+    assert lines[0] == "I am Rollcall. Here you can use:"
+    assert lines[2] == "• /weather <city> [days] — Tell the weather of a place"
+    assert [line.split()[1] for line in lines[1:]] == ["/help", "/weather"]
+
+
+async def test_others_see_other_functions() -> None:
+    admin = a_message("/help", a_member("Olga", Role.ADMIN))
+    assert "/ban" in said(await a_chat().hears(admin))[0]
+    assert "/diary" in said(await a_chat().hears(a_message("/help", is_group=False)))[0]
+
+
+@pytest.mark.requirement("D56", "B22", "B8")
+@pytest.mark.parametrize("topic", ["weather", "/weather", "WEATHER", "天气", "weather now"])
+async def test_one_function_is_explained_with_all_that_is_needed_to_call_it(topic: str) -> None:
+    assert said(await a_chat().hears(f'/help "{topic}"')) == [
+        "/weather <city> [days] — Tell the weather of a place. It may be any town.\n"
+        "  city: The place; a text\n"
+        "  days (optional): a whole number from 1 to 7\n"
+        "Also: /天气, /weather now\n"
+        "Or just say: weather in {city}; is it cold in {city}; rain in {city}?"
+    ]
+
+
+@pytest.mark.parametrize("topic", ["ban", "diary", "nothing"])
+async def test_what_may_not_be_called_here_is_not_explained(topic: str) -> None:
+    outcome = await a_chat().hears(f"/help {topic}")
+    assert said(outcome) == [f"There is nothing here called “{topic}”. /help lists everything."]
+    assert (outcome.error, outcome.reason) == (ErrorCode.NOT_FOUND, ReasonCode.FUNCTION_FAILED)
+
+
+async def test_help_speaks_the_language_of_the_chat() -> None:
+    zh = Texts().of("zh")
+    lines = said(await a_chat(texts=zh).hears("/帮助"))[0].splitlines()
+    assert lines[0] == zh.say("help.head", name="Rollcall")
+
+
+async def test_without_parameters_help_says_just_what_it_does() -> None:
+    routing = Routing(*specs_of(help_handlers, {}), Recorder("plain"))
+    assert said(await routing.hears("/help plain")) == ["plain — Does plain."]

@@ -1,0 +1,108 @@
+"""`rollcall run` as an operator starts it, in a process of its own, spoken to over its HTTP platform."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TOKEN = "a-token-for-the-tests"
+PATIENCE_SECONDS = 30.0
+_SETTINGS = """\
+home: {home}
+logging: {{folder: {home}/logs, console: "off"}}
+models: [{{name: main, model: m, base_url: "{model}", api_key: k, attempts: 1}}]
+chats: {{allow: ["http:*"]}}
+platforms:
+  console: {{enabled: "off"}}
+  web: {{port: 0}}
+  http: {{enabled: true, token: {token}}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RealDaemon:
+    """One process."""
+
+    process: asyncio.subprocess.Process
+    address: str
+
+    async def say(self, chat: str, native_id: str, text: str) -> None:
+        """A member says `text` to the bot; durable when it returns."""
+        body = {"id": native_id, "sender": {"id": "ann", "name": "Ann"}, "text": text, "mentions_bot": True}
+        async with self._client() as client:
+            answer = await client.post(f"/api/v1/chats/{chat}/messages", json=body)
+        assert answer.status_code == 202, answer.text
+
+    async def answers(self, chats: list[str], count: int) -> Counter[str]:
+        """How often each chat was answered, once there are `count` answers in all."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                found = Counter({chat: len(await self._texts(chat)) for chat in chats})
+                if found.total() >= count:
+                    return found
+                await asyncio.sleep(0.02)
+
+    async def told_to_stop(self) -> None:
+        """Send SIGTERM, and return when it takes no more connections."""
+        self.process.send_signal(signal.SIGTERM)
+        host, port = self.address.removeprefix("http://").split(":")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            with suppress(OSError):
+                while True:
+                    _, writer = await asyncio.open_connection(host, int(port))
+                    writer.close()
+                    await asyncio.sleep(0.02)
+
+    async def ended(self, seconds: float = PATIENCE_SECONDS) -> int:
+        """The exit status; TimeoutError after `seconds`."""
+        async with asyncio.timeout(seconds):
+            return await self.process.wait()
+
+    async def _texts(self, chat: str) -> list[Any]:
+        async with self._client() as client:
+            answer = await client.get(f"/api/v1/chats/{chat}/events?wait=0")
+        return list(answer.json()["events"])
+
+    def _client(self) -> httpx2.AsyncClient:
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        return httpx2.AsyncClient(base_url=self.address, headers=headers, timeout=10, trust_env=False)
+
+
+@asynccontextmanager
+async def a_real_daemon(home: Path, model: str) -> AsyncIterator[RealDaemon]:
+    """The daemon with its data in `home` and its language model at `model`; killed at the end if it still runs."""
+    file = home / "bot.yaml"
+    file.write_text(_SETTINGS.format(home=home, model=model, token=TOKEN))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot", "run", "--config", str(file), "--no-console"),
+        cwd=REPOSITORY,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield RealDaemon(process, await _address(process))
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+async def _address(process: asyncio.subprocess.Process) -> str:
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while line := await process.stdout.readline():
+            found = re.search(rb"http://127\.0\.0\.1:\d+", line)
+            if found is not None:
+                return found[0].decode()
+    raise AssertionError(f"it ended with {await process.wait()}")
