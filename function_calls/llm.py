@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -12,12 +11,12 @@ import structlog
 
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
-from function_calls.conversation import last_round_message, opening, result_text
+from function_calls.conversation import last_round_message, opening
 from function_calls.invocation import Invoker
 from function_calls.permissions import offered_here
-from function_calls.questions import fingerprint, question_message
-from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
-from function_calls.turn import Continuation, OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
+from function_calls.progress import FROM_BEFORE, Progress
+from function_calls.spec import FunctionResult, FunctionSpec, Message
+from function_calls.turn import Continuation, OutcomeKind, Path, Turn, TurnOutcome, sent
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.llm.model import (
@@ -28,9 +27,7 @@ from services.llm.model import (
     ModelRequest,
     ToolCall,
     call_from_json,
-    call_to_json,
     message_from_json,
-    message_to_json,
 )
 from services.refs import Effect, ErrorCode, ReasonCode
 
@@ -45,29 +42,6 @@ _FAULT_WORDS = {
     ErrorCode.TRUNCATED: "the arguments were cut off",
     ErrorCode.MALFORMED_BY_PROVIDER: "the call could not be read",
 }
-
-
-@dataclass(slots=True)
-class Progress:
-    """Where a turn stands between rounds."""
-
-    messages: list[ModelMessage]
-    round_number: int = 0
-    said: list[Message] = field(default_factory=list)
-    """Messages of effects: they are sent whatever the model says."""
-    found: list[Message] = field(default_factory=list)
-    """Messages of reads since the last round: sent when the model has no words of its own."""
-    calls: int = 0
-    repairs: int = 0
-    seen: dict[tuple[str, bytes], int] = field(default_factory=dict)
-    results: dict[tuple[str, bytes], FunctionResult] = field(default_factory=dict)
-    called: list[str] = field(default_factory=list)
-    error: ErrorCode | None = None
-    failure: str = ""
-    """What a person is told when the model cannot put it right."""
-    went_wrong: bool = False
-    """A call of the latest answer gave an error."""
-    asked: tuple[str, ...] = ()
 
 
 class FunctionCallLLM:
@@ -124,11 +98,9 @@ class FunctionCallLLM:
         try:
             answer = await self.select_function(context, turn, progress, last=True, offered=False)
         except ModelError as error:
-            return self._model_failed(turn, progress, error)
+            return progress.model_failed(turn, error)
         if not answer.text:
-            return self._model_failed(
-                turn, progress, ModelError(ErrorCode.EMPTY_RESPONSE, "calls, though none were offered")
-            )
+            return progress.model_failed(turn, ModelError(ErrorCode.EMPTY_RESPONSE, "calls, though none were offered"))
         return sent(ReasonCode.CHAT, [Message(answer.text)])
 
     async def resume(
@@ -140,13 +112,13 @@ class FunctionCallLLM:
         call = ToolCall(on.call_id, function, None, uncertain=on.uncertain)
         rest = tuple(call_from_json(one) for one in on.calls)
         if result.question is not None and spec is not None:
-            return self._suspended(turn, progress, spec, call, rest, result.question, final=on.final)
-        self._note(progress, call, spec, result)
+            return progress.suspended(turn, spec, call, rest, result.question, final=on.final)
+        progress.note(call, spec, result, self._settings)
         outcome = await self._run_calls(context, turn, progress, rest, final=on.final, request_id="")
         if outcome is not None:
             return outcome
-        if on.final or self._all_direct(turn, progress):
-            return self._done(turn, progress, "")
+        if on.final or progress.all_direct(turn):
+            return progress.done(turn.profile().texts, "")
         await turn.log.settle()
         progress.round_number += 1
         return await self._rounds(context, turn, progress)
@@ -157,11 +129,11 @@ class FunctionCallLLM:
             try:
                 answer = await self.select_function(context, turn, progress, last=last)
             except ModelError as error:
-                return self._model_failed(turn, progress, error)
+                return progress.model_failed(turn, error)
             if not answer.calls:
-                return self._done(turn, progress, answer.text)
+                return progress.done(turn.profile().texts, answer.text)
             if last:
-                return self._gave_up(turn, progress, answer.text)
+                return progress.gave_up(turn.profile().texts, answer.text)
             progress.messages.append(ModelMessage("assistant", answer.text, answer.calls, opaque=answer.opaque))
             progress.found.clear()
             progress.went_wrong = False
@@ -170,10 +142,10 @@ class FunctionCallLLM:
             )
             if outcome is not None:
                 return outcome
-            if answer.final or self._all_direct(turn, progress):
-                return self._done(turn, progress, "")
+            if answer.final or progress.all_direct(turn):
+                return progress.done(turn.profile().texts, "")
             if progress.repairs > _REPAIRS:
-                return self._gave_up(turn, progress, "")
+                return progress.gave_up(turn.profile().texts, "")
             await turn.log.settle()
             progress.round_number += 1
 
@@ -190,7 +162,7 @@ class FunctionCallLLM:
         """Run the calls of one answer in order; an outcome when the turn ends here."""
         faults = 0
         if len(calls) > self._settings.max_calls:
-            self._refuse_all(progress, calls, turn)
+            progress.refuse_all(calls, turn.profile().texts, self._settings)
             calls = ()
             faults = 1
         for index, call in enumerate(calls):
@@ -201,8 +173,8 @@ class FunctionCallLLM:
                 if result.question.field in progress.asked:
                     return sent(ReasonCode.USAGE, [*progress.said, *result.for_chat()], spec.name)
                 rest = tuple(calls[index + 1 :])
-                return self._suspended(turn, progress, spec, call, rest, result.question, final=final)
-            faults += self._note(progress, call, spec, result)
+                return progress.suspended(turn, spec, call, rest, result.question, final=final)
+            faults += progress.note(call, spec, result, self._settings)
         progress.repairs += bool(faults)
         return None
 
@@ -222,7 +194,7 @@ class FunctionCallLLM:
         times = progress.seen[signature] = progress.seen.get(signature, 0) + 1
         before = progress.results.get(signature)
         if before is not None and (spec.effect is not Effect.READ or times > self._settings.identical_calls):
-            return spec, replace(before, messages=(), metadata=_FROM_BEFORE)
+            return spec, replace(before, messages=(), metadata=FROM_BEFORE)
         progress.calls += 1
         if progress.calls > self._settings.max_calls:
             return spec, FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, texts.say("failures.too_many_calls"))
@@ -239,36 +211,6 @@ class FunctionCallLLM:
         progress.results[signature] = result
         return spec, result
 
-    def _note(self, progress: Progress, call: ToolCall, spec: FunctionSpec | None, result: FunctionResult) -> bool:
-        """Tell the model how the call went, keep what is to be said. True when the call itself was faulty."""
-        said = spec is not None and spec.effect is not Effect.READ
-        text = result_text(result, self._settings, said=said)
-        progress.messages.append(ModelMessage("tool", text, call_id=call.id))
-        if result.error is not None:
-            progress.went_wrong = True
-            code = result.error.code
-            if code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS):
-                code = ErrorCode.SCHEMA_MISMATCH
-            progress.error = progress.error or code
-            progress.failure = result.error.text if spec is not None and call.fault is None else ""
-            if spec is not None and spec.effect is not Effect.READ and _may_have_happened(result):
-                progress.said += result.for_chat()
-            return code in _FAULTS_OF_THE_MODEL
-        if spec is None or result.metadata is _FROM_BEFORE:
-            return False
-        progress.called.append(spec.name)
-        (progress.found if spec.effect is Effect.READ else progress.said).extend(shown(result))
-        return False
-
-    def _refuse_all(self, progress: Progress, calls: Sequence[ToolCall], turn: Turn) -> None:
-        text = turn.profile().texts.say("failures.too_many_calls")
-        refused = FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, text)
-        for call in calls:
-            progress.messages.append(
-                ModelMessage("tool", result_text(refused, self._settings, said=False), call_id=call.id)
-            )
-        progress.error, progress.failure, progress.went_wrong = ErrorCode.TOO_MANY_CALLS, text, True
-
     async def _without_function(
         self, context: MessageContext, turn: Turn, progress: Progress, call: ToolCall
     ) -> TurnOutcome:
@@ -278,106 +220,8 @@ class FunctionCallLLM:
         if call.name == INSUFFICIENT and isinstance(asked, str) and asked.strip():
             return sent(ReasonCode.ASKED, [*progress.said, Message(asked.strip())])
         if turn.effects:
-            return self._done(turn, progress, "")
+            return progress.done(turn.profile().texts, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
-
-    def _suspended(
-        self,
-        turn: Turn,
-        progress: Progress,
-        spec: FunctionSpec,
-        call: ToolCall,
-        rest: Sequence[ToolCall],
-        question: Question,
-        *,
-        final: bool,
-    ) -> TurnOutcome:
-        """End the turn with a question; what is needed to go on goes with it."""
-        on = Continuation(
-            path=Path.MODEL.value,
-            fingerprint=fingerprint(spec),
-            state=turn.state,
-            transcript=[message_to_json(message) for message in progress.messages],
-            call_id=call.id,
-            calls=[call_to_json(one) for one in rest],
-            rounds=progress.round_number,
-            final=final,
-            asked=(*progress.asked, *([question.field] if question.field else [])),
-            uncertain=call.uncertain,
-        )
-        messages = (*progress.said, *progress.found, question_message(question))
-        error = ErrorCode.SCHEMA_MISMATCH if question.kind == "argument" else None
-        return TurnOutcome(
-            OutcomeKind.SENT, ReasonCode.ASKED, messages, OpenQuestion(question, on), error, detail=spec.name
-        )
-
-    def _all_direct(self, turn: Turn, progress: Progress) -> bool:
-        """Whether every call of the latest answer speaks for itself."""
-        calls = next(message.calls for message in reversed(progress.messages) if message.role == "assistant")
-        specs = [turn.functions.find(call.name) for call in calls]
-        return not progress.went_wrong and all(spec is not None and spec.return_direct for spec in specs)
-
-    def _done(self, turn: Turn, progress: Progress, text: str) -> TurnOutcome:
-        words = [Message(text)] if text else progress.found
-        messages = [*progress.said, *words]
-        reason = ReasonCode.FUNCTION if progress.called else ReasonCode.CHAT
-        if not messages and (progress.failure or progress.went_wrong):
-            messages = [Message(progress.failure or turn.profile().texts.say("failures.model_confused"))]
-            reason = ReasonCode.FUNCTION_FAILED
-        return sent(reason, messages, ", ".join(dict.fromkeys(progress.called)), progress.error)
-
-    def _gave_up(self, turn: Turn, progress: Progress, text: str) -> TurnOutcome:
-        """The rounds are used up, or the model keeps making faulty calls."""
-        words = text or progress.failure or turn.profile().texts.say("failures.model_confused")
-        reason = ReasonCode.FUNCTION if progress.said else ReasonCode.MODEL_FAILED
-        messages = progress.said or [*progress.found, Message(words)]
-        return sent(reason, messages, ", ".join(progress.called), progress.error)
-
-    def _model_failed(self, turn: Turn, progress: Progress, error: ModelError) -> TurnOutcome:
-        """No usable answer. What functions did is said; else one clear sentence."""
-        texts = turn.profile().texts
-        code = progress.error or error.code
-        _log.warning("model_failed", turn=turn.id, code=error.code.value, error=str(error), request_id=error.request_id)
-        if progress.said:
-            return sent(ReasonCode.FUNCTION, progress.said, ", ".join(progress.called), code)
-        if progress.found:
-            return sent(ReasonCode.FUNCTION, progress.found, ", ".join(progress.called), code)
-        key = f"model.{error.code.value}"
-        words = progress.failure or texts.say(key if texts.has(key) else "model.provider_error")
-        return sent(ReasonCode.MODEL_FAILED, [Message(words)], error.code.value, code)
-
-
-_FAULTS_OF_THE_MODEL = frozenset(
-    {
-        ErrorCode.SCHEMA_MISMATCH,
-        ErrorCode.UNKNOWN_FUNCTION,
-        ErrorCode.INVALID_JSON,
-        ErrorCode.NOT_AN_OBJECT,
-        ErrorCode.TRUNCATED,
-        ErrorCode.MALFORMED_BY_PROVIDER,
-        ErrorCode.TOO_MANY_CALLS,
-    }
-)
-
-
-def shown(result: FunctionResult) -> tuple[Message, ...]:
-    """What people see of a result when no model puts it in words: its messages, else its data as text."""
-    if result.messages or result.data is None or result.error is not None:
-        return result.for_chat()
-    data = result.data
-    text = data if isinstance(data, str) else orjson.dumps(data, default=str, option=orjson.OPT_INDENT_2).decode()
-    return (Message(text),) if text else ()
-
-
-_FROM_BEFORE = MappingProxyType({"from_before": True})
-"""The metadata of a result that was given to an identical call before: what it says has been said."""
-
-
-def _may_have_happened(result: FunctionResult) -> bool:
-    """Whether something may have changed although the run failed, and nobody has heard of it."""
-    if result.error is None or result.metadata is _FROM_BEFORE:
-        return False
-    return result.error.code is ErrorCode.UNKNOWN_OUTCOME
 
 
 def _printable(name: str) -> str:

@@ -7,7 +7,8 @@ import difflib
 from function_calls.commands import arguments_of, is_command_word, value_of
 from function_calls.context import MessageContext
 from function_calls.invocation import Invoker
-from function_calls.llm import FunctionCallLLM, shown
+from function_calls.llm import FunctionCallLLM
+from function_calls.progress import shown
 from function_calls.questions import Answered, fingerprint, question_message, read_answer
 from function_calls.registry import CommandLine
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Message

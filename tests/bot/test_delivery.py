@@ -15,7 +15,6 @@ from function_calls.spec import Choice, FunctionResult, Message
 from services.refs import ChatRef, MemberRef
 from services.store.history import HISTORY
 from services.store.outbox import OUTBOX
-from services.store.port import Store
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import Recorder
 from tests.fakes.held import Held, until
@@ -152,22 +151,17 @@ async def test_where_the_network_knows_no_keys_a_send_is_claimed_before_it_begin
 
 
 async def test_a_full_disk_delays_a_send_and_loses_nothing() -> None:
-    disks: list[FullDisk] = []
-
-    def on_a_disk(store: Store) -> Store:
-        disks.append(FullDisk(store))
-        return disks[0]
-
+    disk = FullDisk()
     platform = TestPlatform(replace(LIMITS, sends_are_idempotent=False))
-    async with a_group(platform=platform, around_store=on_a_disk) as group:
+    async with a_group(platform=platform, around_store=disk.under) as group:
         platform.failures = [a_failure(retry_after_seconds=7.0)]
         await tells(group, "One.")
         await until(lambda: not platform.failures)
         await tells(group, "Two.")
-        disks[0].is_full = True
+        disk.is_full = True
         await group.clock.advance(7)
-        await until(lambda: disks[0].refused >= 2)
-        disks[0].is_full = False
+        await until(lambda: disk.refused >= 2)
+        disk.is_full = False
         await group.clock.advance(60)
         await group.daemon.settle()
         assert texts(group) == ["One.", "Two."]

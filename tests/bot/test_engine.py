@@ -16,7 +16,6 @@ from config.texts import Texts
 from function_calls.context import Kind
 from services.llm.model import ModelAnswer, ModelRequest
 from services.refs import ChatRef, Role
-from services.store.port import Store
 from tests.fakes.builders import a_message
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import Recorder
@@ -277,20 +276,15 @@ async def test_a_stop_right_when_the_next_turn_begins_loses_nothing() -> None:
 
 
 async def test_a_stop_while_the_disk_is_full_loses_no_answer() -> None:
-    disks: list[FullDisk] = []
-
-    def on_a_disk(store: Store) -> Store:
-        disks.append(FullDisk(store))
-        return disks[0]
-
+    disk = FullDisk()
     held = Held()
-    async with a_group([held.spec], around_store=on_a_disk) as group:
+    async with a_group([held.spec], around_store=disk.under) as group:
         await group.hear("Ann", "/hold it", id="x1")
         await held.has_begun("it")
-        disks[0].is_full = True
+        disk.is_full = True
         held.let_go()
-        await until(lambda: disks[0].refused > 0)
-        disks[0].is_full = False
+        await until(lambda: disk.refused > 0)
+        disk.is_full = False
         await group.hear("Ann", "/stop")
         await until(lambda: [one.text for one in group.platform.sent] == [NOTHING])
         await group.clock.advance(5)

@@ -14,7 +14,7 @@ from services.refs import ChatRef
 from services.store import cursors
 from services.store.history import HISTORY
 from services.store.inbox import INBOX
-from services.store.port import Store, StoreFull
+from services.store.port import StoreFull
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import Recorder
 from tests.fakes.held import Held
@@ -226,35 +226,25 @@ async def test_a_time_in_the_future_is_not_believed() -> None:
 
 
 async def test_nothing_is_acknowledged_while_the_disk_is_full() -> None:
-    disks: list[FullDisk] = []
-
-    def on_a_full_disk(store: Store) -> Store:
-        disks.append(FullDisk(store))
-        return disks[0]
-
-    async with a_group(around_store=on_a_full_disk) as group:
-        disks[0].is_full = True
+    disk = FullDisk()
+    async with a_group(around_store=disk.under) as group:
+        disk.is_full = True
         with pytest.raises(StoreFull):
             await group.hear("Ann", "hello", id="x1")
-        disks[0].is_full = False
+        disk.is_full = False
         assert await group.hear("Ann", "hello", id="x1") is Accepted.NEW
         assert await heard(group) == [("Ann", "hello")]
 
 
 async def test_a_deletion_that_could_not_be_kept_is_heeded_when_it_is_delivered_again() -> None:
-    disks: list[FullDisk] = []
-
-    def on_a_full_disk(store: Store) -> Store:
-        disks.append(FullDisk(store))
-        return disks[0]
-
+    disk = FullDisk()
     held = Held()
-    async with a_group([held.spec], around_store=on_a_full_disk) as group:
+    async with a_group([held.spec], around_store=disk.under) as group:
         await waiting(group, held, "/hold regretted", id="x1")
-        disks[0].is_full = True
+        disk.is_full = True
         with pytest.raises(StoreFull):
             await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
-        disks[0].is_full = False
+        disk.is_full = False
         assert await group.hear("Ann", "", id="x1", kind=Kind.DELETE) is Accepted.NEW
         held.let_go()
         await group.daemon.settle()
@@ -263,19 +253,14 @@ async def test_a_deletion_that_could_not_be_kept_is_heeded_when_it_is_delivered_
 
 
 async def test_a_deletion_that_was_never_kept_changes_nothing() -> None:
-    disks: list[FullDisk] = []
-
-    def on_a_full_disk(store: Store) -> Store:
-        disks.append(FullDisk(store))
-        return disks[0]
-
+    disk = FullDisk()
     held = Held()
-    async with a_group([held.spec], around_store=on_a_full_disk) as group:
+    async with a_group([held.spec], around_store=disk.under) as group:
         await waiting(group, held, "/hold regretted", id="x1")
-        disks[0].is_full = True
+        disk.is_full = True
         with pytest.raises(StoreFull):
             await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
-        disks[0].is_full = False
+        disk.is_full = False
         held.let_go()
         await group.daemon.settle()
         assert held.begun == ["first", "regretted"]

@@ -22,7 +22,6 @@ from services.llm.openai_chat import OpenAIChat, OpenAIProfile
 from services.llm.resilient import ResilientModel
 from services.refs import ErrorCode
 from services.retry import Retry, RetryPolicy
-from services.store.port import Store
 from services.store.turns import TURNS
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import CITY, Recorder
@@ -247,22 +246,17 @@ async def test_a_message_is_tried_as_often_as_the_settings_say(tmp_path: Path) -
 
 
 async def test_a_full_disk_delays_an_answer_and_changes_nothing_else() -> None:
-    disks: list[FullDisk] = []
-
-    def on_a_disk(store: Store) -> Store:
-        disks.append(FullDisk(store))
-        return disks[0]
-
+    disk = FullDisk()
     held = Held()
-    async with a_group([held.spec], around_store=on_a_disk) as group:
+    async with a_group([held.spec], around_store=disk.under) as group:
         await group.hear("Ann", "/hold it")
         await held.has_begun("it")
-        disks[0].is_full = True
+        disk.is_full = True
         held.let_go()
-        await until(lambda: disks[0].refused > 0)
+        await until(lambda: disk.refused > 0)
         await group.clock.advance(5)
         assert group.platform.sent == []
-        disks[0].is_full = False
+        disk.is_full = False
         await group.clock.advance(5)
         await group.daemon.settle()
         assert [one.text for one in group.platform.sent] == ["done: it"]

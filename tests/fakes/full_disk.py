@@ -9,13 +9,23 @@ from services.store.port import Query, Row, Store, StoreBroken, StoreFull, Write
 
 
 class FullDisk:
-    """Passes everything on to `store`; while `is_full`, nothing can be committed, and what is posted is lost."""
+    """Passes everything on; while `is_full`, nothing can be committed, and what is posted is lost."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self) -> None:
+        self._inner: Store | None = None
         self.is_full = False
         self.refused = 0
         """Units that found no room."""
+
+    def under(self, store: Store) -> Store:
+        """`store` on this disk."""
+        self._inner = store
+        return self
+
+    @property
+    def _store(self) -> Store:
+        assert self._inner is not None
+        return self._inner
 
     def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
         if not self.is_full:

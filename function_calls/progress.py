@@ -1,0 +1,169 @@
+"""Progress: where a turn stands between the rounds with a model, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import orjson
+import structlog
+
+from config.settings import RouterSettings
+from config.texts import Phrases
+from function_calls.conversation import result_text
+from function_calls.questions import fingerprint, question_message
+from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
+from function_calls.turn import Continuation, OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
+from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json, message_to_json
+from services.refs import Effect, ErrorCode, ReasonCode
+
+FROM_BEFORE = MappingProxyType({"from_before": True})
+"""The metadata of a result that was given to an identical call before: what it says has been said."""
+_log = structlog.get_logger("llm")
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a turn stands between rounds."""
+
+    messages: list[ModelMessage]
+    round_number: int = 0
+    said: list[Message] = field(default_factory=list)
+    """Messages of effects: they are sent whatever the model says."""
+    found: list[Message] = field(default_factory=list)
+    """Messages of reads since the last round: sent when the model has no words of its own."""
+    calls: int = 0
+    repairs: int = 0
+    seen: dict[tuple[str, bytes], int] = field(default_factory=dict)
+    results: dict[tuple[str, bytes], FunctionResult] = field(default_factory=dict)
+    called: list[str] = field(default_factory=list)
+    error: ErrorCode | None = None
+    failure: str = ""
+    """What a person is told when the model cannot put it right."""
+    went_wrong: bool = False
+    """A call of the latest answer gave an error."""
+    asked: tuple[str, ...] = ()
+
+    def note(self, call: ToolCall, spec: FunctionSpec | None, result: FunctionResult, settings: RouterSettings) -> bool:
+        """Tell the model how the call went, keep what is to be said. True when the call itself was faulty."""
+        said = spec is not None and spec.effect is not Effect.READ
+        text = result_text(result, settings, said=said)
+        self.messages.append(ModelMessage("tool", text, call_id=call.id))
+        if result.error is not None:
+            self.went_wrong = True
+            code = result.error.code
+            if code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS):
+                code = ErrorCode.SCHEMA_MISMATCH
+            self.error = self.error or code
+            self.failure = result.error.text if spec is not None and call.fault is None else ""
+            if spec is not None and spec.effect is not Effect.READ and _may_have_happened(result):
+                self.said += result.for_chat()
+            return code in _FAULTS_OF_THE_MODEL
+        if spec is None or result.metadata is FROM_BEFORE:
+            return False
+        self.called.append(spec.name)
+        (self.found if spec.effect is Effect.READ else self.said).extend(shown(result))
+        return False
+
+    def refuse_all(self, calls: Sequence[ToolCall], texts: Phrases, settings: RouterSettings) -> None:
+        """None of these calls is run: the answer holds more than a whole turn may."""
+        text = texts.say("failures.too_many_calls")
+        refused = FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, text)
+        for call in calls:
+            self.messages.append(ModelMessage("tool", result_text(refused, settings, said=False), call_id=call.id))
+        self.error, self.failure, self.went_wrong = ErrorCode.TOO_MANY_CALLS, text, True
+
+    def suspended(
+        self,
+        turn: Turn,
+        spec: FunctionSpec,
+        call: ToolCall,
+        rest: Sequence[ToolCall],
+        question: Question,
+        *,
+        final: bool,
+    ) -> TurnOutcome:
+        """End the turn with a question; what is needed to go on goes with it."""
+        on = Continuation(
+            path=Path.MODEL.value,
+            fingerprint=fingerprint(spec),
+            state=turn.state,
+            transcript=[message_to_json(message) for message in self.messages],
+            call_id=call.id,
+            calls=[call_to_json(one) for one in rest],
+            rounds=self.round_number,
+            final=final,
+            asked=(*self.asked, *([question.field] if question.field else [])),
+            uncertain=call.uncertain,
+        )
+        messages = (*self.said, *self.found, question_message(question))
+        error = ErrorCode.SCHEMA_MISMATCH if question.kind == "argument" else None
+        return TurnOutcome(
+            OutcomeKind.SENT, ReasonCode.ASKED, messages, OpenQuestion(question, on), error, detail=spec.name
+        )
+
+    def all_direct(self, turn: Turn) -> bool:
+        """Whether every call of the latest answer speaks for itself."""
+        calls = next(message.calls for message in reversed(self.messages) if message.role == "assistant")
+        specs = [turn.functions.find(call.name) for call in calls]
+        return not self.went_wrong and all(spec is not None and spec.return_direct for spec in specs)
+
+    def done(self, texts: Phrases, text: str) -> TurnOutcome:
+        """The model has said all it wanted: its words, or what the functions found."""
+        words = [Message(text)] if text else self.found
+        messages = [*self.said, *words]
+        reason = ReasonCode.FUNCTION if self.called else ReasonCode.CHAT
+        if not messages and (self.failure or self.went_wrong):
+            messages = [Message(self.failure or texts.say("failures.model_confused"))]
+            reason = ReasonCode.FUNCTION_FAILED
+        return sent(reason, messages, ", ".join(dict.fromkeys(self.called)), self.error)
+
+    def gave_up(self, texts: Phrases, text: str) -> TurnOutcome:
+        """The rounds are used up, or the model keeps making faulty calls."""
+        words = text or self.failure or texts.say("failures.model_confused")
+        reason = ReasonCode.FUNCTION if self.said else ReasonCode.MODEL_FAILED
+        messages = self.said or [*self.found, Message(words)]
+        return sent(reason, messages, ", ".join(self.called), self.error)
+
+    def model_failed(self, turn: Turn, error: ModelError) -> TurnOutcome:
+        """No usable answer. What functions did is said; else one clear sentence."""
+        texts = turn.profile().texts
+        code = self.error or error.code
+        _log.warning("model_failed", turn=turn.id, code=error.code.value, error=str(error), request_id=error.request_id)
+        if self.said:
+            return sent(ReasonCode.FUNCTION, self.said, ", ".join(self.called), code)
+        if self.found:
+            return sent(ReasonCode.FUNCTION, self.found, ", ".join(self.called), code)
+        key = f"model.{error.code.value}"
+        words = self.failure or texts.say(key if texts.has(key) else "model.provider_error")
+        return sent(ReasonCode.MODEL_FAILED, [Message(words)], error.code.value, code)
+
+
+_FAULTS_OF_THE_MODEL = frozenset(
+    {
+        ErrorCode.SCHEMA_MISMATCH,
+        ErrorCode.UNKNOWN_FUNCTION,
+        ErrorCode.INVALID_JSON,
+        ErrorCode.NOT_AN_OBJECT,
+        ErrorCode.TRUNCATED,
+        ErrorCode.MALFORMED_BY_PROVIDER,
+        ErrorCode.TOO_MANY_CALLS,
+    }
+)
+
+
+def shown(result: FunctionResult) -> tuple[Message, ...]:
+    """What people see of a result when no model puts it in words: its messages, else its data as text."""
+    if result.messages or result.data is None or result.error is not None:
+        return result.for_chat()
+    data = result.data
+    text = data if isinstance(data, str) else orjson.dumps(data, default=str, option=orjson.OPT_INDENT_2).decode()
+    return (Message(text),) if text else ()
+
+
+def _may_have_happened(result: FunctionResult) -> bool:
+    """Whether something may have changed although the run failed, and nobody has heard of it."""
+    if result.error is None or result.metadata is FROM_BEFORE:
+        return False
+    return result.error.code is ErrorCode.UNKNOWN_OUTCOME
