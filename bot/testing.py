@@ -139,10 +139,10 @@ class SpecSource:
         for one in self._functions:
             if isinstance(one, FunctionSpec):
                 specs.append(one)
-            elif isinstance(one, ModuleType):
-                raise TypeError("name the functions, not their module")
-            elif callable(one):
+            elif callable(one) and not isinstance(one, ModuleType):
                 specs.append(as_spec(one, self._services))
+            else:
+                raise TypeError(f"{one!r} is neither a marked function nor a FunctionSpec")
         return specs
 
 
@@ -247,7 +247,11 @@ async def a_group(
             faults=faults or FaultPoints(),
             deadlines=deadlines,
         )
-        daemon = build_daemon(loaded, store, [network], Ids(clock), Texts(), given)
+        try:
+            daemon = build_daemon(loaded, store, [network], Ids(clock), Texts(), given)
+        except BaseException:
+            await store.close()
+            raise
         await daemon.start()
         try:
             yield Group(daemon, network, scripted, clock, deadlines)

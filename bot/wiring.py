@@ -66,6 +66,9 @@ class Given:
     sources: Callable[[Mapping[type, object]], Sequence[FunctionSource]] | None = None
     """Further sources, given the services that they may bind."""
     filters: Sequence[CallFilter] = ()
+    """Around every run, the first one outermost."""
+    named_filters: Mapping[str, CallFilter] = field(default_factory=dict)
+    """Around the functions that name them."""
     faults: FaultPoints = field(default_factory=FaultPoints)
     deadlines: Deadlines | None = None
     on_broken: Callable[[StoreBroken], None] | None = None
@@ -140,7 +143,16 @@ def build_daemon(
     records = CallRecords(call_log, metrics, clock, Redactor(secrets_of(settings)))
     deadlines = given.deadlines or Deadlines(clock)
     policies = Policies(budget=Open(), taint=Open(), approval=Open())
-    invoker = Invoker(policies, deadlines, clock, filters=given.filters, record=records.record, faults=faults)
+    invoker = Invoker(
+        policies,
+        deadlines,
+        clock,
+        filters=given.filters,
+        named_filters=given.named_filters,
+        record=records.record,
+        faults=faults,
+    )
+    invoker.check(registry.specs)
     router = FunctionCallRouter(invoker, FunctionCallLLM(model, invoker, settings.router, clock, faults))
     delivery = Delivery(
         {(one.name, one.account): one for one in platforms},

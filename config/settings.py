@@ -105,8 +105,8 @@ class RouterSettings(Section):
 
     enabled: bool = True
     """False: the model calls no functions in any chat, whatever is set elsewhere; commands and chat go on."""
-    max_rounds: Count = Field(default=6, ge=1, le=50)
-    """Requests to the model in one turn."""
+    max_rounds: Count = Field(default=6, ge=2, le=50)
+    """Requests to the model in one turn; the last one offers no functions."""
     max_calls: Count = Field(default=16, ge=1, le=200)
     """Runs of functions in one turn."""
     identical_calls: Count = Field(default=3, ge=1, le=50)

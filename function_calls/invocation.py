@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import structlog
 from config.texts import Phrases
 from function_calls.call import Call
 from function_calls.context import MessageContext
+from function_calls.definition import DefinitionError
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
 from function_calls.permissions import Refusal, callable_here, refusal, timeout_seconds
 from function_calls.policies import Policies
@@ -111,6 +112,17 @@ class Invoker:
         self._record(context, run, result, turn.id, int((self._clock.monotonic() - started) * 1e6))
         return result
 
+    def check(self, specs: Iterable[FunctionSpec]) -> None:
+        """Return when every filter that `specs` name is known. Raises DefinitionError for all that are not."""
+        problems = [
+            f"function {spec.name!r} ({spec.source}) names the filter {name!r}, which does not exist"
+            for spec in specs
+            for name in spec.filters
+            if name not in self._named_filters
+        ]
+        if problems:
+            raise DefinitionError("filters", problems)
+
     def refused(self, context: MessageContext, spec: FunctionSpec, turn: Turn, path: Path) -> FunctionResult | None:
         """Why the sender may not run `spec` here and now, whatever the arguments; None when they may."""
         profile = turn.profile()
@@ -171,6 +183,8 @@ class Invoker:
             invoke=self._nested(context, turn, depth, profile),
             status=turn.status,
         )
+        if spec.status_text:
+            await turn.status(profile.texts.resolve(spec.status_text))
         try:
             proceed = self._chains.get(spec) or self._chain(spec)
             return await self._deadlines.run(proceed(Invocation(context, spec, run.arguments, call)), deadline)

@@ -38,7 +38,7 @@ def argument_question(spec: FunctionSpec, raw: JsonObject, field: str, texts: Ph
     """Ask for one missing argument: the function's own words, else a sentence made from the schema."""
     schema = spec.parameters["properties"].get(field, {})
     if field in spec.ask:
-        text = texts.resolve(spec.ask[field], **raw)
+        text = texts.resolve(spec.ask[field], **_said(spec, raw))
     else:
         described = schema.get("description") or field
         text = texts.say(
@@ -51,7 +51,7 @@ def argument_question(spec: FunctionSpec, raw: JsonObject, field: str, texts: Ph
 def confirm_question(spec: FunctionSpec, arguments: JsonObject, texts: Phrases) -> Question:
     """Ask for a yes before a run: the function's own words, else what was understood."""
     if spec.confirm:
-        text = texts.resolve(spec.confirm, **arguments)
+        text = texts.resolve(spec.confirm, **_said(spec, arguments))
     else:
         understood = ", ".join(f"{name} = {_shown(value)}" for name, value in arguments.items())
         key = "questions.confirm_with" if understood else "questions.confirm"
@@ -124,6 +124,11 @@ def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
     )
     keys = ("path", "fingerprint", "state", "transcript", "call_id", "calls", "rounds", "final", "asked", "uncertain")
     return OpenQuestion(question, Continuation(**{key: data[key] for key in keys}), id_)
+
+
+def _said(spec: FunctionSpec, arguments: JsonObject) -> JsonObject:
+    """A value for every placeholder that a sentence may have: what was not said is empty."""
+    return {name: _shown(arguments.get(name, "")) for name in spec.parameters["properties"]}
 
 
 def _shown(value: Any) -> str:

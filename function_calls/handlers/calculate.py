@@ -52,6 +52,7 @@ class ConvertArguments(BaseModel):
         "{expression}是多少",
     ),
     commands=("calc", "calculate", "计算", "算"),
+    tags="numbers",
     effect="read",
     ask={"expression": "@calculate.ask_expression"},
 )
@@ -83,6 +84,7 @@ async def calculate_expression(ctx: MessageContext, args: CalculateArguments, *,
         "把{value}{from_unit}换算成{to_unit}",
     ),
     commands=("convert", "换算"),
+    tags="numbers",
     effect="read",
 )
 async def unit_convert(ctx: MessageContext, args: ConvertArguments, *, units: Units, call: Call) -> FunctionResult:

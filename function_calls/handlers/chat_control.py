@@ -28,6 +28,7 @@ class WhyArguments(BaseModel, frozen=True):
         "你为什么没有回复",
     ),
     commands=("why", "为什么"),
+    tags="chat",
     return_direct=True,
 )
 async def why(ctx: MessageContext, args: WhyArguments, *, explanations: Explanations, call: Call) -> FunctionResult:
@@ -52,6 +53,7 @@ def _explained(one: Explanation, call: Call) -> str:
     name="id",
     description="Show the ids of this chat and of whoever asks, as settings need them.",
     commands=("id",),
+    tags="chat",
     offered_to=["command", "api"],
 )
 async def show_id(ctx: MessageContext, *, call: Call) -> FunctionResult:
@@ -66,6 +68,7 @@ async def show_id(ctx: MessageContext, *, call: Call) -> FunctionResult:
     name="stop",
     description="Stop the answer that the bot is working on in this chat.",
     commands=("stop", "停", "停止"),
+    tags="chat",
     offered_to=["command", "api"],
     effect="idempotent",
     immediate=True,

@@ -47,6 +47,7 @@ class PickArguments(BaseModel):
         "掷一个{dice}",
     ),
     commands=("roll", "dice", "骰子", "掷骰子"),
+    tags="chance",
     effect="read",
 )
 async def roll_dice(ctx: MessageContext, args: RollArguments, *, dice: Dice, call: Call) -> FunctionResult:
@@ -80,6 +81,7 @@ async def roll_dice(ctx: MessageContext, args: RollArguments, *, dice: Dice, cal
         "帮我掷一枚硬币",
     ),
     commands=("flip", "coin", "抛硬币", "硬币"),
+    tags="chance",
     effect="read",
 )
 async def flip_coin(ctx: MessageContext, *, dice: Dice, call: Call) -> FunctionResult:
@@ -103,6 +105,7 @@ async def flip_coin(ctx: MessageContext, *, dice: Dice, call: Call) -> FunctionR
         "随机选一个：{options}",
     ),
     commands=("pick", "choose", "选", "选一个"),
+    tags="chance",
     effect="read",
     ask={"options": "@dice.ask_options"},
 )

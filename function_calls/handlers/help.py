@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel, Field
 
 from function_calls.call import Call
@@ -45,9 +47,23 @@ async def help_(ctx: MessageContext, args: HelpArguments, *, call: Call) -> Func
     functions = call.functions()
     if args.topic:
         return _one(args.topic, call)
-    lines = [_line(spec) for spec in functions]
+    head, foot = call.say("help.head", name=call.profile.bot_name), call.say("help.foot")
     names = [spec.name for spec in functions]
-    return FunctionResult.say("\n".join([call.say("help.head", name=call.profile.bot_name), *lines]), data=names)
+    return FunctionResult.say("\n".join([head, *_lines(functions, call), foot]), data=names)
+
+
+def _lines(functions: Sequence[FunctionSpec], call: Call) -> list[str]:
+    """A line for each function; those that share a tag share a line, for a list must be short enough to be read."""
+    groups: dict[str, list[FunctionSpec]] = {}
+    for spec in functions:
+        groups.setdefault(min(spec.tags) if spec.tags and spec.commands else f" {spec.name}", []).append(spec)
+    return [_line(group[0]) if len(group) == 1 else _group(tag, group, call) for tag, group in groups.items()]
+
+
+def _group(tag: str, group: Sequence[FunctionSpec], call: Call) -> str:
+    key = f"help.tags.{tag}"
+    label = call.say(key) if call.profile.texts.has(key) else tag.capitalize()
+    return f"• {label}: {', '.join(f'/{spec.commands[0]}' for spec in group)}"
 
 
 def _line(spec: FunctionSpec) -> str:

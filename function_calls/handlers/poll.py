@@ -66,6 +66,7 @@ class PollArguments(BaseModel):
         "创建一个投票{question}，选项{options}",
     ),
     commands=("poll", "投票"),
+    tags="poll",
     scope="group",
     effect="idempotent",
     ask={"question": "@poll.ask_question", "options": "@poll.ask_options"},
@@ -110,6 +111,7 @@ async def poll_create(ctx: MessageContext, args: CreateArguments, *, polls: Poll
         "把我的票改成{option}",
     ),
     commands=("vote", "投"),
+    tags="poll",
     scope="group",
     effect="idempotent",
     ask={"option": "@poll.ask_option"},
@@ -144,6 +146,7 @@ async def poll_vote(ctx: MessageContext, args: VoteArguments, *, polls: Polls, c
         "现在投票情况如何",
     ),
     commands=("results", "poll results", "投票 结果"),
+    tags="poll",
     scope="group",
     effect="read",
 )
@@ -170,6 +173,7 @@ async def poll_results(ctx: MessageContext, args: PollArguments, *, polls: Polls
         "投票截止",
     ),
     commands=("poll close", "投票 结束"),
+    tags="poll",
     scope="group",
     effect="idempotent",
 )

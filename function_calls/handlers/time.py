@@ -52,6 +52,7 @@ class ConvertArguments(BaseModel):
         "{place}在哪个时区",
     ),
     commands=("time", "时间", "几点"),
+    tags="time",
     effect="read",
 )
 async def time_in(ctx: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
@@ -86,6 +87,7 @@ async def time_in(ctx: MessageContext, args: PlaceArguments, *, places: Places, 
         "今天的日期是什么",
     ),
     commands=("date", "日期"),
+    tags="time",
     effect="read",
 )
 async def date_in(ctx: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
@@ -112,6 +114,7 @@ async def date_in(ctx: MessageContext, args: PlaceArguments, *, places: Places, 
         "当{from_place}是{time}的时候，{to_place}几点",
     ),
     commands=("convert_time", "时间换算"),
+    tags="time",
     effect="read",
     ask={"time": "@time.ask_time"},
 )

@@ -55,6 +55,7 @@ class EntryArguments(BaseModel):
         "添加待办{text}",
     ),
     commands=("todo add", "待办 添加"),
+    tags="todo",
     effect="idempotent",
     ask={"text": "@todo.ask_text"},
 )
@@ -91,6 +92,7 @@ async def todo_add(ctx: MessageContext, args: AddArguments, *, lists: TodoLists,
         "还有哪些事情要做",
     ),
     commands=("todo", "todos", "todo list", "待办", "待办 列表"),
+    tags="todo",
     effect="read",
 )
 async def todo_list(ctx: MessageContext, args: ListArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
@@ -117,6 +119,7 @@ async def todo_list(ctx: MessageContext, args: ListArguments, *, lists: TodoList
         "完成待办{item}",
     ),
     commands=("todo done", "done", "待办 完成"),
+    tags="todo",
     effect="idempotent",
     ask={"item": "@todo.ask_item"},
 )
@@ -146,6 +149,7 @@ async def todo_done(ctx: MessageContext, args: EntryArguments, *, lists: TodoLis
         "把{item}从待办清单移除",
     ),
     commands=("todo remove", "todo delete", "待办 删除"),
+    tags="todo",
     effect="idempotent",
     ask={"item": "@todo.ask_item"},
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,16 @@ A_BUSY_HOUR = (
     Said("f5", "family", "Bob", "@Rollcall good morning"),
 )
 HELLO = {"id": "r", "choices": [{"message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}]}
+NOT_A_STEP_OF_ITS_OWN = {
+    "cursor.before_advance": "a cursor is advanced in the unit that accepts its message",
+    "cursor.after_advance": "a cursor is advanced in the unit that accepts its message",
+    "sched.before_claim": "what is due becomes a message and takes its road",
+    "sched.after_claim": "what is due becomes a message and takes its road",
+    "sched.after_fire_before_done": "what is due becomes a message and takes its road",
+    "reload.during_swap": "a reload changes values in memory alone",
+    "migrate.during": "tests/services/store/test_upgrade.py cuts migrations short",
+    "checkpoint.during_wal": "tests/services/store/test_kill.py kills the store while it writes",
+}
 PAY_RENT = Said("m1", "family", "Ann", "@Rollcall pay rent")
 
 
@@ -65,7 +76,13 @@ async def recovered(outside: Outside) -> None:
     assert await outside.stop(pid) == 0
 
 
-@pytest.mark.requirement("D49")
+def test_every_point_of_a_crash_is_reached_here_or_is_not_a_step_of_its_own(data: Callable[[str], Path]) -> None:
+    lines = data("G_faults/crash_points.jsonl").read_text(encoding="utf-8").splitlines()
+    points = {json.loads(line)["point"] for line in lines}
+    here = {*RECEIVING, *ASKING, *RUNNING, *REPLYING, "shutdown.during_drain"}
+    assert points == here | NOT_A_STEP_OF_ITS_OWN.keys()
+
+
 @pytest.mark.parametrize("hit", [1, 2])
 @pytest.mark.parametrize("point", [*RECEIVING, *ASKING, *RUNNING, *REPLYING])
 async def test_after_a_kill_at_any_point_every_message_is_answered_once(

@@ -237,6 +237,18 @@ async def test_a_model_that_hangs_can_be_stopped() -> None:
         assert await group.say("Ann", "/id") != []
 
 
+async def test_stop_needs_no_room_in_the_queue() -> None:
+    held = Held()
+    async with a_group([held.spec], settings={"limits": {"queue_per_chat": 1}, "chats": {"allow": ["*"]}}) as group:
+        for text in ("first", "second", "third"):
+            await group.hear("Ann", f"/hold {text}")
+            await held.has_begun("first")
+        held.let_go("second")
+        await group.say("Ann", "/stop")
+        assert STOPPED in [one.text for one in group.platform.sent]
+        assert held.begun == ["first", "second"]
+
+
 async def test_what_waits_behind_a_stopped_turn_is_answered() -> None:
     held = Held()
     async with a_group([held.spec]) as group:

@@ -35,6 +35,7 @@ SETTINGS = {"chats": {"allow": ["test:*"], "settings": {QUIET.key: {"enabled": F
         ("@Rollcall /nosuch", {}, ("unknown_command", "nosuch"), 1),
         ("/etc/hosts", {}, ("not_addressed", ""), 0),
         ("milk", {"kind": Kind.CHOICE}, ("chat", ""), 1),
+        ("/note milk", {"kind": Kind.TIMER}, ("command", "note"), 1),
         ("   ", {}, ("empty", ""), 0),
         ("@Rollcall", {}, ("empty", ""), 0),
         ("@Rollcall hello", {"is_bot": True}, ("from_bot", ""), 0),

@@ -67,7 +67,7 @@ async def test_every_failure_of_a_model_ends_in_one_clear_sentence(code: ErrorCo
         assert await last_reason(group) == ("model_failed", code.value)
 
 
-@pytest.mark.requirement("D44")
+@pytest.mark.requirement("D38", "D44")
 @pytest.mark.parametrize(
     ("gives", "said"),
     [
@@ -164,6 +164,7 @@ async def test_a_turn_that_takes_too_long_is_ended_with_a_sentence() -> None:
         assert await last_reason(group) == ("model_failed", "router.turn_timeout_seconds")
 
 
+@pytest.mark.requirement("E6")
 async def test_a_function_that_takes_too_long_is_ended_and_an_unknown_outcome_is_said() -> None:
     for effect, said in (("read", EN.say("failures.timeout", name="hold")), ("once", UNKNOWN)):
         held = Held(effect=effect)

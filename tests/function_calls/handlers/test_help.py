@@ -38,7 +38,16 @@ async def test_help_lists_what_this_member_may_call_here() -> None:
     lines = said(await a_chat().hears("/help"))[0].splitlines()
     assert lines[0] == "I am Rollcall. Here you can use:"
     assert lines[2] == "• /weather <city> [days] — Tell the weather of a place"
-    assert [line.split()[1] for line in lines[1:]] == ["/help", "/weather"]
+    assert [line.split()[1] for line in lines[1:-1]] == ["/help", "/weather"]
+    assert lines[-1] == "/help and a command explains one. Or just tell me what you want."
+
+
+async def test_functions_of_one_subject_share_a_line() -> None:
+    todo = [Recorder(f"todo_{name}", commands=[f"todo {name}"], tags="todo") for name in ("add", "done")]
+    own = [Recorder(name, commands=[name], tags="gardening") for name in ("sow", "reap")]
+    lines = said(await Routing(*specs_of(help_handlers, {}), *todo, *own, WEATHER).hears("/help"))[0].splitlines()
+    assert lines[2:4] == ["• To-do list: /todo add, /todo done", "• Gardening: /sow, /reap"]
+    assert lines[4].startswith("• /weather <city>")
 
 
 async def test_others_see_other_functions() -> None:
