@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from benchmarks.measuring import DRIVER_CORE, Effort, Load, pin
 
 # Imported by name: a driver's process loads nothing that its measurement would be charged for.
-_BENCHMARKS = {
+BENCHMARKS = {
     "command_lookup": "commands",
     "command_invoke": "commands",
     "command_turn": "commands",
@@ -30,7 +30,7 @@ _BENCHMARKS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure as the command line says. 1: a figure does not hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(_BENCHMARKS)}; none: all")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(BENCHMARKS)}; none: all")
     parser.add_argument("--rounds", type=int, default=5, help="how often each driver runs")
     parser.add_argument("--scale", type=float, default=1.0, help="how many messages, against the usual number")
     parser.add_argument("--driver", help=argparse.SUPPRESS)
@@ -38,13 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.driver:
         return _drive(options.driver, Load(**json.loads(options.load)))
-    unknown = set(options.names) - set(_BENCHMARKS)
+    unknown = set(options.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
     effort = Effort(options.rounds, options.scale)
     all_hold = True
-    for name in options.names or _BENCHMARKS:
-        module = importlib.import_module(f"benchmarks.{_BENCHMARKS[name]}")
+    for name in options.names or BENCHMARKS:
+        module = importlib.import_module(f"benchmarks.{BENCHMARKS[name]}")
         for figure in module.FIGURES[name](effort):
             print(figure.line(), flush=True)
             all_hold = all_hold and figure.holds

@@ -19,7 +19,6 @@ from function_calls.commands import arguments_of
 from function_calls.context import MessageContext
 from function_calls.registry import BotFunctions
 from function_calls.turn import Path as Way
-from function_calls.turn import Turn
 
 _BATCHES = 21
 
@@ -62,28 +61,19 @@ async def lookup(load: Load) -> Sample:
 
 async def invoke(load: Load) -> Sample:
     """The same, then every check, two filters, the deadline, the handler and the call log."""
-    functions, profile, context, typed = (
-        BotFunctions(commands(load.functions)),
-        a_profile(),
-        message("", 0),
-        _typed(load),
-    )
-
-    def prepare(number: int) -> tuple[Typed, Turn]:
-        return typed(number), a_turn(number, functions, profile)
-
+    functions, profile, context = BotFunctions(commands(load.functions)), a_profile(), message("", 0)
     with tempfile.TemporaryDirectory() as folder:
         invoker = an_invoker(Path(folder))
 
-        async def once(case: tuple[Typed, Turn]) -> None:
-            (text, _), turn = case
-            line = functions.command_line(text, bare=False)
+        async def once(typed: Typed) -> None:
+            line = functions.command_line(typed.text, bare=False)
             assert line is not None
             raw = arguments_of(line.plan, line.rest)
+            turn = a_turn(typed.number, functions, profile)
             result = await invoker.invoke(context, line.spec.name, raw, turn, Way.COMMAND)
             assert result.messages
 
-        return await timed(load.count, prepare, once, batches=_BATCHES)
+        return await timed(load.count, _typed(load), once, batches=_BATCHES)
 
 
 async def turn(load: Load) -> Sample:

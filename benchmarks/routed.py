@@ -22,7 +22,7 @@ from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
-from function_calls.turn import HistoryLine, Turn
+from function_calls.turn import HistoryLine
 from services.clock import SystemClock
 from services.llm.model import ChatModel, ModelAnswer, ModelRequest
 from services.llm.openai_answers import read_body
@@ -99,7 +99,7 @@ async def floor(load: Load) -> Sample:
         body += b',{"role":"tool","tool_call_id":"%b","content":%b}' % (call["id"].encode(), content)
         assert (await post(body + b"]}"))["content"] == expected(number)
 
-    return await timed(load.count, int, once, batches=5)
+    return await timed(load.count, int, once, batches=21)
 
 
 async def bare(load: Load) -> Sample:
@@ -133,14 +133,14 @@ async def _routed(load: Load, model: ChatModel, folder: Path | None, history: li
     router = _router(model, invoker)
     registered = BotFunctions(functions(load.functions))
 
-    def prepare(number: int) -> tuple[MessageContext, Turn]:
-        return message(question(number), number), a_turn(number, registered, profile, history)
+    def prepare(number: int) -> MessageContext:
+        return message(question(number), number)
 
-    async def once(case: tuple[MessageContext, Turn]) -> None:
-        outcome = await router.dispatch(*case)
+    async def once(context: MessageContext) -> None:
+        outcome = await router.dispatch(context, a_turn(0, registered, profile, history))
         assert outcome.messages[0].text.endswith(": sunny")
 
-    return await timed(load.count, prepare, once, batches=5)
+    return await timed(load.count, prepare, once, batches=21)
 
 
 DRIVERS: dict[str, Driver] = {
@@ -153,7 +153,7 @@ DRIVERS: dict[str, Driver] = {
 
 def routed_figures(effort: Effort) -> list[Figure]:
     """Against the floor."""
-    load = Load(count=effort.count(3000))
+    load = Load(count=effort.count(500))
     samples = rounds(
         {
             "floor": ("routed.floor", load),

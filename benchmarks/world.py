@@ -93,8 +93,15 @@ async def inner_filter(invocation: Invocation, proceed: Proceed) -> FunctionResu
 FILTERS: Sequence[CallFilter] = (outer_filter, inner_filter)
 
 
+def set_up_process() -> None:
+    """Set what the daemon sets for its whole process."""
+    switch_threads_often()
+    collect_seldom()
+
+
 def an_invoker(folder: Path | None = None) -> Invoker:
     """What runs functions; with `folder` two filters and the call log are on."""
+    set_up_process()
     clock = SystemClock()
     policies = Policies(Open(), Open(), Open())
     if folder is None:
@@ -160,8 +167,7 @@ async def a_daemon(
     settings: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[tuple[Daemon, MemoryNetwork]]:
     """A daemon as it runs, on a database in a temporary folder, with `specs` in place of its own functions."""
-    switch_threads_often()
-    collect_seldom()
+    set_up_process()
     with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as home:
         given: dict[str, Any] = {
             "home": home,

@@ -169,12 +169,23 @@ class Delivery:
                 delay = min(delay * 2, self._settings.longest_delay_seconds)
                 continue
             self._reach("reply.after_send_before_mark")
-            writes = [outbox.sent(parcel.row_id, receipt.native_id)]
-            if parcel.history_id is not None:
-                writes.append(history.sent(parcel.history_id, receipt.native_id))
-            self._store.post(writes)
+            await self._mark_sent(parcel, receipt.native_id, durably=not platform.limits.sends_are_idempotent)
             self._reach("reply.after_mark")
             return
+
+    async def _mark_sent(self, parcel: Parcel, native_id: str, *, durably: bool) -> None:
+        """The network has it. `durably`: a crash soon after must not send it again, for the network would show it."""
+        writes = [outbox.sent(parcel.row_id, native_id)]
+        if parcel.history_id is not None:
+            writes.append(history.sent(parcel.history_id, native_id))
+        if not durably:
+            self._store.post(writes)
+            return
+        try:
+            await self._store.commit(writes)
+        except StoreFull as problem:
+            # To try the whole delivery again would send it twice now; like this, at worst after a restart.
+            _log.error("sent_but_not_marked", outbox=parcel.row_id, problem=str(problem))
 
     async def _pace(self, chat: ChatRef, sends_per_minute: int) -> None:
         """Wait until the chat may take another message."""

@@ -8,6 +8,7 @@ says what the test wrote.
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -38,6 +39,7 @@ from services.store.port import Store
 
 PLATFORM = "test"
 ACCOUNT = "bot"
+_HANGS_SECONDS = 60.0
 FAMILY = ChatRef(PLATFORM, ACCOUNT, "family")
 Step = str | ToolCall | ModelAnswer | ModelError | Sequence[ToolCall]
 
@@ -163,12 +165,17 @@ class Group:
         reply_to_bot, kind, is_bot."""
         before = len(self.platform.sent)
         await self.hear(who, text, **facts)
-        await self.daemon.settle()
+        await self.settle()
         return [one.text for one in self.platform.sent[before:]]
 
     async def hear(self, who: str, text: str, **facts: Any) -> Accepted:
         """`who` says `text`; returns as soon as it is accepted."""
         return await self.daemon.intake.deliver(self.message(who, text, **facts))
+
+    async def settle(self) -> None:
+        """Return when the bot has nothing more to do. Raises TimeoutError when something hangs for a minute."""
+        async with asyncio.timeout(_HANGS_SECONDS):
+            await self.daemon.settle()
 
     async def crash(self) -> None:
         """End the daemon in the midst of what it does. A new group on the same `home` takes up what was durable."""

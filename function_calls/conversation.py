@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 import orjson
 
@@ -36,8 +37,12 @@ _LAST_ROUND = "Answer now with what you know; no more functions can be called."
 
 def system_message(profile: ChatProfile) -> ModelMessage:
     """The instructions: the same bytes for every turn of a chat, so that providers can cache them."""
-    persona = f" {profile.persona.strip()}" if profile.persona.strip() else ""
-    text = _INSTRUCTIONS.format(name=profile.bot_name, persona=persona, language=profile.texts.language)
+    return _instructions(profile.bot_name, profile.persona.strip(), profile.texts.language)
+
+
+@functools.lru_cache(maxsize=256)
+def _instructions(name: str, persona: str, language: str) -> ModelMessage:
+    text = _INSTRUCTIONS.format(name=name, persona=f" {persona}" if persona else "", language=language)
     return ModelMessage("system", text)
 
 
@@ -94,17 +99,18 @@ def _transcript(history: Sequence[HistoryLine], profile: ChatProfile) -> list[Mo
 
 
 def _attributed(line: HistoryLine, profile: ChatProfile) -> str:
-    at = datetime.fromtimestamp(line.at_ms / 1000, UTC).astimezone(profile.timezone)
+    at = datetime.fromtimestamp(line.at_ms / 1000, profile.timezone)
     reply = f" (to {_name(line.reply_to_name)})" if line.reply_to_name else ""
     # Indented, so that nobody can write a line that seems to be another member's.
     text = _LINE_STARTS.sub("\n    ", line.text)
-    return f"[{at:%H:%M}] {_name(line.sender_name)}{reply}: {text}"
+    return f"[{at.hour:02}:{at.minute:02}] {_name(line.sender_name)}{reply}: {text}"
 
 
 def _question(context: MessageContext, profile: ChatProfile, history: Sequence[HistoryLine]) -> str:
     at = context.sent_at.astimezone(profile.timezone)
-    members = dict.fromkeys(_name(line.sender_name) for line in reversed(history) if not line.from_bot)
-    members.pop(_name(context.sender.name), None)
+    names = dict.fromkeys(line.sender_name for line in reversed(history) if not line.from_bot)
+    members, sender = dict.fromkeys(map(_name, names)), _name(context.sender.name)
+    members.pop(sender, None)
     facts = [f"Now: {at:%A %Y-%m-%d %H:%M} ({profile.timezone.key})."]
     if context.is_group:
         title = f" {_name(context.chat_title)!r}" if context.chat_title else ""
@@ -113,7 +119,7 @@ def _question(context: MessageContext, profile: ChatProfile, history: Sequence[H
     if context.reply_to is not None and context.reply_to.text:
         whose = "your message" if context.reply_to.from_bot else f"a message of {_name(context.reply_to.sender_name)}"
         facts.append(f"In reply to {whose}: {_one_line(context.reply_to.text)!r}.")
-    return f"{' '.join(facts)}\n{_name(context.sender.name)} says:{SEPARATOR}{context.text}"
+    return f"{' '.join(facts)}\n{sender} says:{SEPARATOR}{context.text}"
 
 
 def _name(name: str) -> str:

@@ -79,8 +79,19 @@ class FunctionCallLLM:
             language=turn.profile().texts.language,
         )
         self._reach("route.before_llm")
+        began = self._clock.monotonic()
         answer = await self._model.complete(request)
         self._reach("llm.after_response_before_persist")
+        _log.info(
+            "model_answered",
+            turn=turn.id,
+            round=progress.round_number,
+            model=answer.model,
+            request_id=answer.request_id,
+            duration_ms=round((self._clock.monotonic() - began) * 1000),
+            prompt_tokens=answer.usage.prompt,
+            completion_tokens=answer.usage.completion,
+        )
         if answer.request_id:
             turn.request_ids.append(answer.request_id)
         turn.log.answer(progress.round_number, answer)

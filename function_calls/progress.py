@@ -105,9 +105,14 @@ class Progress:
 
     def all_direct(self, turn: Turn) -> bool:
         """Whether every call of the latest answer speaks for itself."""
+        if self.went_wrong:
+            return False
         calls = next(message.calls for message in reversed(self.messages) if message.role == "assistant")
-        specs = [turn.functions.find(call.name) for call in calls]
-        return not self.went_wrong and all(spec is not None and spec.return_direct for spec in specs)
+        for call in calls:
+            spec = turn.functions.find(call.name)
+            if spec is None or not spec.return_direct:
+                return False
+        return True
 
     def done(self, texts: Phrases, text: str) -> TurnOutcome:
         """The model has said all it wanted: its words, or what the functions found."""

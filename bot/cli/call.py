@@ -9,6 +9,7 @@ import sys
 import uuid
 
 from bot.cli.options import add_config, settings_or_faults
+from bot.turn_log import StoreTurnLog
 from bot.wiring import Given, build_daemon, open_store
 from config.settings import Settings
 from config.texts import Texts
@@ -17,6 +18,7 @@ from function_calls.definition import DefinitionError
 from function_calls.spec import FunctionResult
 from function_calls.turn import Path, Turn
 from services.clock import SystemClock
+from services.fault_points import FaultPoints
 from services.json_values import JsonObject
 from services.refs import ChatRef, MemberRef, Role
 from services.store.ids import Ids
@@ -58,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 1
     print(json.dumps({**result.for_model(), "reply": result.reply}, indent=2, ensure_ascii=False, default=str))
-    return 0 if result.ok and result.question is None else 1
+    return 0 if result.ok else 1
 
 
 def _json_object(text: str) -> JsonObject:
@@ -108,12 +110,18 @@ async def _called(settings: Settings, options: argparse.Namespace) -> FunctionRe
             sent_at=clock.now(),
             bot=daemon.chats.of(chat).settings.bot,
         )
+        turn_id = ids.next()
+        log = StoreTurnLog(store, context, turn_id, clock, FaultPoints())
         turn = Turn(
-            id=f"cli-{ids.next()}",
+            id=str(turn_id),
             functions=daemon.registry.of(context.bot),
             profile=lambda: daemon.chats.profile(chat),
             deadline=clock.monotonic() + settings.router.turn_timeout_seconds,
+            log=log,
         )
-        return await daemon.invoker.invoke(context, options.name, options.json, turn, Path.CLI, confirmed=options.yes)
+        invoker, name = daemon.invoker, options.name
+        result = await invoker.invoke(context, name, options.json, turn, Path.CLI, confirmed=options.yes)
+        await store.commit(log.rest())
+        return result
     finally:
         await daemon.stop()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 from pathlib import Path
 
 from bot.cli.options import SHIPPED, config_path
@@ -34,5 +33,4 @@ def run(options: argparse.Namespace) -> int:
         failed = failed or bool(found.errors)
         if not found:
             print(f"{path}: good" if path != SHIPPED else "config/bot.yaml: good")
-    sys.stdout.flush()
     return 1 if failed else 0

@@ -49,9 +49,7 @@ class Web:
         hear = hearing(names)
         owners = Owners(store, clock)
         await owners.load()
-        members = PageMembers(
-            Signer(page_key(Path(settings.home) / "keys")), owners, bot_names=names
-        )
+        members = PageMembers(Signer(page_key(Path(settings.home) / "keys")), owners, bot_names=names)
         platforms: list[HttpPlatform] = []
         if settings.platforms.web.page:
             platforms.append(

@@ -35,6 +35,7 @@ REASONING_FIELDS = (
     "extra_content",
 )
 """Fields of a message that belong to the provider: kept to be sent back, never shown."""
+_REASONING_FIELDS = frozenset(REASONING_FIELDS)
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _MOST_TOKENS = 100_000_000
@@ -186,6 +187,8 @@ def _words(message: JsonObject) -> tuple[str, str]:
 
 
 def _opaque(message: JsonObject, found: Calls) -> JsonObject | None:
+    if not found.extras and _REASONING_FIELDS.isdisjoint(message):
+        return None
     fields = {field: message[field] for field in REASONING_FIELDS if message.get(field)}
     if not fields and not found.extras:
         return None
@@ -200,7 +203,9 @@ def _usage(value: JsonValue) -> Usage:
 
 def _tokens(value: JsonValue) -> int:
     """A count within reason, since budgets are charged with it."""
-    return min(max(value, 0), _MOST_TOKENS) if isinstance(value, int) else 0
+    if not isinstance(value, int) or value < 0:
+        return 0
+    return value if value < _MOST_TOKENS else _MOST_TOKENS
 
 
 def _passing(code: ErrorCode, message: str, request_id: str) -> NoReturn:

@@ -57,7 +57,7 @@ async def test_a_run_leaves_a_line_with_everything_about_it(tmp_path: Path) -> N
     turn = line.pop("turn")
     assert turn.isdecimal()
     assert line == {
-        "at": "2026-01-05T09:00:00.000+00:00",
+        "at": "2026-01-05T09:00:00+00:00",
         "key": f"{turn}:0",
         "chat": "test:bot:family",
         "member": "test:bot:ann",

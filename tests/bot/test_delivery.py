@@ -91,7 +91,7 @@ async def test_what_no_network_takes_is_given_up_counted_and_does_not_hold_up_th
         assert b"rollcall_messages_given_up 1.0" in group.daemon.metrics.render()
         group.platform.failures = []
         await tells(group, "Found.")
-        await group.daemon.settle()
+        await group.settle()
         assert texts(group) == ["Found."]
         assert await kept(group, OUTBOX.c.state, OUTBOX.c.problem) == [("failed", "not now"), ("sent", "")]
 
@@ -106,7 +106,7 @@ async def test_a_message_to_a_network_that_is_gone_is_given_up(tmp_path: Path) -
         name = "other"
 
     async with a_group(home=tmp_path, platform=Other()) as group:
-        await group.daemon.settle()
+        await group.settle()
         assert await kept(group, OUTBOX.c.state, OUTBOX.c.problem) == [("failed", "there is no platform test:bot")]
 
 
@@ -146,7 +146,7 @@ async def test_where_the_network_knows_no_keys_a_send_is_claimed_before_it_begin
         await until(lambda: not platform.failures)
         assert await kept(group, OUTBOX.c.state, OUTBOX.c.attempts) == [("sending", 1)]
         await group.clock.advance(1)
-        await group.daemon.settle()
+        await group.settle()
         assert await kept(group, OUTBOX.c.state) == [("sent",)]
 
 
@@ -163,7 +163,7 @@ async def test_a_full_disk_delays_a_send_and_loses_nothing() -> None:
         await until(lambda: disk.refused >= 2)
         disk.is_full = False
         await group.clock.advance(60)
-        await group.daemon.settle()
+        await group.settle()
         assert texts(group) == ["One.", "Two."]
 
 
@@ -175,7 +175,7 @@ async def test_what_was_not_sent_before_a_restart_is_sent_after_it_in_its_order(
         await group.crash()
     async with a_group(home=tmp_path) as group:
         await tells(group, "Three.")
-        await group.daemon.settle()
+        await group.settle()
         assert texts(group) == ["One.", "Two.", "Three."]
 
 
@@ -189,14 +189,14 @@ async def test_what_may_have_arrived_before_a_restart_says_so(tmp_path: Path, id
         await tells(group, "Two.")
         await group.crash()
     async with a_group(home=tmp_path, platform=TestPlatform(limits)) as group:
-        await group.daemon.settle()
+        await group.settle()
         assert texts(group) == [first, "Two."]
 
 
 async def test_history_learns_the_networks_id_of_what_was_said() -> None:
     async with a_group() as group:
         await tells(group, "Hello.")
-        await group.daemon.settle()
+        await group.settle()
         (sent,) = group.platform.sent
         assert (1, f"sent-{sent.key}") in await kept(group, HISTORY.c.from_bot, HISTORY.c.native_id)
 
@@ -236,7 +236,7 @@ async def test_a_long_answer_is_sent_in_pieces_in_their_order() -> None:
         group.platform.failures = [a_failure()]
         await tells(group, " ".join(f"word{number}" for number in range(100)))
         await group.clock.advance(2)
-        await group.daemon.settle()
+        await group.settle()
         assert " ".join(texts(group)).split() == [f"word{number}" for number in range(100)]
         assert all(len(text) <= 200 for text in texts(group))
 
@@ -248,7 +248,7 @@ async def test_an_answer_quotes_its_message_where_others_spoke_meanwhile() -> No
         await group.hear("Ann", "/hold it", id="x2")
         await group.hear("Bob", "anyway")
         held.let_go()
-        await group.daemon.settle()
+        await group.settle()
         assert [one.reply_to for one in group.platform.sent] == [None, "x2"]
 
 

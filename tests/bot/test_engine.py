@@ -141,7 +141,7 @@ async def test_messages_of_a_chat_are_answered_in_the_order_of_their_arrival() -
         for number in range(5):
             await group.hear("Ann", f"/hold {number}")
         held.let_go()
-        await group.daemon.settle()
+        await group.settle()
         assert [one.text for one in group.platform.sent] == [f"done: {number}" for number in range(5)]
         assert held.most_at_once == 1
 
@@ -163,7 +163,7 @@ async def test_a_full_queue_is_said_once_a_minute_and_counted_always() -> None:
         await group.hear("Ann", "/hold more")
         await until(lambda: [one.text for one in group.platform.sent].count(full) == 2)
         held.let_go()
-        await group.daemon.settle()
+        await group.settle()
         assert held.begun == ["first", "0", "1"]
 
 
@@ -176,7 +176,7 @@ async def test_the_total_of_what_waits_is_bounded_too() -> None:
             await held.has_begun("0")
         assert [reason for reason, _ in await reasons(group)].count("queue_full") == 2
         held.let_go()
-        await group.daemon.settle()
+        await group.settle()
         assert held.most_at_once == 1
 
 
@@ -268,7 +268,7 @@ async def test_a_stop_at_any_moment_of_a_turn_leaves_no_message_without_an_answe
             for _ in range(ticks):
                 await asyncio.sleep(0)
             await group.hear("Ann", "/stop")
-            await group.daemon.settle()
+            await group.settle()
             assert "waiting" not in [reason for reason, _ in await reasons(group)]
             assert len(group.platform.sent) in (2, 3) or (await last_reason(group))[0] == "silent"
 
@@ -300,7 +300,7 @@ async def test_a_stop_while_the_disk_is_full_loses_no_answer() -> None:
         await group.hear("Ann", "/stop")
         await until(lambda: [one.text for one in group.platform.sent] == [NOTHING])
         await group.clock.advance(5)
-        await group.daemon.settle()
+        await group.settle()
         assert [one.text for one in group.platform.sent] == [NOTHING, "done: it"]
 
 
@@ -311,6 +311,6 @@ async def test_an_edit_does_not_reach_a_turn_that_runs() -> None:
         await held.has_begun("old")
         await group.hear("Ann", "/hold new", id="x1", kind=Kind.EDIT)
         held.let_go()
-        await group.daemon.settle()
+        await group.settle()
         assert held.begun == ["old"]
         assert await last_reason(group) == ("edit_too_late", "")

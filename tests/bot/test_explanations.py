@@ -158,7 +158,7 @@ async def test_every_reason_comes_about(reason: ReasonCode) -> None:
         found = await reasons(group)
         assert [code for code, found_detail in found if re.fullmatch(detail, found_detail)].count(reason.value) >= 1
         held.let_go()
-        await group.daemon.settle()
+        await group.settle()
 
 
 async def test_a_message_that_ended_the_process_too_often_is_given_up(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ async def test_a_message_that_ended_the_process_too_often_is_given_up(tmp_path: 
         await unfinished(group, held)
         await group.crash()
     async with a_group([held.spec], home=tmp_path, settings=SETTINGS) as group:
-        await group.daemon.settle()
+        await group.settle()
         assert await last_reason(group) == (ReasonCode.GAVE_UP.value, "")
         assert [one.text for one in group.platform.sent] == [Texts().of("en").say("failures.gave_up")]
 

@@ -59,7 +59,7 @@ async def test_what_is_not_finished_is_never_forgotten(tmp_path: Path) -> None:
         await group.crash()
     held.let_go()
     async with a_group([held.spec], home=tmp_path, settings=SHORT) as group:
-        await group.daemon.settle()
+        await group.settle()
         assert [one.text for one in group.platform.sent] == ["done: it"]
 
 

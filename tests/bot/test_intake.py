@@ -34,7 +34,7 @@ async def test_duplicates_that_arrive_at_once_are_answered_once() -> None:
     async with a_group([once.spec]) as group:
         context = group.message("Ann", "/once")
         accepted = await asyncio.gather(*(group.daemon.intake.deliver(context) for _ in range(20)))
-        await group.daemon.settle()
+        await group.settle()
         assert sorted(accepted) == sorted([Accepted.NEW] + [Accepted.DUPLICATE] * 19)
         assert len(once.runs) == 1
         assert len(group.platform.sent) == 1
@@ -121,7 +121,7 @@ async def test_an_edit_of_a_message_that_waits_is_what_gets_answered() -> None:
         await group.hear("Ann", "/hold new", id="x1", kind=Kind.EDIT)
         assert await last_reason(group) == ("edit_taken", "")
         held.let_go()
-        await group.daemon.settle()
+        await group.settle()
         assert held.begun == ["first", "new"]
         assert [text for _, text in await heard(group)] == ["/hold first", "/hold new", "done: first", "done: new"]
 
@@ -134,7 +134,7 @@ async def test_an_edit_that_waits_survives_a_restart(tmp_path: Path) -> None:
         await group.crash()
     held.let_go()
     async with a_group([held.spec], home=tmp_path) as group:
-        await group.daemon.settle()
+        await group.settle()
         assert [one.text for one in group.platform.sent] == ["done: first", "done: new"]
 
 
@@ -156,7 +156,7 @@ async def test_an_old_edit_that_is_delivered_again_does_not_undo_a_newer_one() -
         again = await group.hear("Ann", "/hold two", id="x1", kind=Kind.EDIT, revision="2")
         assert again is Accepted.DUPLICATE
         held.let_go()
-        await group.daemon.settle()
+        await group.settle()
         assert held.begun == ["first", "three"]
         assert ("Ann", "/hold three") in await heard(group)
 
@@ -167,12 +167,12 @@ async def test_a_message_that_waits_and_is_deleted_is_not_answered(tmp_path: Pat
         await waiting(group, held, "/hold regretted", id="x1")
         await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
         held.let_go()
-        await group.daemon.settle()
+        await group.settle()
         assert held.begun == ["first"]
         assert (await reasons(group))[1:] == [("deleted", ""), ("deleted", "")]
         assert ("Ann", "") in await heard(group)
     async with a_group([held.spec], home=tmp_path) as group:
-        await group.daemon.settle()
+        await group.settle()
         assert group.platform.sent == []
 
 
@@ -247,7 +247,7 @@ async def test_a_deletion_that_could_not_be_kept_is_heeded_when_it_is_delivered_
         disk.is_full = False
         assert await group.hear("Ann", "", id="x1", kind=Kind.DELETE) is Accepted.NEW
         held.let_go()
-        await group.daemon.settle()
+        await group.settle()
         assert held.begun == ["first"]
         assert "waiting" not in [reason for reason, _ in await reasons(group)]
 
@@ -262,7 +262,7 @@ async def test_a_deletion_that_was_never_kept_changes_nothing() -> None:
             await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
         disk.is_full = False
         held.let_go()
-        await group.daemon.settle()
+        await group.settle()
         assert held.begun == ["first", "regretted"]
 
 
@@ -274,6 +274,6 @@ async def test_rights_are_those_of_the_moment_when_a_turn_begins(tmp_path: Path)
         await held.has_begun("x")
         await group.crash()
     async with a_group([held.spec], home=tmp_path) as group:
-        await group.daemon.settle()
+        await group.settle()
         assert [one.text for one in group.platform.sent] == ["“hold” is for admins and above."]
     assert held.begun == ["x"]

@@ -107,7 +107,7 @@ async def test_an_answer_that_was_accepted_before_a_crash_is_heeded_after_it(tmp
         await group.hear("Ann", "Oslo", id="x2")
         await group.crash()
     async with a_group([function.spec], home=tmp_path) as group:
-        await group.daemon.settle()
+        await group.settle()
         assert await group.hear("Ann", "Oslo", id="x2") is Accepted.DUPLICATE
         assert [one.text for one in group.platform.sent][-1:] in (["done"], [])
     assert function.runs[-1] == {"city": "Oslo"}
@@ -144,7 +144,7 @@ async def test_two_answers_at_once_fill_it_once() -> None:
         waiting = [group.daemon.intake.deliver(one) for one in (first, second)]
         for one in waiting:
             await one
-        await group.daemon.settle()
+        await group.settle()
         assert function.runs == [{"city": "Oslo"}]
 
 

@@ -47,8 +47,8 @@ async def test_a_function_gets_the_services_that_it_names() -> None:
         assert await group.say("Ann", "/lists") == ["TodoLists"]
 
 
-async def test_a_module_is_no_function() -> None:
-    with pytest.raises(TypeError, match="name the functions, not their module"):
+async def test_what_is_no_function_is_refused() -> None:
+    with pytest.raises(TypeError, match="neither a marked function nor a FunctionSpec"):
         async with a_group([function_calls.handlers.dice]):
             pass
 
@@ -89,7 +89,7 @@ async def test_a_crash_loses_what_was_not_durable_and_nothing_else(tmp_path: Pat
         await group.crash()
     platform = TestPlatform()
     async with a_group([temperature], home=tmp_path, platform=platform) as group:
-        await group.daemon.settle()
+        await group.settle()
     assert [one.text for one in platform.sent] == ["Oslo: 3 degrees"]
 
 

@@ -159,7 +159,7 @@ async def test_a_turn_that_takes_too_long_is_ended_with_a_sentence() -> None:
         await until(lambda: bool(model.requests))
         await group.clock.advance(126)
         group.deadlines.expire()
-        await group.daemon.settle()
+        await group.settle()
         assert [one.text for one in group.platform.sent] == [EN.say("model.timeout")]
         assert await last_reason(group) == ("model_failed", "router.turn_timeout_seconds")
 
@@ -173,7 +173,7 @@ async def test_a_function_that_takes_too_long_is_ended_and_an_unknown_outcome_is
             await held.has_begun("it")
             await group.clock.advance(31)
             group.deadlines.expire()
-            await group.daemon.settle()
+            await group.settle()
             assert [one.text for one in group.platform.sent] == [said]
 
 
@@ -185,7 +185,7 @@ async def test_what_runs_once_is_told_as_unknown_after_a_crash_and_not_run_again
         await group.crash()
     for said in ([UNKNOWN], []):
         async with a_group([held.spec], home=tmp_path) as group:
-            await group.daemon.settle()
+            await group.settle()
             assert [one.text for one in group.platform.sent] == said
     assert held.begun == ["it"]
 
@@ -226,7 +226,7 @@ async def test_a_run_that_may_be_repeated_has_the_same_key_again(tmp_path: Path)
             await group.crash()
     free.set()
     async with a_group([function.spec], home=tmp_path) as group:
-        await group.daemon.settle()
+        await group.settle()
         assert [one.text for one in group.platform.sent] == ["noted"]
     assert (len(keys), len(set(keys))) == (3, 1)
 
@@ -241,7 +241,7 @@ async def test_a_message_is_tried_as_often_as_the_settings_say(tmp_path: Path) -
             await until(lambda wanted=attempt + 1: len(held.begun) == wanted)  # type: ignore[misc]
             await group.crash()
     async with a_group([held.spec], home=tmp_path, settings=settings) as group:
-        await group.daemon.settle()
+        await group.settle()
         assert [one.text for one in group.platform.sent] == [EN.say("failures.gave_up")]
         assert await reasons(group) == [("gave_up", "")]
 
@@ -259,7 +259,7 @@ async def test_a_full_disk_delays_an_answer_and_changes_nothing_else() -> None:
         assert group.platform.sent == []
         disk.is_full = False
         await group.clock.advance(5)
-        await group.daemon.settle()
+        await group.settle()
         assert [one.text for one in group.platform.sent] == ["done: it"]
 
 

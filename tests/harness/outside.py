@@ -118,6 +118,11 @@ class Outside:
                 await self.acknowledging.wait_for(lambda: self.acknowledged >= {one.id for one in self.said})
             await self.peer.begin("settle")
 
+    async def is_asked(self) -> None:
+        """Wait until the model is asked something."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await self.thinking.wait()
+
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A daemon process is there, until it ends."""
         self.peer = Peer(reader, writer)

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import httpx2
 import orjson
-import pytest
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-of-the-test-suite"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,25 @@ def test_a_file_that_somebody_moved_is_begun_again(tmp_path: Path) -> None:
     assert path.read_bytes() == b"b\n"
 
 
-def test_a_full_disk_takes_no_half_lines() -> None:
+def test_a_full_disk_is_told() -> None:
     with pytest.raises(OSError, match="No space left"):
         RotatingFile(Path("/dev/full"), max_bytes=100, keep_files=1).append(b"a\n")
+
+
+@pytest.fixture
+def room_for_ten_bytes() -> Iterator[None]:
+    """No file of this process may grow any longer, as on a disk that is about to be full."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.usefixtures("room_for_ten_bytes")
+def test_a_disk_that_fills_up_keeps_no_half_lines(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    file = RotatingFile(path, max_bytes=100, keep_files=1)
+    file.append(b"1234567\n")
+    with pytest.raises(OSError, match="No space left"):
+        file.append(b"89012345\n")
+    assert path.read_bytes() == b"1234567\n"

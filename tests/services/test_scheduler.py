@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from structlog.testing import capture_logs
+
 from services.scheduler import Ticker
 
 SECONDS = 0.01
@@ -36,11 +38,13 @@ async def test_an_errand_that_fails_is_done_again_and_disturbs_no_other() -> Non
 
     ticker.every(SECONDS, "failing", failing)
     ticker.every(SECONDS, "errand", errand)
-    ticker.start()
-    async with asyncio.timeout(5):
-        for each in (failed, failed, done):
-            await each.acquire()
+    with capture_logs() as logs:
+        ticker.start()
+        async with asyncio.timeout(5):
+            for each in (failed, failed, done):
+                await each.acquire()
     ticker.stop()
+    assert (logs[0]["event"], logs[0]["errand"]) == ("errand_failed", "failing")
 
 
 async def test_an_errand_never_runs_twice_at_once() -> None:

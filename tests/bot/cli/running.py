@@ -56,7 +56,8 @@ def a_settings_file(folder: Path, text: str = "") -> Path:
 
 def an_environment(**changes: str) -> Mapping[str, str]:
     """The environment of a process of its own, without any model or settings of whoever runs the tests."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "ROLLCALL_"))}
+    theirs = ("OPENAI_", "ROLLCALL_", "PYTHONUNBUFFERED")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
     return {**kept, "PYTHONPATH": str(REPOSITORY), "PYTHONWARNINGS": "error", **changes}
 
 

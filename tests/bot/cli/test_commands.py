@@ -103,11 +103,12 @@ def test_from_any_folder_the_settings_are_those_that_came_with_the_program(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_that_has_seen_enough_causes_no_complaint(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["schema", "check"])
+def test_a_reader_that_has_seen_enough_causes_no_complaint(tmp_path: Path, name: str) -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as closed:
-        done = in_a_process(tmp_path, "schema", stdout=closed)
+        done = in_a_process(tmp_path, name, stdout=closed)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -47,7 +47,7 @@ def a_bot_that_ran(home: Path) -> None:
             raise RuntimeError("broken")
 
         async with a_group([nap, fall_apart], home=home, clock=clock) as group:
-            for seconds in (0.1, 0.2, 0.3, 4):
+            for seconds in (0.1, 0.2, 0.3, 4, 5):
                 await group.say("Ann", f"/nap {seconds}")
             await group.say("Ann", "/break")
             await group.say("Bob", "nothing for the bot")
@@ -71,12 +71,12 @@ def test_statistics_show_success_errors_and_latency_of_each_function(
     capsys: pytest.CaptureFixture[str], ran: Path
 ) -> None:
     assert command(capsys, "stats", "--json", *SINCE_EVER, "--config", ran).json == {
-        "nap": {"runs": 5, "ok": 5, "ok_share": 1.0, "errors": {}, "p50_ms": 200, "p95_ms": 4000},
+        "nap": {"runs": 6, "ok": 6, "ok_share": 1.0, "errors": {}, "p50_ms": 200, "p95_ms": 5000},
         "fall_apart": {"runs": 1, "ok": 0, "ok_share": 0.0, "errors": {"failed": 1}, "p50_ms": 0, "p95_ms": 0},
     }
     table = command(capsys, "stats", *SINCE_EVER, "--config", ran).out.splitlines()
     assert table[0].split()[:4] == ["FUNCTION", "RUNS", "OK", "ERRORS"]
-    assert table[1].split() == ["nap", "5", "5", "0", "100.0%", "200", "4000"]
+    assert table[1].split() == ["nap", "6", "6", "0", "100.0%", "200", "5000"]
     assert table[2].split() == ["fall_apart", "1", "0", "1", "0.0%", "0", "0", "failed", "1"]
 
 
@@ -91,8 +91,8 @@ def test_why_explains_every_message_newest_last(capsys: pytest.CaptureFixture[st
     lines = printed.out.splitlines()
     assert printed.status == 0
     codes = [line.split(":")[0].strip() for line in lines[1::2]]
-    assert codes == [*["command"] * 4, "function_failed", "not_addressed", "function", "model_failed"]
-    assert "test:bot:family  Bob: 'nothing for the bot'" in lines[10]
+    assert codes == [*["command"] * 5, "function_failed", "not_addressed", "function", "model_failed"]
+    assert "test:bot:family  Bob: 'nothing for the bot'" in lines[12]
 
 
 def test_why_may_be_asked_of_one_chat_and_of_the_last_messages(capsys: pytest.CaptureFixture[str], ran: Path) -> None:

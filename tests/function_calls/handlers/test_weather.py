@@ -18,7 +18,7 @@ def a_weather(server: WebServer) -> Functions:
     return Functions(weather, OpenMeteo(http, VirtualClock(), **urls))
 
 
-@pytest.mark.requirement("D3", "D13", "D32", "D33", "D56")
+@pytest.mark.requirement("D3", "D13", "D32", "D33", "D56", "D58")
 async def test_the_weather_of_today_and_tomorrow_is_said() -> None:
     async with WebServer(open_meteo_pages()) as server:
         result = await a_weather(server).run("weather", city="Paris")
