@@ -19,8 +19,11 @@ from function_calls.commands import arguments_of
 from function_calls.context import MessageContext
 from function_calls.registry import BotFunctions
 from function_calls.turn import Path as Way
+from services.store.sqlite_writer import connect_writer
 
 _BATCHES = 21
+_COMMITS = 2
+"""A message is on disk before the network is told, and its answer before it is sent."""
 
 
 class Typed(NamedTuple):
@@ -111,7 +114,31 @@ async def _turns(load: Load, effect: str) -> Sample:
         return {"cpu_us": await all_chats(each) / (each * load.chats) * 1e6}
 
 
-DRIVERS: dict[str, Driver] = {"floor": floor, "lookup": lookup, "invoke": invoke, "turn": turn, "turn_once": turn_once}
+async def commits(load: Load) -> Sample:
+    """The floor of what is on disk: a table, and the fewest commits that a turn can do with, in the same thread."""
+    with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as home:
+        database = connect_writer(Path(home) / "floor.sqlite")
+        database.execute("CREATE TABLE said (id INTEGER PRIMARY KEY, text TEXT)")
+
+        async def once(number: int) -> None:
+            for step in range(_COMMITS):
+                database.execute("BEGIN IMMEDIATE")
+                database.execute("INSERT INTO said VALUES (NULL, ?)", (f"step {step} of message {number}",))
+                database.execute("COMMIT")
+
+        sample = await timed(load.count, int, once)
+        database.close()
+        return sample
+
+
+DRIVERS: dict[str, Driver] = {
+    "floor": floor,
+    "lookup": lookup,
+    "invoke": invoke,
+    "turn": turn,
+    "turn_once": turn_once,
+    "commits": commits,
+}
 
 
 def lookup_figures(effort: Effort) -> list[Figure]:
@@ -155,7 +182,7 @@ def turn_figures(effort: Effort) -> list[Figure]:
     measured = {
         f"{effect}, {how}": (driver, load) for effect, driver in drivers.items() for how, (load, _) in loads.items()
     }
-    samples = rounds({"floor": ("commands.floor", alone), **measured}, effort)
+    samples = rounds({"floor": ("commands.commits", alone), **measured}, effort)
     floor_us = median(samples["floor"])
     return [
         Figure(

@@ -35,7 +35,9 @@ def pieces(
     message: Message, chat: ChatRef, private_to: MemberRef | None, key: str, limits: Limits, texts: Phrases
 ) -> list[Outgoing]:
     """`message` as it goes over the wire. `key` and a number make each piece's idempotency key."""
-    text = message.text[:LONGEST_REPLY]
+    text = message.text
+    if len(text) > LONGEST_REPLY:
+        text = f"{text[:LONGEST_REPLY]}\n{texts.say('delivery.cut')}"
     if message.choices and not limits.choices:
         words = " / ".join(choice.value for choice in message.choices)
         text = f"{text}\n{texts.say('delivery.choices', choices=words)}"

@@ -163,3 +163,10 @@ def test_what_is_kept_in_the_outbox_is_what_is_sent(text: str, private: bool) ->
         private_to=ANN if private else None,
     )
     assert outgoing_from_json(one.key, outgoing_to_json(one)) == one
+
+
+def test_an_answer_that_is_too_long_for_a_chat_is_cut_and_says_so() -> None:
+    text = "word " * 5000
+    found = pieces(Message(text), CHAT, None, "t:0", limits(text_chars=4000), TEXTS.of("en"))
+    assert found[-1].text.endswith(TEXTS.of("en").say("delivery.cut"))
+    assert sum(len(piece.text) for piece in found) < LONGEST_REPLY + 200

@@ -32,6 +32,8 @@ from tests.harness.wire import Peer
 NETWORK = "outside"
 ACCOUNT = "bot"
 NAME = "Rollcall"
+ABANDONED = 71
+"""The exit status of a daemon whose test has ended."""
 Reach = Callable[[str], None]
 
 
@@ -160,7 +162,10 @@ async def serve(plan: Plan) -> int:
     await daemon.start()
     serving = asyncio.create_task(daemon.run())
     peer.tell("ready")
-    await told.wait()
+    stopping = asyncio.create_task(told.wait())
+    await asyncio.wait([stopping, listening], return_when=asyncio.FIRST_COMPLETED)
+    if not told.is_set():
+        return ABANDONED
     serving.cancel()
     await asyncio.wait([serving])
     await daemon.stop()
