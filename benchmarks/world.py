@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,10 +14,11 @@ from zoneinfo import ZoneInfo
 
 from bot.call_records import CallRecords
 from bot.daemon import Daemon
+from bot.logs import set_up_logs, set_up_logs_of_a_command
 from bot.metrics import Metrics
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
 from bot.wiring import Given, build_daemon, open_store
-from config.settings import Settings
+from config.settings import LoggingSettings, Settings
 from config.texts import Texts
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.filters.call import CallFilter, Invocation, Proceed
@@ -40,6 +42,7 @@ NETWORK, ACCOUNT = "memory", "bot"
 _SENDER = Sender(MemberRef(NETWORK, ACCOUNT, "ann"), "Ann")
 _SENT_AT = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 _LATER = 1e12
+_SECRETS = ("a secret that is nowhere",)
 
 
 def chat_of(number: int) -> ChatRef:
@@ -93,21 +96,26 @@ async def inner_filter(invocation: Invocation, proceed: Proceed) -> FunctionResu
 FILTERS: Sequence[CallFilter] = (outer_filter, inner_filter)
 
 
-def set_up_process() -> None:
-    """Set what the daemon sets for its whole process."""
+def set_up_process(logs: Path | None = None) -> None:
+    """Set what the daemon sets for its whole process. It logs into the folder `logs`; without one, errors alone."""
     switch_threads_often()
     collect_seldom()
+    if logs is None:
+        set_up_logs_of_a_command(sys.stderr)
+    else:
+        settings = LoggingSettings(folder=logs, console="off")
+        set_up_logs(settings, redact=Redactor(_SECRETS), somebody_chats_here=False)
 
 
 def an_invoker(folder: Path | None = None) -> Invoker:
-    """What runs functions; with `folder` two filters and the call log are on."""
-    set_up_process()
+    """What runs functions; with `folder` two filters, the call log and the daemon's own log are on."""
+    set_up_process(folder)
     clock = SystemClock()
     policies = Policies(Open(), Open(), Open())
     if folder is None:
         return Invoker(policies, Deadlines(clock), clock)
     log = JsonLines(folder / "function_calls.jsonl")
-    records = CallRecords(log, Metrics(), clock, Redactor(["a secret that is nowhere"]))
+    records = CallRecords(log, Metrics(), clock, Redactor(_SECRETS))
     return Invoker(policies, Deadlines(clock), clock, filters=FILTERS, record=records.record)
 
 
@@ -167,8 +175,8 @@ async def a_daemon(
     settings: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[tuple[Daemon, MemoryNetwork]]:
     """A daemon as it runs, on a database in a temporary folder, with `specs` in place of its own functions."""
-    set_up_process()
     with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as home:
+        set_up_process(Path(home) / "logs")
         given: dict[str, Any] = {
             "home": home,
             "logging": {"folder": f"{home}/logs", "console": "off"},

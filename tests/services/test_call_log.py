@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
-from collections.abc import Iterator
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import pytest
 
 from services.call_log import JsonLines
 from services.rotating_file import RotatingFile
+
+ROOT = Path(__file__).parents[2]
 
 
 def line(number: int) -> dict[str, Any]:
@@ -111,20 +113,23 @@ def test_a_full_disk_is_told() -> None:
         RotatingFile(Path("/dev/full"), max_bytes=100, keep_files=1).append(b"a\n")
 
 
-@pytest.fixture
-def room_for_ten_bytes() -> Iterator[None]:
-    """No file of this process may grow any longer, as on a disk that is about to be full."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+IN_TEN_BYTES = """
+import resource, sys
+from pathlib import Path
+from services.rotating_file import RotatingFile
+file = RotatingFile(Path(sys.argv[1]), max_bytes=100, keep_files=1)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+file.append(b"1234567\\n")
+try:
+    file.append(b"89012345\\n")
+except OSError:
+    sys.exit(7)
+"""
 
 
-@pytest.mark.usefixtures("room_for_ten_bytes")
 def test_a_disk_that_fills_up_keeps_no_half_lines(tmp_path: Path) -> None:
+    """In a process of its own, whose files cannot grow beyond ten bytes."""
     path = tmp_path / "x.jsonl"
-    file = RotatingFile(path, max_bytes=100, keep_files=1)
-    file.append(b"1234567\n")
-    with pytest.raises(OSError, match="No space left"):
-        file.append(b"89012345\n")
+    child = subprocess.run([sys.executable, "-c", IN_TEN_BYTES, str(path)], cwd=ROOT, check=False, timeout=30)
+    assert child.returncode == 7
     assert path.read_bytes() == b"1234567\n"
