@@ -59,7 +59,7 @@ class Daemon:
     intake: Intake
     platforms: Sequence[ChatPlatform]
     metrics: Metrics
-    call_log: JsonLines
+    logs: Sequence[JsonLines]
     faults: FaultPoints
     housekeeping: Housekeeping
     services: Sequence[Closable]
@@ -99,7 +99,8 @@ class Daemon:
         await self.model.close()
         for service in self.services:
             await service.close()
-        self.call_log.flush()
+        for log in self.logs:
+            log.flush()
         await self.store.close()
 
     def ticker(self) -> Ticker:

@@ -17,6 +17,7 @@ from bot.functions import registry_of, sources_of
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
 from bot.metrics import Metrics
+from bot.model_records import ModelRecords
 from bot.models import model_of
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
@@ -135,11 +136,8 @@ def build_daemon(
     registry = registry_of(sources)
     model = given.model or model_of(settings, texts, clock)
     metrics = Metrics()
-    call_log = JsonLines(
-        Path(settings.logging.folder) / "function_calls.jsonl",
-        max_bytes=settings.logging.max_megabytes * 1_000_000,
-        keep_files=settings.logging.keep_files,
-    )
+    call_log = _lines(settings, "function_calls.jsonl")
+    model_log = _lines(settings, "model_requests.jsonl")
     records = CallRecords(call_log, metrics, clock, Redactor(secrets_of(settings)))
     deadlines = given.deadlines or Deadlines(clock)
     policies = Policies(budget=Open(), taint=Open(), approval=Open())
@@ -153,7 +151,9 @@ def build_daemon(
         faults=faults,
     )
     invoker.check(registry.specs)
-    router = FunctionCallRouter(invoker, FunctionCallLLM(model, invoker, settings.router, clock, faults))
+    asked = ModelRecords(model_log, clock)
+    llm = FunctionCallLLM(model, invoker, settings.router, clock, record=asked.record, faults=faults)
+    router = FunctionCallRouter(invoker, llm)
     delivery = Delivery(
         {(one.name, one.account): one for one in platforms},
         store,
@@ -212,10 +212,19 @@ def build_daemon(
         intake=intake,
         platforms=platforms,
         metrics=metrics,
-        call_log=call_log,
+        logs=(call_log, model_log),
         faults=faults,
         housekeeping=Housekeeping(store, chats, questions, settings.store, clock),
         services=[service for service in services.values() if isinstance(service, WebClient)],
+    )
+
+
+def _lines(settings: Settings, name: str) -> JsonLines:
+    """A log of its own beside the daemon's."""
+    return JsonLines(
+        Path(settings.logging.folder) / name,
+        max_bytes=settings.logging.max_megabytes * 1_000_000,
+        keep_files=settings.logging.keep_files,
     )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import orjson
-import structlog
 
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
@@ -34,7 +33,6 @@ from services.refs import Effect, ErrorCode, ReasonCode
 NO_FUNCTION = "none"
 INSUFFICIENT = "insufficient_arguments"
 _REPAIRS = 1
-_log = structlog.get_logger("llm")
 
 _FAULT_WORDS = {
     ErrorCode.INVALID_JSON: "the arguments are not valid JSON",
@@ -42,6 +40,14 @@ _FAULT_WORDS = {
     ErrorCode.TRUNCATED: "the arguments were cut off",
     ErrorCode.MALFORMED_BY_PROVIDER: "the call could not be read",
 }
+
+
+RecordAnswer = Callable[[str, int, ModelAnswer, int], None]
+"""Notes what one question to the model took: the turn's id, the round, the answer, microseconds."""
+
+
+def _not_recorded(turn_id: str, round_number: int, answer: ModelAnswer, duration_us: int) -> None:
+    return None
 
 
 class FunctionCallLLM:
@@ -53,9 +59,12 @@ class FunctionCallLLM:
         invoker: Invoker,
         settings: RouterSettings,
         clock: Clock,
+        *,
+        record: RecordAnswer = _not_recorded,
         faults: FaultPoints | None = None,
     ) -> None:
         self._model = model
+        self._record = record
         self._invoker = invoker
         self._settings = settings
         self._clock = clock
@@ -82,16 +91,7 @@ class FunctionCallLLM:
         began = self._clock.monotonic()
         answer = await self._model.complete(request)
         self._reach("llm.after_response_before_persist")
-        _log.info(
-            "model_answered",
-            turn=turn.id,
-            round=progress.round_number,
-            model=answer.model,
-            request_id=answer.request_id,
-            duration_ms=round((self._clock.monotonic() - began) * 1000),
-            prompt_tokens=answer.usage.prompt,
-            completion_tokens=answer.usage.completion,
-        )
+        self._record(turn.id, progress.round_number, answer, int((self._clock.monotonic() - began) * 1e6))
         if answer.request_id:
             turn.request_ids.append(answer.request_id)
         turn.log.answer(progress.round_number, answer)

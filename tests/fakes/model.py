@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import orjson
 from services.llm.model import ModelAnswer, ModelError, ModelRequest, ToolCall
 from services.refs import ErrorCode
 
-Scripted = ModelAnswer | ModelError | Callable[[ModelRequest], ModelAnswer | Awaitable[ModelAnswer]]
+Scripted = ModelAnswer | ModelError | Callable[[ModelRequest], ModelAnswer]
 
 
 class ScriptedModel:
@@ -35,9 +35,7 @@ class ScriptedModel:
         answer = self._script.pop(0)
         if isinstance(answer, ModelError):
             raise answer
-        if callable(answer):
-            answer = answer(request)
-        return answer if isinstance(answer, ModelAnswer) else await answer
+        return answer if isinstance(answer, ModelAnswer) else answer(request)
 
     async def probe(self) -> str:
         return "scripted"
