@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from function_calls.context import MessageKey
 from function_calls.ports import Explanation
 from services.refs import ChatRef, ReasonCode
 from services.store import history, inbox
@@ -26,7 +27,7 @@ class StoredExplanations:
 
     async def of(self, chat: ChatRef, native_id: str) -> Explanation | None:
         """The outcome of one message of `chat`."""
-        rows = await self._store.read(inbox.find(chat.key, native_id))
+        rows = await self._store.read(inbox.find(MessageKey(chat, native_id).text))
         return await self._explained(chat, rows[0]) if rows else None
 
     async def _explained(self, chat: ChatRef, row: Row) -> Explanation:

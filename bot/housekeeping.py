@@ -7,6 +7,7 @@ from bot.open_questions import OpenQuestions
 from config.settings import StoreSettings
 from services.clock import Clock
 from services.store import changes, inbox, ledger, outbox, pending, turns
+from services.store.ids import first_id_at
 from services.store.port import Store
 
 _DAY_MS = 24 * 3600 * 1000
@@ -29,14 +30,14 @@ class Housekeeping:
 
     async def forget(self) -> None:
         """Drop what ended longer ago than the settings keep it."""
-        before_ms = self._clock.now_ms() - self._days * _DAY_MS
+        before_id = first_id_at(self._clock.now_ms() - self._days * _DAY_MS)
         await self._store.commit(
             [
-                inbox.forget(before_ms),
-                *turns.forget(before_ms),
-                ledger.forget(before_ms),
-                outbox.forget(before_ms),
-                pending.forget(before_ms),
+                inbox.forget(before_id),
+                *turns.forget(before_id),
+                ledger.forget(before_id),
+                outbox.forget(before_id),
+                pending.forget(before_id),
             ]
         )
 

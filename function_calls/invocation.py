@@ -103,7 +103,8 @@ class Invoker:
             turn.in_flight = spec.name if spec.effect is Effect.ONCE else turn.in_flight
         self._reach("tool.after_intent_before_call")
         started = self._clock.monotonic()
-        result = storable(await self._attempts(context, run, turn, profile, depth))
+        attempt = self._once if spec.retry is None else self._attempts
+        result = storable(await attempt(context, run, turn, profile, depth))
         turn.in_flight = in_flight
         self._reach("tool.after_call_before_result_record")
         if result.context_updates:

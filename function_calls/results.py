@@ -67,9 +67,13 @@ def _as_json(value: Any) -> JsonValue:
 def storable(result: FunctionResult) -> FunctionResult:
     """`result` with what every store and network can hold: texts without NUL and lone surrogates, and facts that plain
     JSON has: keys that are no texts and numbers beyond 64 bits become texts."""
-    if not all(_is_fit(message.text) for message in result.messages):
-        messages = tuple(replace(message, text=_fit(message.text)) for message in result.messages)
-        result = replace(result, messages=messages)
+    for message in result.messages:
+        if not _is_fit(message.text):
+            messages = tuple(replace(one, text=_fit(one.text)) for one in result.messages)
+            result = replace(result, messages=messages)
+            break
+    if result.data is None and not result.context_updates and not result.metadata:
+        return result
     facts = (result.data, result.context_updates, result.metadata)
     try:
         orjson.dumps(facts, default=str)

@@ -9,6 +9,11 @@ _SEQUENCE_BITS = 14
 _NODE_BITS = 8
 
 
+def first_id_at(ms: int) -> int:
+    """The lowest id that may be taken at that instant, in milliseconds since 1970 UTC: rows of older ids are older."""
+    return max(0, ms - _EPOCH_MS) << (_SEQUENCE_BITS + _NODE_BITS)
+
+
 class Ids:
     """Positive 63-bit ids: 41 bits of milliseconds, 8 of node, 14 of sequence. Unique and rising within a node,
     even when the clock goes back."""

@@ -28,7 +28,6 @@ INBOX = table(
 _WAITING: ColumnElement[str] = literal_column("'waiting'")
 Index("inbox_once", INBOX.c.key, unique=True)
 Index("inbox_by_chat", INBOX.c.chat, INBOX.c.id)
-Index("inbox_by_native_id", INBOX.c.chat, INBOX.c.native_id)
 Index(
     "inbox_waiting",
     INBOX.c.id,
@@ -79,17 +78,12 @@ _LAST = Statement(
     .order_by(INBOX.c.id.desc())
     .limit(bindparam("count")),
 )
-_FIND = Statement(
-    "inbox.find",
-    _ROWS.where(INBOX.c.chat == bindparam("chat"), INBOX.c.native_id == bindparam("native_id"))
-    .order_by(INBOX.c.id)
-    .limit(literal_column("1")),
-)
+_FIND = Statement("inbox.find", _ROWS.where(INBOX.c.key == bindparam("key")))
 _KNOWN = Statement("inbox.known", select(INBOX.c.id).where(INBOX.c.key == bindparam("key")))
 _GET = Statement("inbox.get", _ROWS.where(INBOX.c.id == bindparam("row_id")))
 _FORGET = Statement(
     "inbox.forget",
-    delete(INBOX).where(INBOX.c.received_ms < bindparam("before_ms"), INBOX.c.reason != _WAITING),
+    delete(INBOX).where(INBOX.c.id < bindparam("before_id"), INBOX.c.reason != _WAITING),
 )
 
 
@@ -149,9 +143,9 @@ def last(chat: str, but_native_id: str, count: int) -> Query:
     return _LAST.query(chat=chat, but=but_native_id, count=count)
 
 
-def find(chat: str, native_id: str) -> Query:
-    """The message of `chat` with the network's id `native_id`."""
-    return _FIND.query(chat=chat, native_id=native_id)
+def find(key: str) -> Query:
+    """The event of that key."""
+    return _FIND.query(key=key)
 
 
 def known(key: str) -> Query:
@@ -164,6 +158,6 @@ def get(id: int) -> Query:
     return _GET.query(row_id=id)
 
 
-def forget(before_ms: int) -> Write:
-    """Drop what ended and arrived before that instant. Redeliveries are recognised only while the row is kept."""
-    return _FORGET.write(before_ms=before_ms)
+def forget(before_id: int) -> Write:
+    """Drop what ended and is older than that id. Redeliveries are recognised only while the row is kept."""
+    return _FORGET.write(before_id=before_id)

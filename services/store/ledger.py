@@ -25,7 +25,6 @@ LEDGER = table(
     text("result", nullable=True),
 )
 Index("ledger_by_turn", LEDGER.c.turn_id)
-Index("ledger_by_age", LEDGER.c.at_ms)
 
 _INTEND = Statement(
     "ledger.intend",
@@ -45,7 +44,7 @@ _OF_TURN = Statement(
         LEDGER.c.turn_id == bindparam("turn_id")
     ),
 )
-_FORGET = Statement("ledger.forget", delete(LEDGER).where(LEDGER.c.at_ms < bindparam("before_ms")))
+_FORGET = Statement("ledger.forget", delete(LEDGER).where(LEDGER.c.turn_id < bindparam("before_id")))
 
 
 def intend(
@@ -89,6 +88,6 @@ def of_turn(turn_id: int) -> Query:
     return _OF_TURN.query(turn_id=turn_id)
 
 
-def forget(before_ms: int) -> Write:
-    """Drop runs that began before that instant."""
-    return _FORGET.write(before_ms=before_ms)
+def forget(before_id: int) -> Write:
+    """Drop runs that belong to turns older than that id."""
+    return _FORGET.write(before_id=before_id)

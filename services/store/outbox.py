@@ -26,7 +26,6 @@ OUTBOX = table(
 _OPEN = OUTBOX.c.state.in_([literal_column("'pending'"), literal_column("'sending'")])
 Index("outbox_once", OUTBOX.c.key, unique=True)
 Index("outbox_open", OUTBOX.c.id, sqlite_where=_OPEN, postgresql_where=_OPEN)
-Index("outbox_by_age", OUTBOX.c.at_ms)
 
 _PUT = Statement(
     "outbox.put",
@@ -55,7 +54,7 @@ _OF_TURN = Statement(
     .where(OUTBOX.c.turn_id == bindparam("turn_id"))
     .order_by(OUTBOX.c.id),
 )
-_FORGET = Statement("outbox.forget", delete(OUTBOX).where(OUTBOX.c.at_ms < bindparam("before_ms"), ~_OPEN))
+_FORGET = Statement("outbox.forget", delete(OUTBOX).where(OUTBOX.c.id < bindparam("before_id"), ~_OPEN))
 
 
 def put(
@@ -104,6 +103,6 @@ def of_turn(turn_id: int) -> Query:
     return _OF_TURN.query(turn_id=turn_id)
 
 
-def forget(before_ms: int) -> Write:
-    """Drop what was sent or given up and put in before that instant."""
-    return _FORGET.write(before_ms=before_ms)
+def forget(before_id: int) -> Write:
+    """Drop what was sent or given up and is older than that id."""
+    return _FORGET.write(before_id=before_id)

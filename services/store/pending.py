@@ -47,7 +47,7 @@ _EXPIRE = Statement(
 )
 _OPEN_ONES = Statement("pending.open", select(PENDING).where(_OPEN).order_by(PENDING.c.id))
 _FIND = Statement("pending.find", select(PENDING).where(PENDING.c.id == bindparam("row_id")))
-_FORGET = Statement("pending.forget", delete(PENDING).where(PENDING.c.asked_ms < bindparam("before_ms"), ~_OPEN))
+_FORGET = Statement("pending.forget", delete(PENDING).where(PENDING.c.id < bindparam("before_id"), ~_OPEN))
 
 
 def ask(*, id: int, chat: str, member: str, turn_id: int, body: str, asked_ms: int, expires_ms: int) -> list[Write]:
@@ -89,6 +89,6 @@ def find(id: int) -> Query:
     return _FIND.query(row_id=id)
 
 
-def forget(before_ms: int) -> Write:
-    """Drop what no longer waits and was asked before that instant."""
-    return _FORGET.write(before_ms=before_ms)
+def forget(before_id: int) -> Write:
+    """Drop what no longer waits and is older than that id."""
+    return _FORGET.write(before_id=before_id)

@@ -22,7 +22,6 @@ TURNS = table(
 )
 _DONE: ColumnElement[str] = literal_column("'done'")
 Index("turns_open", TURNS.c.id, sqlite_where=TURNS.c.state != _DONE, postgresql_where=TURNS.c.state != _DONE)
-Index("turns_by_age", TURNS.c.queued_ms)
 
 ANSWERS = table(
     "turn_answers",
@@ -62,10 +61,8 @@ _ANSWER = Statement(
 _ANSWERS = Statement(
     "turns.answers", select(ANSWERS.c.round, ANSWERS.c.body).where(ANSWERS.c.turn_id == bindparam("turn_id"))
 )
-_FORGET = Statement(
-    "turns.forget", delete(TURNS).where(TURNS.c.queued_ms < bindparam("before_ms"), TURNS.c.state == _DONE)
-)
-_FORGET_ANSWERS = Statement("turns.forget_answers", delete(ANSWERS).where(ANSWERS.c.at_ms < bindparam("before_ms")))
+_FORGET = Statement("turns.forget", delete(TURNS).where(TURNS.c.id < bindparam("before_id"), TURNS.c.state == _DONE))
+_FORGET_ANSWERS = Statement("turns.forget_answers", delete(ANSWERS).where(ANSWERS.c.turn_id < bindparam("before_id")))
 
 
 def queue(id: int, chat: str, bot: str, epoch: int, at_ms: int) -> Write:
@@ -100,6 +97,6 @@ def answers(turn_id: int) -> Query:
     return _ANSWERS.query(turn_id=turn_id)
 
 
-def forget(before_ms: int) -> list[Write]:
-    """Drop turns that are over and were queued before that instant, and their answers."""
-    return [_FORGET.write(before_ms=before_ms), _FORGET_ANSWERS.write(before_ms=before_ms)]
+def forget(before_id: int) -> list[Write]:
+    """Drop turns that are over and are older than that id, and their answers."""
+    return [_FORGET.write(before_id=before_id), _FORGET_ANSWERS.write(before_id=before_id)]

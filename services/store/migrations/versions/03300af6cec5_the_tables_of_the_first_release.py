@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = 'b09db7732af6'
+revision = '03300af6cec5'
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -101,7 +101,6 @@ def upgrade() -> None:
     )
     with op.batch_alter_table('inbox', schema=None) as batch_op:
         batch_op.create_index('inbox_by_chat', ['chat', 'id'], unique=False)
-        batch_op.create_index('inbox_by_native_id', ['chat', 'native_id'], unique=False)
         batch_op.create_index('inbox_once', ['key'], unique=True)
         batch_op.create_index('inbox_waiting', ['id'], unique=False, sqlite_where=sa.text("reason = 'waiting'"), postgresql_where=sa.text("reason = 'waiting'"))
 
@@ -123,7 +122,6 @@ def upgrade() -> None:
     sqlite_strict=True
     )
     with op.batch_alter_table('ledger', schema=None) as batch_op:
-        batch_op.create_index('ledger_by_age', ['at_ms'], unique=False)
         batch_op.create_index('ledger_by_turn', ['turn_id'], unique=False)
 
     op.create_table('outbox',
@@ -143,7 +141,6 @@ def upgrade() -> None:
     sqlite_strict=True
     )
     with op.batch_alter_table('outbox', schema=None) as batch_op:
-        batch_op.create_index('outbox_by_age', ['at_ms'], unique=False)
         batch_op.create_index('outbox_once', ['key'], unique=True)
         batch_op.create_index('outbox_open', ['id'], unique=False, sqlite_where=sa.text("state IN ('pending', 'sending')"), postgresql_where=sa.text("state IN ('pending', 'sending')"))
 
@@ -242,7 +239,6 @@ def upgrade() -> None:
     sqlite_strict=True
     )
     with op.batch_alter_table('turns', schema=None) as batch_op:
-        batch_op.create_index('turns_by_age', ['queued_ms'], unique=False)
         batch_op.create_index('turns_open', ['id'], unique=False, sqlite_where=sa.text("state != 'done'"), postgresql_where=sa.text("state != 'done'"))
 
     # ### end Alembic commands ###
