@@ -20,7 +20,7 @@ from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef
 from services.store import history, outbox
-from services.store.port import Store, StoreFull
+from services.store.port import Store, StoreError, StoreFull
 
 _log = structlog.get_logger("delivery")
 _WINDOW_SECONDS = 60.0
@@ -125,11 +125,18 @@ class Delivery:
         del self._tasks[chat]
         if task.cancelled():
             return
-        if task.exception() is not None:
-            _log.critical("delivery_ended", chat=chat.key, exc_info=task.exception())
-        elif chat in self._queues:
-            # It came between the end of the task and this call.
+        problem = task.exception()
+        if problem is not None:
+            _log.critical("delivery_failed", chat=chat.key, exc_info=problem)
+            if isinstance(problem, StoreError):
+                # The process is about to end; what waits is in the outbox.
+                return
+            # A platform that breaks its promise about errors must not mute the chat.
+            self._give_up(self._queues[chat].popleft(), f"{type(problem).__name__} while sending")
+        if self._queues.get(chat):
             self._begin(chat)
+        else:
+            self._queues.pop(chat, None)
 
     async def _work_off(self, chat: ChatRef) -> None:
         queue = self._queues[chat]

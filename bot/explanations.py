@@ -33,11 +33,14 @@ class StoredExplanations:
     async def _explained(self, chat: ChatRef, row: Row) -> Explanation:
         said = await self._store.read(history.find(chat.key, row["native_id"]))
         text = said[0]["text"] if said else ""
+        reason = ReasonCode(row["reason"])
+        # The detail of an unknown command is a word of the message: shown no longer, and to nobody else, than that.
+        is_shown = bool(text) or reason is not ReasonCode.UNKNOWN_COMMAND
         return Explanation(
             text=text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…",
             sender_name=row["sender_name"],
             at=datetime.fromtimestamp(row["received_ms"] / 1000, UTC),
-            reason=ReasonCode(row["reason"]),
-            detail=row["detail"],
+            reason=reason,
+            detail=row["detail"] if is_shown else "",
             short_id=str(row["id"]),
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -94,11 +95,17 @@ def _unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Di
         named += [(name, f"bots.{key}.functions.{name}") for name in bot.functions]
     for pattern, chat in settings.chats.settings.items():
         named += [(name, f"chats.settings.{pattern}.functions.{name}") for name in chat.functions]
+    # An error: what was to be switched off or kept to some roles would be on for everybody.
     return [
-        _finding("", Code.UNKNOWN, f"{place}: there is no function {name!r}; `rollcall functions` lists them")
+        _finding("", Code.UNKNOWN, f"{place}: there is no function {name!r}{_near(name, known)}", "error")
         for name, place in named
         if name not in known
     ]
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else "; `rollcall functions` lists them"
 
 
 def _lints(spec: FunctionSpec) -> list[Diagnostic]:

@@ -48,19 +48,33 @@ def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, qu
     )
     if not context.text.strip() and not context.attachments:
         return Verdict(ReasonCode.EMPTY)
-    line = functions.command_line(context.text, bare=is_called)
-    if line is not None:
-        return Verdict(addressed=True, immediate=line.spec.immediate)
-    if question is not None and not context.text.startswith("/"):
+    if question is not None and _may_answer(context):
         answer = read_answer(question.question, context.text, chat.profile.texts)
         if answer.kind is not Answered.UNRELATED:
             return Verdict(addressed=True, question=question)
+    line = functions.command_line(context.text, bare=is_called)
+    if line is not None:
+        return Verdict(addressed=True, immediate=line.spec.immediate)
+    if context.kind is Kind.CHOICE:
+        # A button under a question to somebody else, or to nobody any more.
+        return Verdict(ReasonCode.NOT_ADDRESSED, context.kind.value)
     if is_called:
         return Verdict(addressed=True)
     word = unknown_command(context.text)
     if word:
         return Verdict(ReasonCode.UNKNOWN_COMMAND, word)
     return Verdict(ReasonCode.NOT_ADDRESSED)
+
+
+def _may_answer(context: MessageContext) -> bool:
+    """Whether it can be the answer to a question of the bot's: no command, no timer, and not said to another member."""
+    if context.text.startswith("/") or context.kind is Kind.TIMER:
+        return False
+    if not context.is_group:
+        return True
+    if context.reply_to is not None:
+        return context.reply_to.from_bot
+    return context.mentions_bot or not context.mentions
 
 
 def _not_served(context: MessageContext, chat: ServedChat) -> Verdict | None:

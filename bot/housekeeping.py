@@ -30,7 +30,7 @@ class Housekeeping:
 
     async def forget(self) -> None:
         """Drop what ended longer ago than the settings keep it."""
-        before_id = first_id_at(self._clock.now_ms() - self._days * _DAY_MS)
+        before_id = await self._first_kept_id()
         await self._store.commit(
             [
                 inbox.forget(before_id),
@@ -40,6 +40,15 @@ class Housekeeping:
                 pending.forget(before_id),
             ]
         )
+
+    async def _first_kept_id(self) -> int:
+        """The id before which rows are old enough. Ids tell their age, unless the clock was ahead once: those taken
+        since are ahead too, because ids rise, and then the inbox tells the age. Nearly always none are ahead."""
+        now_ms = self._clock.now_ms()
+        before_ms = now_ms - self._days * _DAY_MS
+        ahead = await self._store.read(inbox.newest_received(first_id_at(now_ms + _DAY_MS), before_ms))
+        newest = ahead[0]["id"]
+        return first_id_at(before_ms) if newest is None else newest + 1
 
     async def expire_questions(self) -> None:
         """Close questions that have waited too long."""

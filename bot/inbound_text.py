@@ -26,9 +26,12 @@ def fit_name(name: str) -> str:
     return " ".join(fit_text(name, _LONGEST_NAME).split()) or "?"
 
 
-def fit(context: MessageContext, longest: int) -> MessageContext:
-    """`context` with every text in it made fit; the same object where all was fit already."""
-    text = fit_text(context.text, longest)
+def fit(context: MessageContext, longest: int, cut_mark: str) -> MessageContext:
+    """`context` with every text in it made fit; the same object where all was fit already. A text that had to be cut
+    ends with `cut_mark`."""
+    text = fit_text(context.text, longest + 1)
+    if len(text) > longest or len(context.text) > 2 * longest:
+        text = f"{text[:longest]}\n{cut_mark}"
     name = fit_name(context.sender.name)
     quoted = context.reply_to
     if text == context.text and name == context.sender.name and quoted is None and not context.chat_title:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import orjson
 import structlog
 
+from bot.arrivals import Arrivals
 from bot.chats import Chats
 from bot.engine.embedded import EmbeddedEngine
 from bot.engine.job import Job
@@ -29,8 +29,8 @@ from services.store.ids import Ids
 from services.store.port import Store, StoreError, Write
 
 _log = structlog.get_logger("intake")
-_CHANGES_KEPT = 1000
 _PRUNE_EVERY = 100
+_CHATS_COUNTED = 10_000
 _NOT_SAID = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, ReasonCode.DELETED})
 """What ends so is no part of the conversation."""
 
@@ -66,7 +66,7 @@ class Intake:
         self._ids = ids
         self._epoch = epoch
         self._reach = faults.reach
-        self._early_changes: OrderedDict[tuple[str, str], str | None] = OrderedDict()
+        self._arrivals = Arrivals()
         self._heard: dict[str, int] = {}
 
     async def deliver(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
@@ -74,8 +74,9 @@ class Intake:
         context = self._prepared(context)
         is_change = context.kind is Kind.EDIT or context.kind is Kind.DELETE
         if is_change and self._chats.of(context.chat).allowed_by is not None:
-            return await self._change(context, also)
-        return await self._accept(self._with_early_change(context), also)
+            async with self._arrivals.change((context.chat.key, context.key.native_id)):
+                return await self._change(context, also)
+        return await self._accept(context, also)
 
     async def recover(self) -> int:
         """Take up the turns that an earlier process did not finish; returns how many."""
@@ -97,20 +98,51 @@ class Intake:
         return len(jobs)
 
     def _prepared(self, context: MessageContext) -> MessageContext:
-        context = fit(context, self._limits.message_chars)
         served = self._chats.of(context.chat)
+        context = fit(context, self._limits.message_chars, served.profile.texts.say("intake.cut"))
         return context if context.bot == served.settings.bot else replace(context, bot=served.settings.bot)
 
     async def _accept(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
-        chat, member = context.chat.key, context.sender.ref.key
+        message = (context.chat.key, context.key.native_id)
+        await self._arrivals.unchanging(message)
+        edited = self._arrivals.edited(message)
+        if edited is not None:
+            context = replace(context, text=edited)
         verdict = self._verdict(context)
-        turn_id = self._ids.next()
-        writes = self._writes(context, verdict, turn_id)
+        job = Job(self._ids.next(), context, verdict.addressed, verdict.question, immediate=verdict.immediate)
+        # Until the first await nobody else is judged: the question and the place in the queue are this message's.
+        if verdict.is_for_us:
+            self._arrivals.accepting.setdefault(message, job)
+        try:
+            is_new = await self._keep(job, verdict, also)
+            await self._arrivals.unchanging(message)
+        finally:
+            if self._arrivals.accepting.get(message) is job:
+                del self._arrivals.accepting[message]
+            if verdict.is_for_us:
+                self._engine.free_place(context.chat, verdict.immediate)
+        if not is_new:
+            return Accepted.DUPLICATE
+        self._reach("dedupe.after_insert")
+        self._chats.heard(context.chat, job.turn_id)
+        if not verdict.is_for_us:
+            self._notices.note(context, verdict)
+        elif not job.withdrawn:
+            self._engine.submit(job)
+        if _is_history(context, verdict):
+            self._prune(context.chat.key)
+        return Accepted.NEW
+
+    async def _keep(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> bool:
+        """Make it durable; whether it was new. Its question is taken before the first await, so that two answers
+        cannot both have it."""
+        context = job.context
+        chat, member = context.chat.key, context.sender.ref.key
+        writes = self._writes(context, verdict, job.turn_id)
         taken = None
-        # The question is taken before the first await, so that two answers cannot both have it.
         if verdict.question is not None:
             taken = self._questions.take(chat, member)
-            writes.append(pending.answer(verdict.question.id, turn_id))
+            writes.append(pending.answer(verdict.question.id, job.turn_id))
         self._reach("recv.before_persist")
         try:
             touched = await self._store.commit([*writes, *also])
@@ -119,29 +151,24 @@ class Intake:
             self._questions.put_back(chat, member, taken)
             raise
         self._reach("recv.after_persist_before_ack")
-        self._early_changes.pop((chat, context.key.native_id), None)
+        self._arrivals.forget_early((chat, context.key.native_id))
         if touched[0] == 0:
             # It answered its question before: the one that is open now waits for another answer.
             self._questions.put_back(chat, member, taken)
-            return Accepted.DUPLICATE
-        self._reach("dedupe.after_insert")
-        self._chats.heard(context.chat, turn_id)
-        if verdict.is_for_us:
-            self._engine.submit(Job(turn_id, context, verdict.addressed, verdict.question, immediate=verdict.immediate))
-        else:
-            self._notices.note(context, verdict)
-        self._prune(chat)
-        return Accepted.NEW
+            return False
+        return True
 
     def _verdict(self, context: MessageContext) -> Verdict:
-        chat = context.chat.key
-        if self._early_changes.get((chat, context.key.native_id), "") is None:
+        """What the gate says, and a place in the queue when it is for us; without one it is not."""
+        chat = context.chat
+        if self._arrivals.is_deleted((chat.key, context.key.native_id)):
             return Verdict(ReasonCode.DELETED)
-        question = self._questions.of(chat, context.sender.ref.key)
-        verdict = judge(context, self._chats.of(context.chat), self._functions(context.bot), question)
-        if verdict.is_for_us and not verdict.immediate and not self._engine.has_room(context.chat):
-            return Verdict(ReasonCode.QUEUE_FULL, "limits.queue_per_chat")
-        return verdict
+        question = self._questions.of(chat.key, context.sender.ref.key)
+        verdict = judge(context, self._chats.of(chat), self._functions(context.bot), question)
+        if not verdict.is_for_us:
+            return verdict
+        limit = self._engine.keep_place(chat, verdict.immediate)
+        return Verdict(ReasonCode.QUEUE_FULL, limit) if limit else verdict
 
     def _writes(self, context: MessageContext, verdict: Verdict, turn_id: int) -> list[Write]:
         now_ms = self._clock.now_ms()
@@ -164,7 +191,7 @@ class Intake:
                 ended_ms=None if for_us else now_ms,
             )
         ]
-        if verdict.reason not in _NOT_SAID:
+        if _is_history(context, verdict):
             writes.append(self._heard_write(context, turn_id))
         if for_us:
             writes.append(turns.queue(turn_id, chat, context.bot, self._epoch, now_ms))
@@ -194,12 +221,14 @@ class Intake:
             # Done before. Meanwhile there may have been a newer change, which an older one must not undo.
             await self._store.commit(also)
             return Accepted.DUPLICATE
-        job = self._engine.waiting_job(context.chat, native_id)
+        arriving = self._arrivals.accepting.get((chat, native_id))
+        job = arriving or self._engine.waiting_job(context.chat, native_id)
         writes: list[Write] = []
         reason = ReasonCode.DELETED if deletes else ReasonCode.EDIT_TOO_LATE
         if job is not None:
             reason = ReasonCode.DELETED if deletes else ReasonCode.EDIT_TAKEN
             if deletes:
+                job.withdrawn = True
                 self._engine.remove(job)
                 writes += [inbox.end(job.turn_id, reason.value, "", now_ms), turns.end(job.turn_id, now_ms)]
             else:
@@ -211,10 +240,12 @@ class Intake:
         except StoreError:
             # Nothing was taken back: the message is still to be answered, until the platform delivers this again.
             if job is not None and deletes:
-                self._engine.submit(job)
+                job.withdrawn = False
+                if job is not arriving:
+                    self._engine.submit(job)
             raise
         if touched[len(writes)] == 0:
-            self._remember_early(chat, native_id, None if deletes else context.text)
+            self._arrivals.remember_early((chat, native_id), None if deletes else context.text)
         return Accepted.NEW if touched[0] else Accepted.DUPLICATE
 
     def _changed(self, context: MessageContext, reason: ReasonCode) -> Write:
@@ -233,21 +264,17 @@ class Intake:
             ended_ms=now_ms,
         )
 
-    def _remember_early(self, chat: str, native_id: str, text: str | None) -> None:
-        """A change came before its message: kept until that arrives."""
-        self._early_changes[chat, native_id] = text
-        while len(self._early_changes) > _CHANGES_KEPT:
-            self._early_changes.popitem(last=False)
-
-    def _with_early_change(self, context: MessageContext) -> MessageContext:
-        if not self._early_changes:
-            return context
-        text = self._early_changes.get((context.chat.key, context.key.native_id))
-        return context if text is None else replace(context, text=text)
-
     def _prune(self, chat: str) -> None:
-        count = self._heard.get(chat, 0) + 1
+        """Now and then, and with the first message since the start, which does not know what there was before."""
+        count = self._heard.get(chat, _PRUNE_EVERY)
         if count >= _PRUNE_EVERY:
             count = 0
             self._store.post([history.prune(chat, self._history_per_chat)])
-        self._heard[chat] = count
+            if len(self._heard) >= _CHATS_COUNTED:
+                self._heard.clear()
+        self._heard[chat] = count + 1
+
+
+def _is_history(context: MessageContext, verdict: Verdict) -> bool:
+    """Whether it is part of what the chat has said."""
+    return not context.private and verdict.reason not in _NOT_SAID

@@ -21,7 +21,7 @@ from services.store.port import Store
 
 _log = structlog.get_logger("gate")
 _QUIET_SECONDS = 60.0
-_SEEN_KEPT = 10_000
+_CHATS_KEPT = 10_000
 # What is usual in a group is no warning.
 _USUAL = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.NOT_A_MESSAGE, ReasonCode.EMPTY})
 
@@ -45,15 +45,21 @@ class Notices:
         """A message ended without a turn."""
         reason, chat = verdict.reason, context.chat.key
         self.dropped[reason.value] += 1
-        first = (chat, reason) not in self._seen
-        if first and len(self._seen) < _SEEN_KEPT:
-            self._seen.add((chat, reason))
-        if first and reason not in _USUAL:
-            # The detail of an unknown command is a word of the message, and those stay out of logs.
-            because = "" if reason is ReasonCode.UNKNOWN_COMMAND else verdict.detail
-            _log.warning("message_not_answered", chat=chat, reason=reason.value, because=because)
+        if reason not in _USUAL and (chat, reason) not in self._seen:
+            self._warn(chat, verdict)
         if reason is ReasonCode.QUEUE_FULL:
             self._tell(context)
+
+    def _warn(self, chat: str, verdict: Verdict) -> None:
+        """Once for each chat and reason. Beyond as many as are kept apart, drops are counted and no more."""
+        if len(self._seen) >= _CHATS_KEPT:
+            return
+        self._seen.add((chat, verdict.reason))
+        # The detail of an unknown command is a word of the message, and those stay out of logs.
+        because = "" if verdict.reason is ReasonCode.UNKNOWN_COMMAND else verdict.detail
+        _log.warning("message_not_answered", chat=chat, reason=verdict.reason.value, because=because)
+        if len(self._seen) >= _CHATS_KEPT:
+            _log.warning("further_drops_are_only_counted", kept=_CHATS_KEPT)
 
     def _tell(self, context: MessageContext) -> None:
         """One sentence to the chat, at most once a minute."""
@@ -61,6 +67,8 @@ class Notices:
         platform = self._delivery.platform(chat)
         if platform is None or now - self._told_at.get(chat.key, -_QUIET_SECONDS) < _QUIET_SECONDS:
             return
+        if len(self._told_at) >= _CHATS_KEPT:
+            self._told_at = {key: at for key, at in self._told_at.items() if now - at < _QUIET_SECONDS}
         self._told_at[chat.key] = now
         row_id = self._ids.next()
         text = self._chats.profile(chat).texts.say("failures.queue_full")

@@ -33,10 +33,8 @@ class OpenQuestions:
         if not self._waiting:
             return None
         asked = self._waiting.get((chat, member))
-        if asked is None:
-            return None
-        if asked[1] <= self._clock.now_ms():
-            del self._waiting[chat, member]
+        # One that expired stays until `expire` closes it in the store too.
+        if asked is None or asked[1] <= self._clock.now_ms():
             return None
         return asked[0]
 

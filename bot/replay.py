@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from bot.chats import Chats
+from bot.chats import Chats, ServedChat
 from bot.gate import judge
 from bot.inbound_text import fit
 from bot.replay_case import BadCase, Case, WrittenAnswer, WrittenMessage
@@ -167,7 +167,7 @@ class Replay:
     ) -> TurnOutcome:
         # There is no list of chats that are served: a case may be of any.
         served = replace(self._chats.of(_chat(case.message)), allowed_by="*")
-        context = _context(case.message, served.settings.bot, clock)
+        context = _context(case.message, served, clock)
         verdict = judge(context, served, functions, None)
         if not verdict.is_for_us:
             return TurnOutcome(OutcomeKind.SILENT, verdict.reason, detail=verdict.detail)
@@ -241,7 +241,7 @@ def _chat(message: WrittenMessage) -> ChatRef:
     return ChatRef.parse(chat) if chat.count(":") >= 2 else ChatRef("replay", "main", chat)
 
 
-def _context(message: WrittenMessage, bot: str, clock: InstantClock) -> MessageContext:
+def _context(message: WrittenMessage, served: ServedChat, clock: InstantClock) -> MessageContext:
     chat = _chat(message)
     context = MessageContext(
         key=MessageKey(chat, "1"),
@@ -252,9 +252,9 @@ def _context(message: WrittenMessage, bot: str, clock: InstantClock) -> MessageC
         text=message.text,
         sent_at=clock.now(),
         mentions_bot=message.addressed,
-        bot=bot,
+        bot=served.settings.bot,
     )
-    return fit(context, _LONGEST_TEXT)
+    return fit(context, _LONGEST_TEXT, served.profile.texts.say("intake.cut"))
 
 
 def _history(lines: Sequence[Mapping[str, Any]], bot_name: str, clock: InstantClock) -> Sequence[HistoryLine]:

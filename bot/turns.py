@@ -76,11 +76,12 @@ class Turns:
 
     async def run(self, job: Job) -> None:
         """Answer the message of `job`. Raises StoreError when its end cannot be kept; nothing else."""
+        # One log for all attempts: what is known and could not be written yet is known to the next one.
+        log = StoreTurnLog(self._store, job.context, job.turn_id, self._clock, self._faults)
         while True:
             try:
-                await self._attempt(job)
+                await self._attempt(job, log)
             except StoreFull as problem:
-                # What is stored is found again on the next attempt, so a full disk costs time and nothing else.
                 _log.error("turn_waits_for_room", turn=job.turn_id, problem=str(problem))
                 job.answered = True
                 await self._clock.sleep(_FULL_DISK_SECONDS)
@@ -88,11 +89,10 @@ class Turns:
             else:
                 return
 
-    async def _attempt(self, job: Job) -> None:
+    async def _attempt(self, job: Job, log: StoreTurnLog) -> None:
         job.answered = False
         chat = job.context.chat
         sign = TypingSign(functools.partial(self._delivery.typing, chat))
-        log = StoreTurnLog(self._store, job.context, job.turn_id, self._clock, self._faults)
         turn = self._turn(job, log, sign)
         try:
             outcome = _stopped(turn) if job.stopped else await self._outcome(job, turn, log)
@@ -118,7 +118,8 @@ class Turns:
             addressed=job.addressed,
             answering=(job.question, context.text) if job.question else None,
             history=history_lines,
-            status=sign.say,
+            # What is said to the bot alone shows to nobody else, not in what it is doing either.
+            status=_nothing_is_shown if context.private else sign.say,
         )
 
     async def _outcome(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
@@ -126,6 +127,9 @@ class Turns:
         if job.attempts >= self._attempts:
             _log.error("turn_given_up", turn=turn.id, attempts=job.attempts)
             return sent(ReasonCode.GAVE_UP, [Message(texts.say("failures.gave_up"))])
+        unserved = self._no_longer_served(job.context)
+        if unserved is not None:
+            return unserved
         try:
             if job.attempts or job.repeated:
                 await log.load()
@@ -143,12 +147,22 @@ class Turns:
         except Exception as error:  # noqa: BLE001 - the border where a failing turn becomes an answer
             short_id = uuid.uuid4().hex[:8]
             _log.error("turn_failed", turn=turn.id, id=short_id, exc_info=error)
-            return sent(ReasonCode.FUNCTION_FAILED, [Message(texts.say("failures.turn", id=short_id))], short_id)
+            return _interrupted(turn, ReasonCode.FUNCTION_FAILED, texts.say("failures.turn", id=short_id), short_id)
+
+    def _no_longer_served(self, context: MessageContext) -> TurnOutcome | None:
+        """The silent end of a turn whose chat was taken off the settings while it waited."""
+        served = self._chats.of(context.chat)
+        if served.allowed_by is None:
+            return sent(ReasonCode.CHAT_NOT_ALLOWED, [], "chats.allow")
+        if not served.settings.enabled:
+            return sent(ReasonCode.CHAT_OFF, [], served.settings.layers["enabled"])
+        return None
 
     async def _dispatched(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         # Rights are those of now, not those of the moment when the message came.
         role = self._chats.role(context.sender.ref.key, context.sender.role)
-        context = replace(context, sender=replace(context.sender, role=role))
+        if role is not context.sender.role:
+            context = replace(context, sender=replace(context.sender, role=role))
         outcome = await self._router.dispatch(context, turn)
         if outcome.kind is OutcomeKind.FALLBACK and not turn.effects:
             return _explained(await self._router.run_chat_fallback(context, turn), outcome, turn)
@@ -192,9 +206,14 @@ class Turns:
         writes: list[Write] = []
         parcels: list[Parcel] = []
         for number, message in enumerate(messages):
+            if context.private and message.to is None:
+                message = replace(message, to=context.sender.ref)
             chat, private_to = addressed_to(message, context.chat)
+            if not message.text.strip() and not message.attachments:
+                continue
             platform = self._delivery.platform(chat)
-            if platform is None or (not message.text.strip() and not message.attachments):
+            if platform is None or (chat != context.chat and self._chats.of(chat).allowed_by is None):
+                _log.error("message_to_a_chat_that_is_not_served", turn=turn.id, chat=chat.key, setting="chats.allow")
                 continue
             if number == 0 and message.to is None and message.reply_to is None and self._needs_quote(job):
                 message = replace(message, reply_to=context.key.native_id)
@@ -238,6 +257,10 @@ class Turns:
         return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)
 
 
+async def _nothing_is_shown(text: str) -> None:
+    return None
+
+
 def _explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome:
     """An answer in plain words, and why it is no more than that where settings decided it."""
     if routed.reason is not ReasonCode.FUNCTIONS_OFF or chat.reason is not ReasonCode.CHAT:
@@ -250,8 +273,9 @@ def _stopped(turn: Turn) -> TurnOutcome:
 
 
 def _interrupted(turn: Turn, reason: ReasonCode, text: str, detail: str) -> TurnOutcome:
-    """The end of a turn that was cut short; an effect that was under way is told as unknown."""
-    messages = [Message(text)]
+    """The end of a turn that was cut short: what effects have said is said all the same, and one that was under way is
+    told as unknown."""
+    messages = [*turn.said, Message(text)]
     if turn.in_flight:
         messages.append(Message(turn.profile().texts.say("failures.unknown_outcome", name=turn.in_flight)))
         reason, detail = ReasonCode.UNKNOWN_OUTCOME, turn.in_flight

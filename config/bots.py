@@ -77,7 +77,7 @@ class ChatsSettings(Section):
     allow: tuple[ChatPattern, ...] = Field(default=(), max_length=10_000)
     """The chats that are served, as `platform:account:chat`; `*` stands for any characters. Empty: none."""
     changeable: tuple[ChatSettingName, ...] = ("language", "timezone", "persona", "functions_on")
-    """What a chat's administrators may change for it with a command."""
+    """Where what a chat has set for itself counts more than the settings."""
     settings: Mapping[ChatPattern, ChatSettings] = Field(default_factory=dict)
     """What is special, by the chat's key or a pattern. Where several fit, each setting comes from the one that is most
     precise: the key itself, then the pattern with the most letters that are not `*`, then the one that stands first."""

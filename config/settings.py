@@ -135,10 +135,12 @@ class LimitsSettings(Section):
     """Messages of one chat that may wait."""
     queue_total: Count = Field(default=10_000, ge=1, le=10_000_000)
     """Messages of all chats that may wait."""
+    immediate_per_chat: Count = Field(default=10, ge=1, le=1000)
+    """Commands of one chat that do not wait in its queue, such as /stop, and may run at once."""
     parallel_turns: Count = Field(default=256, ge=1, le=100_000)
     """Chats that are answered at the same time."""
     message_chars: Count = Field(default=8000, ge=100, le=1_000_000)
-    """The longest message that is read; what is over is cut off."""
+    """The longest message that is read; of a longer one the beginning is, with a word that the rest is missing."""
     attempts_per_turn: Count = Field(default=3, ge=1, le=100)
     """How often a message is tried that ends the process or fails within the daemon."""
 

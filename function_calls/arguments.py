@@ -11,11 +11,12 @@ from copy import deepcopy
 from typing import Any
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from function_calls.schema import UnusableSchema, closed, schema_of
 from function_calls.spec import ArgumentFault
 from services.json_values import JsonObject
+from services.llm.tool_arguments import loads_unique
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?")
@@ -33,7 +34,10 @@ class ModelArguments:
     """Arguments described by a pydantic model or a dataclass."""
 
     def __init__(self, model: Any) -> None:
-        adapter: TypeAdapter[Any] = TypeAdapter(model)
+        try:
+            adapter: TypeAdapter[Any] = TypeAdapter(model)
+        except PydanticUserError as error:
+            raise UnusableSchema(f"a field has a type that no argument can have: {_first_line(error)}") from None
         self.schema = schema_of(model)
         # Unknown arguments are refused, though models need not be told so.
         self._read = _ObjectReader(closed(self.schema))
@@ -49,7 +53,10 @@ class ModelArguments:
             raise self._fault(error) from None
 
     def dump(self, arguments: Any) -> JsonObject:
-        """The instance as plain JSON that `parse` reads again, without what is only a default of null."""
+        """The instance as plain JSON that `parse` reads again, without what is only a default of null. Arguments that
+        were never parsed stay as they are."""
+        if isinstance(arguments, Mapping):
+            return dict(arguments)
         dumped: JsonObject = self._dump(arguments, mode="json", by_alias=True, exclude_none=True)
         return dumped
 
@@ -63,6 +70,21 @@ class ModelArguments:
             else:
                 problems[name] = self.schema["properties"].get(name)
         return ArgumentFault(problems, missing)
+
+
+def require_json(raw: Mapping[str, Any], schema: JsonObject) -> None:
+    """Return when JSON, and so every store and log, can hold `raw`. Raises ArgumentFault for what it cannot."""
+    unfit = [name for name, value in raw.items() if not _is_json(value)]
+    if unfit:
+        raise ArgumentFault({name: schema["properties"].get(name) for name in unfit})
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        orjson.dumps(value, default=str)
+    except TypeError:
+        return False
+    return True
 
 
 class SchemaArguments:
@@ -94,8 +116,11 @@ class SchemaArguments:
     def parse(self, raw: Mapping[str, Any]) -> Any:
         """The arguments with defaults filled in. Raises ArgumentFault."""
         values = {**deepcopy(self._defaults), **self._read(raw)}
-        if self._validator.is_valid(values):
-            return values
+        try:
+            if self._validator.is_valid(values):
+                return values
+        except ValueError:  # an object that stands for no JSON value
+            raise ArgumentFault({"": None}) from None
         problems: dict[str, JsonObject | None] = {}
         missing: list[str] = []
         for error in self._validator.iter_errors(values):
@@ -111,6 +136,10 @@ class SchemaArguments:
     def dump(self, arguments: Any) -> JsonObject:
         """The same dict."""
         return dict(arguments)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]
 
 
 def _refuse_to_fetch(uri: str) -> Any:
@@ -256,8 +285,9 @@ def _object(schema: JsonObject) -> Coercion:
 def _decoded(text: str, wanted: type) -> Any:
     """JSON inside a string, where the schema wants a list or an object."""
     try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
+        orjson.loads(text)  # knows more of what is no JSON than the exact decoder
+        value = loads_unique(text)
+    except (ValueError, RecursionError):
         raise _DoesNotFit from None
     if not isinstance(value, wanted):
         raise _DoesNotFit

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from services.threads import Threads
+
 if TYPE_CHECKING:
     from function_calls.profile import ChatProfile
     from function_calls.spec import FunctionResult, FunctionSpec
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 class Call:
     """One run of one function."""
 
-    __slots__ = ("_invoke", "_status", "deadline", "functions", "key", "profile", "state")
+    __slots__ = ("_invoke", "_nested", "_status", "deadline", "functions", "key", "profile", "state", "threads")
 
     def __init__(
         self,
@@ -22,8 +24,9 @@ class Call:
         state: dict[str, Any],
         profile: ChatProfile,
         functions: Callable[[], Sequence[FunctionSpec]],
-        invoke: Callable[[str, Mapping[str, Any]], Awaitable[FunctionResult]],
+        invoke: Callable[[str, Mapping[str, Any], int], Awaitable[FunctionResult]],
         status: Callable[[str], Awaitable[None]],
+        threads: Threads,
     ) -> None:
         self.key = key
         """The idempotency key: the same when a crashed run is repeated, and no other run has it."""
@@ -35,7 +38,10 @@ class Call:
         """The chat's language, time zone and texts."""
         self.functions = functions
         """The functions that this member may call here, in registration order."""
+        self.threads = threads
+        """Where work that blocks belongs: `await call.threads.run(f, …)`."""
         self._invoke = invoke
+        self._nested = 0
         self._status = status
 
     def say(self, key: str, **values: object) -> str:
@@ -44,7 +50,14 @@ class Call:
 
     async def invoke(self, name: str, arguments: Mapping[str, Any]) -> FunctionResult:
         """Run another function with the same member's rights. Nested at most 4 deep."""
-        return await self._invoke(name, arguments)
+        number = self._nested
+        self._nested += 1
+        return await self._invoke(name, arguments, number)
+
+    def begin(self) -> None:
+        """The handler is about to run, perhaps once more: its nested runs are counted anew, so that each is the same
+        run as the last time."""
+        self._nested = 0
 
     async def status(self, text: str) -> None:
         """Tell the chat what is going on while this takes long; never kept in history."""

@@ -14,6 +14,13 @@ from services.json_values import JsonObject
 
 _QUOTES = {'"': '"', "“": "”", "„": "“", "「": "」", "『": "』", "«": "»", "'": "'"}
 _COMMAS = re.compile("[,，、]")
+_FUNCTION_WORDS = (
+    "is are was were will would can could should do does did has have had am be been the a an this that these those "
+    "my your his her our their its me us him them it you we they i to of up off out over in on at for from with about "
+    "by as if and or but so then than not no there here again now"
+)
+_GO_ON_A_SENTENCE = frozenset(_FUNCTION_WORDS.split())
+_ENDS_OF_A_QUESTION = ("?", "？", ":", "：")
 _NUMERIC = re.compile(r"[+-]?\d+(\.\d+)?")
 _MARKS = re.compile(f"[={''.join(_QUOTES)}]")
 _WORDS = re.compile(r"\S+")
@@ -65,6 +72,13 @@ def plan_for(spec: FunctionSpec) -> CommandPlan:
 def is_command_word(word: str) -> bool:
     """Whether `word` may be a command at all: no control, zero-width or other invisible characters."""
     return bool(word) and ((word.isascii() and word.isprintable()) or _is_visible(word))
+
+
+def is_speech(rest: str) -> bool:
+    """Whether what follows a bare command word reads like the rest of a sentence (`weather is nice today`, `pick up the
+    kids?`) rather than like arguments."""
+    words = rest.split()
+    return rest.rstrip().endswith(("?", "？")) or (bool(words) and words[0].casefold() in _GO_ON_A_SENTENCE)
 
 
 def _is_visible(word: str) -> bool:
@@ -157,9 +171,7 @@ def _fill(
             arguments[name] = _items(taken)
             words = words[len(taken) :]
         elif _is_free_text(schema):
-            count = len(words) - _wanted_by(rest, words, required)
-            # A quoted value is whole in itself.
-            count = 1 if words[0].quoted else max(1, count)
+            count = _text_length(words, rest, required)
             arguments[name] = _joined(words[:count], line)
             words = words[count:]
         elif _fits(schema, words[0]) or name in required or not _could_wait(rest, words[0]):
@@ -167,6 +179,18 @@ def _fill(
             words = words[1:]
     if words:
         raise ArgumentFault({word.text: None for word in words})
+
+
+def _text_length(words: Sequence[Token], rest: Sequence[tuple[str, JsonObject]], required: frozenset[str]) -> int:
+    """How many of `words` a text takes before the parameters in `rest`: a quoted one is whole in itself, a question
+    before a list ends at its question mark or colon, and else the text takes what the others leave."""
+    if words[0].quoted:
+        return 1
+    if rest and rest[0][1].get("type") == "array":
+        ends = [place for place, word in enumerate(words[:-1], 1) if word.text.endswith(_ENDS_OF_A_QUESTION)]
+        if ends:
+            return ends[0]
+    return max(1, len(words) - _wanted_by(rest, words, required))
 
 
 def _items(words: Sequence[Token]) -> list[str]:
@@ -196,7 +220,8 @@ def _wanted_by(parameters: Sequence[tuple[str, JsonObject]], words: Sequence[Tok
         word = words[len(words) - 1 - wanted]
         if _is_free_text(schema):
             wanted += word.quoted or one_each or name in required
-        else:
+        elif name in required or "enum" not in schema:
+            # An optional word out of a list may as well be the end of the text: it is named with `name=`.
             wanted += _fits(schema, word)
     return wanted
 

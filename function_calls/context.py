@@ -91,6 +91,8 @@ class MessageContext:
     attachments: tuple[Attachment, ...] = ()
     backfilled: bool = False
     """Delivered after the fact (history of a room that was joined): recorded, never answered."""
+    private: bool = False
+    """Said to the bot alone although the chat is a group: nobody else is shown it, nor what answers it."""
     chat_title: str = ""
     bot: str = "default"
     """The profile that serves this chat."""

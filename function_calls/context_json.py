@@ -34,6 +34,8 @@ def context_to_json(context: MessageContext) -> JsonObject:
         data["reply_to"] = [quoted.native_id, quoted.sender_name, quoted.text, quoted.from_bot]
     if context.attachments:
         data["attachments"] = [[one.name, one.media_type, one.url, one.size_bytes] for one in context.attachments]
+    if context.private:
+        data["private"] = True
     if context.chat_title:
         data["title"] = context.chat_title
     return data
@@ -57,6 +59,7 @@ def context_from_json(data: JsonObject) -> MessageContext:
         mentions_bot=data.get("mentions_bot", False),
         reply_to=Quoted(*quoted) if quoted else None,
         attachments=tuple(Attachment(*one) for one in data.get("attachments", ())),
+        private=data.get("private", False),
         chat_title=data.get("title", ""),
         bot=data["bot"],
     )

@@ -139,6 +139,8 @@ def _milliseconds(value: Any) -> float:
 def _retry(value: Any) -> Retry | None:
     if value is None or isinstance(value, Retry):
         return value
+    if not isinstance(value, Mapping):
+        raise TypeError(f"must be {{max: attempts, delay: milliseconds}}, not {value!r}")
     attempts, delay_ms = int(value.get("max", 0)), float(value.get("delay", 0))
     if not 0 <= attempts <= 10 or not 0 <= delay_ms <= 60_000:
         raise ValueError("max must be 0 to 10 and delay 0 to 60000 milliseconds")

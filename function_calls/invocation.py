@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import traceback
-import uuid
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import structlog
 
-from config.texts import Phrases
+from function_calls.arguments import require_json
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.definition import DefinitionError
+from function_calls.failures import broken, faulty, own_words, refused_result, unknown
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
-from function_calls.permissions import Refusal, callable_here, refusal, timeout_seconds
+from function_calls.permissions import callable_here, refusal, timeout_seconds
 from function_calls.policies import Policies
 from function_calls.profile import ChatProfile
-from function_calls.questions import argument_question, confirm_question
-from function_calls.results import storable
-from function_calls.spec import ArgumentFault, FunctionError, FunctionResult, FunctionSpec, ToolError
+from function_calls.questions import confirm_question
+from function_calls.results import plain, storable
+from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, ToolError
 from function_calls.turn import Path, Run, Turn
-from function_calls.usage import fault_text
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
 from services.refs import Effect, ErrorCode
+from services.threads import Threads
 
 DEEPEST_NESTING = 4
 _log = structlog.get_logger("invocation")
@@ -52,6 +51,7 @@ class Invoker:
         named_filters: Mapping[str, CallFilter] | None = None,
         record: RecordCall = _not_recorded,
         faults: FaultPoints | None = None,
+        threads: Threads | None = None,
     ) -> None:
         self._policies = policies
         self._deadlines = deadlines
@@ -60,6 +60,7 @@ class Invoker:
         self._named_filters = dict(named_filters or {})
         self._record = record
         self._reach = (faults or FaultPoints()).reach
+        self._threads = threads or Threads()
         self._chains: dict[FunctionSpec, Proceed] = {}
 
     async def invoke(
@@ -75,43 +76,35 @@ class Invoker:
         round_number: int = 0,
         request_id: str = "",
         depth: int = 0,
+        key: str = "",
     ) -> FunctionResult:
         """The result of running the function `name`, or the refusal, fault or question that came instead; never an
-        exception of a handler. `uncertain`: a yes is asked for first. `confirmed`: it was given."""
-        key = turn.next_key()
+        exception of a handler. `uncertain`: a yes is asked for first. `confirmed`: it was given. `key` is given for
+        nested runs alone."""
+        key = key or turn.next_key()
         profile = turn.profile()
         spec = turn.functions.find(name)
         if spec is None:
-            return _failed(ErrorCode.NOT_FOUND, profile.texts.say("refusals.unknown_function", name=name))
-        known = turn.log.stored_run(key)
+            return FunctionResult.fail(ErrorCode.NOT_FOUND, profile.texts.say("refusals.unknown_function", name=name))
+        known = turn.nested.get(key) or turn.log.stored_run(key)
         if known is not None and (known.result is not None or spec.effect is Effect.ONCE):
             return self._from_before(spec, known.function, known.result, turn, profile)
         refused = refusal(context, spec, turn, profile, path)
         if refused is not None:
-            return _refused(refused, spec, profile)
+            asked = Run(key, spec, raw, path, round_number, request_id)
+            return self._not_run(context, asked, refused_result(refused, spec, profile), turn)
         try:
+            if path is Path.NESTED:
+                require_json(raw, spec.parameters)
             arguments = spec.arguments.parse(raw)
         except ArgumentFault as fault:
-            return _faulty(spec, fault, raw, profile)
+            asked = Run(key, spec, raw, path, round_number, request_id)
+            return self._not_run(context, asked, faulty(spec, fault, raw, profile), turn)
         run = Run(key, spec, arguments, path, round_number, request_id)
         decided = await self._decided(context, run, turn, profile, confirmed=confirmed, uncertain=uncertain)
         if decided is not None:
-            return decided
-        in_flight = turn.in_flight
-        if spec.effect is not Effect.READ:
-            turn.effects += 1
-            turn.in_flight = spec.name if spec.effect is Effect.ONCE else turn.in_flight
-        self._reach("tool.after_intent_before_call")
-        started = self._clock.monotonic()
-        attempt = self._once if spec.retry is None else self._attempts
-        result = storable(await attempt(context, run, turn, profile, depth))
-        turn.in_flight = in_flight
-        self._reach("tool.after_call_before_result_record")
-        if result.context_updates:
-            turn.state.update(result.context_updates)
-        turn.log.result(run, result)
-        self._record(context, run, result, turn.id, int((self._clock.monotonic() - started) * 1e6))
-        return result
+            return self._not_run(context, run, decided, turn)
+        return await self._run(context, run, turn, profile, depth)
 
     def check(self, specs: Iterable[FunctionSpec]) -> None:
         """Return when every filter that `specs` name is known. Raises DefinitionError for all that are not."""
@@ -128,7 +121,7 @@ class Invoker:
         """Why the sender may not run `spec` here and now, whatever the arguments; None when they may."""
         profile = turn.profile()
         found = refusal(context, spec, turn, profile, path)
-        return None if found is None else _refused(found, spec, profile)
+        return None if found is None else refused_result(found, spec, profile)
 
     async def _decided(
         self,
@@ -157,6 +150,36 @@ class Invoker:
         await turn.log.intend(run, (*budget.writes, *taint.writes, *approval.writes))
         return None
 
+    def _not_run(self, context: MessageContext, run: Run, result: FunctionResult, turn: Turn) -> FunctionResult:
+        """`result`, which came instead of the run; on the record when it is no question."""
+        if result.error is not None:
+            self._record(context, run._replace(arguments=plain(run.arguments)), result, turn.id, 0)
+        return result
+
+    async def _run(
+        self, context: MessageContext, run: Run, turn: Turn, profile: ChatProfile, depth: int
+    ) -> FunctionResult:
+        """The run itself, after all checks, and what is noted about it."""
+        turn.begin(run)
+        self._reach("tool.after_intent_before_call")
+        started = self._clock.monotonic()
+        attempt = self._once if run.spec.retry is None else self._attempts
+        try:
+            result = storable(await attempt(context, run, turn, profile, depth))
+        except asyncio.CancelledError:
+            stopped = FunctionResult.fail(ErrorCode.CANCELLED, profile.texts.say("stop.stopped"))
+            self._record(context, run, stopped, turn.id, int((self._clock.monotonic() - started) * 1e6))
+            raise
+        # An effect that was begun within and not seen to end makes the outcome of the whole run unknown.
+        abandoned = turn.abandoned_by(run.key)
+        if abandoned:
+            result = unknown(abandoned, profile.texts)
+        self._reach("tool.after_call_before_result_record")
+        turn.end(run, result)
+        turn.log.result(run, result)
+        self._record(context, run, result, turn.id, int((self._clock.monotonic() - started) * 1e6))
+        return result
+
     async def _attempts(
         self, context: MessageContext, run: Run, turn: Turn, profile: ChatProfile, depth: int
     ) -> FunctionResult:
@@ -167,12 +190,15 @@ class Invoker:
             result = await self._once(context, run, turn, profile, depth)
             if left <= 0 or spec.retry is None or result.error is None or result.error.code is not ErrorCode.TRANSIENT:
                 return result
+            if turn.abandoned_by(run.key):
+                return result
             left -= 1
             await self._clock.sleep(spec.retry.delay_seconds)
 
     async def _once(
         self, context: MessageContext, run: Run, turn: Turn, profile: ChatProfile, depth: int
     ) -> FunctionResult:
+        """One attempt: what the handler gives in its time, or its failure as a value."""
         spec = run.spec
         deadline = min(self._clock.monotonic() + timeout_seconds(spec, profile), turn.deadline)
         call = Call(
@@ -181,34 +207,39 @@ class Invoker:
             state=turn.state,
             profile=profile,
             functions=lambda: callable_here(context, turn, Path.NESTED),
-            invoke=self._nested(context, turn, depth, profile),
+            invoke=self._nested(context, turn, depth, profile, run.key),
             status=turn.status,
+            threads=self._threads,
         )
-        if spec.status_text:
-            await turn.status(profile.texts.resolve(spec.status_text))
+        began = False
         try:
+            if spec.status_text:
+                await turn.status(profile.texts.resolve(spec.status_text))
             proceed = self._chains.get(spec) or self._chain(spec)
+            began = True
             return await self._deadlines.run(proceed(Invocation(context, spec, run.arguments, call)), deadline)
         except ToolError as error:
-            return _failed(error.code, _own_words(error, profile.texts))
+            return FunctionResult.fail(error.code, own_words(error, profile.texts))
         except TimeoutError:
             if spec.effect is Effect.ONCE:
-                return _failed(ErrorCode.UNKNOWN_OUTCOME, profile.texts.say("failures.unknown_outcome", name=spec.name))
-            return _failed(ErrorCode.TIMEOUT, profile.texts.say("failures.timeout", name=spec.name))
+                return unknown(spec.name, profile.texts)
+            return FunctionResult.fail(ErrorCode.TIMEOUT, profile.texts.say("failures.timeout", name=spec.name))
         except Exception as error:  # noqa: BLE001 - the border where a handler's failure becomes a value
-            return _broken(spec, turn, error, profile.texts)
+            return broken(spec, turn.id, error, profile.texts, began=began)
 
     def _chain(self, spec: FunctionSpec) -> Proceed:
         own = [self._named_filters[name] for name in spec.filters]
         return self._chains.setdefault(spec, chain(spec, [*self._filters, *own]))
 
     def _nested(
-        self, context: MessageContext, turn: Turn, depth: int, profile: ChatProfile
-    ) -> Callable[[str, Mapping[str, Any]], Awaitable[FunctionResult]]:
-        async def invoke(name: str, arguments: Mapping[str, Any]) -> FunctionResult:
+        self, context: MessageContext, turn: Turn, depth: int, profile: ChatProfile, key: str
+    ) -> Callable[[str, Mapping[str, Any], int], Awaitable[FunctionResult]]:
+        async def invoke(name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
             if depth >= DEEPEST_NESTING:
-                return _failed(ErrorCode.REFUSED, profile.texts.say("refusals.too_deep"))
-            return await self.invoke(context, name, arguments, turn, Path.NESTED, depth=depth + 1)
+                return FunctionResult.fail(ErrorCode.REFUSED, profile.texts.say("refusals.too_deep"))
+            return await self.invoke(
+                context, name, arguments, turn, Path.NESTED, depth=depth + 1, key=f"{key}.{number}"
+            )
 
         return invoke
 
@@ -220,54 +251,9 @@ class Invoker:
             turn.effects += 1
         if function != spec.name:
             _log.error("ledger_mismatch", turn=turn.id, stored=function, asked=spec.name)
-            return _failed(ErrorCode.UNKNOWN_OUTCOME, profile.texts.say("failures.unknown_outcome", name=function))
+            return unknown(function, profile.texts)
         if result is None:
-            return _failed(ErrorCode.UNKNOWN_OUTCOME, profile.texts.say("failures.unknown_outcome", name=spec.name))
+            return unknown(spec.name, profile.texts)
         if result.context_updates:
             turn.state.update(result.context_updates)
         return result
-
-
-def _own_words(error: ToolError, texts: Phrases) -> str:
-    """What a handler says of its failure: `@key` names a sentence, `@somebody` is a person."""
-    return texts.resolve(error.text) if texts.has(error.text.removeprefix("@")) else error.text
-
-
-def _broken(spec: FunctionSpec, turn: Turn, error: Exception, texts: Phrases) -> FunctionResult:
-    """A failure that the handler did not mean. After a lost connection nobody knows what a `once` has done."""
-    short_id = uuid.uuid4().hex[:8]
-    _log.error("function_failed", function=spec.name, id=short_id, turn=turn.id, exc_info=error)
-    failure = FunctionError(ErrorCode.FAILED, texts.say("failures.function", name=spec.name, id=short_id))
-    if spec.effect is Effect.ONCE and isinstance(error, ConnectionError):
-        failure = FunctionError(ErrorCode.UNKNOWN_OUTCOME, texts.say("failures.unknown_outcome", name=spec.name))
-    return FunctionResult(error=failure, metadata=_failure(short_id, error))
-
-
-def _failure(short_id: str, error: Exception) -> dict[str, str]:
-    """For the call log; never for a chat."""
-    return {
-        "failure_id": short_id,
-        "exception": f"{type(error).__name__}: {error}",
-        "traceback": "".join(traceback.format_exception(error, limit=-8)),
-    }
-
-
-def _failed(code: ErrorCode, text: str) -> FunctionResult:
-    return FunctionResult.fail(code, text)
-
-
-def _refused(refused: Refusal, spec: FunctionSpec, profile: ChatProfile) -> FunctionResult:
-    result = _failed(refused.code, profile.texts.say(refused.key, name=spec.name, detail=refused.detail))
-    return replace(result, metadata={"refused_by": refused.detail or refused.key})
-
-
-def _faulty(spec: FunctionSpec, fault: ArgumentFault, raw: Mapping[str, Any], profile: ChatProfile) -> FunctionResult:
-    """Only something missing: the question for it. Something wrong: what, what is allowed, and the usage line."""
-    texts: Phrases = profile.texts
-    fields = (*fault.problems, *fault.missing)
-    if fault.problems:
-        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, fault_text(spec, fault, texts), fields)
-    return replace(
-        FunctionResult.fail(ErrorCode.MISSING_ARGUMENTS, fault_text(spec, fault, texts), fields),
-        question=argument_question(spec, dict(raw), fault.missing[0], texts),
-    )

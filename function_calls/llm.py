@@ -100,12 +100,14 @@ class FunctionCallLLM:
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer a message from the beginning."""
         history = await turn.history()
-        return await self._rounds(context, turn, Progress(opening(context, turn.profile(), history, self._settings)))
+        messages = opening(context, turn.profile(), history, self._settings)
+        return await self._rounds(context, turn, Progress(messages, turn.said))
 
     async def chat(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in words alone: no function is offered."""
         history = await turn.history()
-        progress = Progress(opening(context, turn.profile(), history, self._settings), self._settings.max_rounds + 1)
+        messages = opening(context, turn.profile(), history, self._settings)
+        progress = Progress(messages, turn.said, self._settings.max_rounds + 1)
         try:
             answer = await self.select_function(context, turn, progress, last=True, offered=False)
         except ModelError as error:
@@ -118,7 +120,9 @@ class FunctionCallLLM:
         self, context: MessageContext, turn: Turn, on: Continuation, result: FunctionResult, function: str
     ) -> TurnOutcome:
         """Go on where a question interrupted the rounds; `result` is what the interrupted call gave."""
-        progress = Progress([message_from_json(one) for one in on.transcript], on.rounds, asked=tuple(on.asked))
+        progress = Progress(
+            [message_from_json(one) for one in on.transcript], turn.said, on.rounds, asked=tuple(on.asked)
+        )
         spec = turn.functions.find(function)
         call = ToolCall(on.call_id, function, None, uncertain=on.uncertain)
         rest = tuple(call_from_json(one) for one in on.calls)
@@ -129,7 +133,7 @@ class FunctionCallLLM:
         if outcome is not None:
             return outcome
         if on.final or progress.all_direct(turn):
-            return progress.done(turn.profile().texts, "")
+            return progress.done(turn, "")
         await turn.log.settle()
         progress.round_number += 1
         return await self._rounds(context, turn, progress)
@@ -142,7 +146,7 @@ class FunctionCallLLM:
             except ModelError as error:
                 return progress.model_failed(turn, error)
             if not answer.calls:
-                return progress.done(turn.profile().texts, answer.text)
+                return progress.done(turn, answer.text)
             if last:
                 return progress.gave_up(turn.profile().texts, answer.text)
             progress.messages.append(ModelMessage("assistant", answer.text, answer.calls, opaque=answer.opaque))
@@ -154,7 +158,7 @@ class FunctionCallLLM:
             if outcome is not None:
                 return outcome
             if answer.final or progress.all_direct(turn):
-                return progress.done(turn.profile().texts, "")
+                return progress.done(turn, "")
             if progress.repairs > _REPAIRS:
                 return progress.gave_up(turn.profile().texts, "")
             await turn.log.settle()
@@ -181,10 +185,11 @@ class FunctionCallLLM:
                 return await self._without_function(context, turn, progress, call)
             spec, result = await self._run_call(context, turn, progress, call, request_id)
             if result.question is not None and spec is not None:
-                if result.question.field in progress.asked:
-                    return sent(ReasonCode.USAGE, [*progress.said, *result.for_chat()], spec.name)
                 rest = tuple(calls[index + 1 :])
-                return progress.suspended(turn, spec, call, rest, result.question, final=final)
+                if result.question.field in progress.asked and not rest:
+                    return sent(ReasonCode.USAGE, [*progress.said, *result.for_chat()], spec.name)
+                if result.question.field not in progress.asked:
+                    return progress.suspended(turn, spec, call, rest, result.question, final=final)
             faults += progress.note(call, spec, result, self._settings)
         progress.repairs += bool(faults)
         return None
@@ -219,7 +224,8 @@ class FunctionCallLLM:
             round_number=progress.round_number,
             request_id=request_id,
         )
-        progress.results[signature] = result
+        if result.error is None or spec.effect is Effect.ONCE:
+            progress.results[signature] = result
         return spec, result
 
     async def _without_function(
@@ -231,7 +237,7 @@ class FunctionCallLLM:
         if call.name == INSUFFICIENT and isinstance(asked, str) and asked.strip():
             return sent(ReasonCode.ASKED, [*progress.said, Message(asked.strip())])
         if turn.effects:
-            return progress.done(turn.profile().texts, "")
+            return progress.done(turn, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
 
 

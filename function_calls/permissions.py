@@ -37,6 +37,13 @@ def enabled(spec: FunctionSpec, profile: ChatProfile) -> Refusal | None:
     return Refusal("refusals.disabled", setting.layers["enabled"])
 
 
+def switched_on(profile: ChatProfile, path: Path) -> Refusal | None:
+    """May a model call functions here at all?"""
+    if path is not Path.MODEL or profile.functions_on:
+        return None
+    return Refusal("refusals.functions_off", profile.layers.get("functions_on", ""))
+
+
 def open_to(spec: FunctionSpec, path: Path) -> Refusal | None:
     """May this way lead to the function?"""
     door = _DOORS.get(path)
@@ -84,6 +91,7 @@ def refusal(
     """The first reason why the sender may not run `spec` here; None when they may."""
     return (
         enabled(spec, profile)
+        or switched_on(profile, path)
         or open_to(spec, path)
         or in_scope(spec, context, profile)
         or addressed(spec, context, turn, profile)
@@ -93,9 +101,9 @@ def refusal(
 
 def offered_here(context: MessageContext, turn: Turn) -> Offer:
     """`callable_here` as a model is offered it, remembered for all who are alike in what `refusal` looks at."""
-    alike = (context.sender.role, context.is_group, turn.addressed)
-    settings = turn.profile().functions
-    return turn.functions.offer_for(alike, settings, lambda: callable_here(context, turn, Path.MODEL))
+    profile = turn.profile()
+    alike = (context.sender.role, context.is_group, turn.addressed, profile.functions_on)
+    return turn.functions.offer_for(alike, profile.functions, lambda: callable_here(context, turn, Path.MODEL))
 
 
 def callable_here(context: MessageContext, turn: Turn, path: Path) -> list[FunctionSpec]:

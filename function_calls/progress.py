@@ -28,9 +28,9 @@ class Progress:
     """Where a turn stands between rounds."""
 
     messages: list[ModelMessage]
+    said: list[Message]
+    """Messages of effects, the turn's own list: they are sent whatever the model says."""
     round_number: int = 0
-    said: list[Message] = field(default_factory=list)
-    """Messages of effects: they are sent whatever the model says."""
     found: list[Message] = field(default_factory=list)
     """Messages of reads since the last round: sent when the model has no words of its own."""
     calls: int = 0
@@ -38,6 +38,8 @@ class Progress:
     seen: dict[tuple[str, bytes], int] = field(default_factory=dict)
     results: dict[tuple[str, bytes], FunctionResult] = field(default_factory=dict)
     called: list[str] = field(default_factory=list)
+    handled: bool = False
+    """A function took the message as its own."""
     error: ErrorCode | None = None
     failure: str = ""
     """What a person is told when the model cannot put it right."""
@@ -57,12 +59,13 @@ class Progress:
                 code = ErrorCode.SCHEMA_MISMATCH
             self.error = self.error or code
             self.failure = result.error.text if spec is not None and call.fault is None else ""
-            if spec is not None and spec.effect is not Effect.READ and _may_have_happened(result):
+            if _may_have_happened(result):
                 self.said += result.for_chat()
             return code in _FAULTS_OF_THE_MODEL
         if spec is None or result.metadata is FROM_BEFORE:
             return False
         self.called.append(spec.name)
+        self.handled = self.handled or result.handled
         (self.found if spec.effect is Effect.READ else self.said).extend(shown(result))
         return False
 
@@ -114,14 +117,18 @@ class Progress:
                 return False
         return True
 
-    def done(self, texts: Phrases, text: str) -> TurnOutcome:
-        """The model has said all it wanted: its words, or what the functions found."""
+    def done(self, turn: Turn, text: str) -> TurnOutcome:
+        """The model has said all it wanted: its words, or what the functions found, and what of it failed."""
         words = [Message(text)] if text else self.found
         messages = [*self.said, *words]
         reason = ReasonCode.FUNCTION if self.called else ReasonCode.CHAT
         if not messages and (self.failure or self.went_wrong):
-            messages = [Message(self.failure or texts.say("failures.model_confused"))]
+            messages = [Message(self.failure or turn.profile().texts.say("failures.model_confused"))]
             reason = ReasonCode.FUNCTION_FAILED
+        elif self.went_wrong and self.failure and not text and all(one.text != self.failure for one in messages):
+            messages.append(Message(self.failure))
+        if not messages and self.called and not self.handled and not turn.effects:
+            return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=self.called[-1])
         return sent(reason, messages, ", ".join(dict.fromkeys(self.called)), self.error)
 
     def gave_up(self, texts: Phrases, text: str) -> TurnOutcome:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 import orjson
+import structlog
 
 from config.texts import Phrases
 from function_calls.results import message_to_json
@@ -15,6 +16,8 @@ from function_calls.spec import Choice, FunctionSpec, Message, Question
 from function_calls.turn import Continuation, OpenQuestion
 from function_calls.usage import allowed
 from services.json_values import JsonObject
+
+_log = structlog.get_logger("questions")
 
 
 class Answered(StrEnum):
@@ -37,9 +40,8 @@ class Answer(NamedTuple):
 def argument_question(spec: FunctionSpec, raw: JsonObject, field: str, texts: Phrases) -> Question:
     """Ask for one missing argument: the function's own words, else a sentence made from the schema."""
     schema = spec.parameters["properties"].get(field, {})
-    if field in spec.ask:
-        text = texts.resolve(spec.ask[field], **_said(spec, raw))
-    else:
+    text = _own_words(spec, spec.ask.get(field, ""), raw, texts)
+    if not text:
         described = schema.get("description") or field
         text = texts.say(
             "questions.argument", name=spec.name, field=described.rstrip("."), allowed=allowed(schema, texts)
@@ -50,9 +52,8 @@ def argument_question(spec: FunctionSpec, raw: JsonObject, field: str, texts: Ph
 
 def confirm_question(spec: FunctionSpec, arguments: JsonObject, texts: Phrases) -> Question:
     """Ask for a yes before a run: the function's own words, else what was understood."""
-    if spec.confirm:
-        text = texts.resolve(spec.confirm, **_said(spec, arguments))
-    else:
+    text = _own_words(spec, spec.confirm, arguments, texts)
+    if not text:
         understood = ", ".join(f"{name} = {_shown(value)}" for name, value in arguments.items())
         key = "questions.confirm_with" if understood else "questions.confirm"
         text = texts.say(key, name=spec.name, description=spec.description.rstrip("."), arguments=understood)
@@ -124,6 +125,15 @@ def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
     )
     keys = ("path", "fingerprint", "state", "transcript", "call_id", "calls", "rounds", "final", "asked", "uncertain")
     return OpenQuestion(question, Continuation(**{key: data[key] for key in keys}), id_)
+
+
+def _own_words(spec: FunctionSpec, text: str, arguments: JsonObject, texts: Phrases) -> str:
+    """What the function itself wants asked; empty where it says nothing or names a sentence that there is not."""
+    try:
+        return texts.resolve(text, **_said(spec, arguments))
+    except LookupError as problem:
+        _log.error("text_missing", function=spec.name, source=spec.source, problem=str(problem))
+        return ""
 
 
 def _said(spec: FunctionSpec, arguments: JsonObject) -> JsonObject:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
-from function_calls.commands import CommandPlan, is_command_word, plan_for
+from function_calls.commands import CommandPlan, is_command_word, is_speech, plan_for
 from function_calls.definition import DefinitionError
 from function_calls.encodings import offered_names
 from function_calls.sources.mappings import specs_of_module
@@ -15,6 +15,8 @@ from services.llm.model import Offer, OfferedFunction
 from services.refs import Effect
 
 _OFFERS_KEPT = 1024
+_Taken = dict[tuple[str, str], list[FunctionSpec]]
+"""Who has which name or command."""
 
 
 class CommandLine(NamedTuple):
@@ -76,7 +78,7 @@ class BotFunctions:
         found = self._commands.get(folded)
         if found is None or not is_command_word(word):
             return None
-        if is_bare and rest.strip() and (found[0].effect is not Effect.READ or found[0].immediate):
+        if is_bare and rest.strip() and (found[0].effect is not Effect.READ or found[0].immediate or is_speech(rest)):
             return None
         return CommandLine(found[0], found[1], folded, rest, is_bare)
 
@@ -127,6 +129,7 @@ class FunctionRegistry:
 
     def __init__(self) -> None:
         self._sources: dict[str, list[FunctionSpec]] = {}
+        self._taken: _Taken = {}
         self._bots: dict[str, BotFunctions] = {}
 
     def register_function(self, spec: FunctionSpec, source: str = "code") -> None:
@@ -135,7 +138,11 @@ class FunctionRegistry:
 
     def register_functions(self, specs: Iterable[FunctionSpec], source: str = "code") -> None:
         """Add specs: all of them, or none when one is a duplicate."""
-        self.replace_source(source, [*self._sources.get(source, []), *specs])
+        added = list(specs)
+        for word, takers in _claims(added, self._taken).items():
+            self._taken.setdefault(word, []).extend(takers)
+        self._sources.setdefault(source, []).extend(added)
+        self._bots = {}
 
     def register_module(self, module: ModuleType) -> None:
         """Add the functions of a module that has `tools()`. Raises DefinitionError."""
@@ -144,7 +151,7 @@ class FunctionRegistry:
     def replace_source(self, source: str, specs: Iterable[FunctionSpec]) -> None:
         """What `source` publishes now, in place of what it did before. Raises DefinitionError and changes nothing."""
         sources = {**self._sources, source: list(specs)}
-        _check_unique([spec for group in sources.values() for spec in group])
+        self._taken = _claims([spec for group in sources.values() for spec in group], {})
         self._sources = sources
         self._bots = {}
 
@@ -170,20 +177,23 @@ def _first_word(text: str) -> tuple[str, str]:
     return pieces[0], pieces[1] if len(pieces) == 2 else ""
 
 
-def _check_unique(specs: Sequence[FunctionSpec]) -> None:
+def _claims(specs: Sequence[FunctionSpec], taken: _Taken) -> _Taken:
+    """The names and commands that `specs` take beside those that are `taken`. Raises DefinitionError for what is taken
+    twice within a bot."""
     problems: list[str] = []
-    taken: dict[tuple[str, str], list[FunctionSpec]] = {}
+    claims: _Taken = {}
     for spec in specs:
         for kind, word in [("name", spec.name), *(("command", word) for word in spec.commands)]:
-            others = taken.setdefault((kind, word), [])
+            claimed = claims.setdefault((kind, word), [])
             problems += [
                 f"{kind} {word!r} is taken twice: by {_place(other)} and by {_place(spec)}"
-                for other in others
+                for other in (*taken.get((kind, word), ()), *claimed)
                 if other.bot is None or spec.bot is None or other.bot == spec.bot
             ]
-            others.append(spec)
+            claimed.append(spec)
     if problems:
         raise DefinitionError("functions", problems)
+    return claims
 
 
 def _place(spec: FunctionSpec) -> str:

@@ -75,13 +75,21 @@ def storable(result: FunctionResult) -> FunctionResult:
     if result.data is None and not result.context_updates and not result.metadata:
         return result
     facts = (result.data, result.context_updates, result.metadata)
+    fit = plain(facts)
+    if fit is facts:
+        return result
+    data, updates, metadata = fit
+    return replace(result, data=data, context_updates=updates, metadata=metadata)
+
+
+def plain(value: Any) -> Any:
+    """`value` itself where JSON holds it; else with texts in place of the keys and numbers that JSON has not."""
     try:
-        orjson.dumps(facts, default=str)
+        orjson.dumps(value, default=str)
     except TypeError:
-        text = _fit(json.dumps(facts, default=str, ensure_ascii=False))
-        data, updates, metadata = json.loads(text, parse_int=_within_64_bits)
-        return replace(result, data=data, context_updates=updates, metadata=metadata)
-    return result
+        text = _fit(json.dumps(value, default=str, ensure_ascii=False))
+        return json.loads(text, parse_int=_within_64_bits)
+    return value
 
 
 def _is_fit(text: str) -> bool:

@@ -27,6 +27,7 @@ from services.refs import ErrorCode, ReasonCode
 _REASONS = {
     ErrorCode.BAD_ARGUMENTS: ReasonCode.USAGE,
     ErrorCode.MISSING_ARGUMENTS: ReasonCode.USAGE,
+    ErrorCode.NOT_FOUND: ReasonCode.USAGE,
     ErrorCode.REFUSED: ReasonCode.REFUSED,
     ErrorCode.UNKNOWN_OUTCOME: ReasonCode.UNKNOWN_OUTCOME,
 }
@@ -105,6 +106,10 @@ class FunctionCallRouter:
         if spec is None or fingerprint(spec) != on.fingerprint:
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=question.function))])
         answer = read_answer(question, text, texts)
+        if answer.kind in (Answered.CANCELLED, Answered.NO) and on.calls:
+            turn.state.update(on.state)
+            refused = FunctionResult.fail(ErrorCode.REFUSED, texts.say("questions.dropped"))
+            return await self._llm.resume(context, turn, on, refused, spec.name)
         if answer.kind in (Answered.CANCELLED, Answered.NO, Answered.UNRELATED):
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.dropped"))], spec.name)
         turn.state.update(on.state)
@@ -116,7 +121,7 @@ class FunctionCallRouter:
         result = await self._invoker.invoke(
             context, spec.name, raw, turn, path, confirmed=confirmed, uncertain=on.uncertain
         )
-        if path is Path.MODEL and on.transcript and not _is_usage(result):
+        if path is Path.MODEL and on.transcript and (on.calls or not _is_usage(result)):
             return await self._llm.resume(context, turn, on, result, spec.name)
         return self._ended(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked))
 

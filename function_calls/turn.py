@@ -13,7 +13,7 @@ from function_calls.registry import BotFunctions
 from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
 from services.json_values import JsonObject
 from services.llm.model import ModelAnswer
-from services.refs import ErrorCode, ReasonCode
+from services.refs import Effect, ErrorCode, ReasonCode
 from services.store.port import Write
 
 
@@ -166,16 +166,51 @@ class Turn:
     state: dict[str, Any] = field(default_factory=dict)
     effects: int = 0
     """Runs with an effect that were begun: after one there is no chat fallback."""
-    in_flight: str = ""
-    """The function with effect `once` that is running: when the turn ends now, nobody knows how it ended."""
+    said: list[Message] = field(default_factory=list)
+    """What effects have said to the chat so far: it is sent however the turn ends."""
+    unfinished: dict[str, str] = field(default_factory=dict)
+    """The functions with effect `once` that are running, by the keys of their runs."""
+    nested: dict[str, StoredRun] = field(default_factory=dict)
+    """The nested runs that have ended. A result that holds when the outer function is tried again stands there too."""
     runs: int = 0
     request_ids: list[str] = field(default_factory=list)
 
     def next_key(self) -> str:
-        """The key of the next run: the same on every attempt of this turn."""
+        """The key of the next run that no other run asks for: the same on every attempt of this turn."""
         key = f"{self.id}:{self.runs}"
         self.runs += 1
         return key
+
+    @property
+    def in_flight(self) -> str:
+        """The function with effect `once` that began last of those that are running: when the turn ends now, nobody
+        knows how it ended."""
+        return next(reversed(self.unfinished.values()), "")
+
+    def begin(self, run: Run) -> None:
+        """Note that `run` is under way."""
+        if run.spec.effect is not Effect.READ:
+            self.effects += 1
+        if run.spec.effect is Effect.ONCE:
+            self.unfinished[run.key] = run.spec.name
+
+    def end(self, run: Run, result: FunctionResult) -> None:
+        """Note how `run` ended. What a nested effect gave is given again when the outer function is repeated."""
+        if self.unfinished:
+            for one in [key for key in self.unfinished if key == run.key or key.startswith(f"{run.key}.")]:
+                del self.unfinished[one]
+        effect = run.spec.effect
+        if run.path is Path.NESTED:
+            holds = effect is Effect.ONCE or (effect is Effect.IDEMPOTENT and result.ok)
+            self.nested[run.key] = StoredRun(run.spec.name, result if holds else None)
+        if result.context_updates:
+            self.state.update(result.context_updates)
+
+    def abandoned_by(self, key: str) -> str:
+        """The function with effect `once` that the run of `key` began and did not wait for, or empty."""
+        if not self.unfinished:
+            return ""
+        return next((name for one, name in self.unfinished.items() if one.startswith(f"{key}.")), "")
 
 
 class OutcomeKind(StrEnum):

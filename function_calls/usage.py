@@ -16,10 +16,8 @@ def usage_line(spec: FunctionSpec) -> str:
     return " ".join([f"/{spec.commands[0]}" if spec.commands else spec.name, *parts])
 
 
-def allowed(schema: JsonObject | None, texts: Phrases) -> str:
+def allowed(schema: JsonObject, texts: Phrases) -> str:
     """What a value may be: `a whole number from 1 to 7`, `one of low, normal, high`."""
-    if schema is None:
-        return texts.say("arguments.unknown")
     if "enum" in schema:
         return texts.say("arguments.one_of", values=", ".join(str(value) for value in schema["enum"]))
     kind = schema.get("type")
@@ -37,7 +35,9 @@ def allowed(schema: JsonObject | None, texts: Phrases) -> str:
 def fault_text(spec: FunctionSpec, fault: ArgumentFault, texts: Phrases) -> str:
     """What is wrong, field by field, and the usage line."""
     lines = [
-        texts.say("arguments.wrong", name=name, allowed=allowed(schema, texts))
+        texts.say("arguments.no_such", name=name)
+        if schema is None
+        else texts.say("arguments.wrong", name=name, allowed=allowed(schema, texts))
         for name, schema in fault.problems.items()
         if name
     ]

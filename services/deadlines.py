@@ -40,14 +40,19 @@ class Deadlines:
         self._entries[entry] = None
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._tick_seconds, self._tick)
+        is_late = False
         try:
             return await work
         except asyncio.CancelledError:
-            if entry.fired and task.uncancel() <= cancelled_before:
+            is_late = entry.fired and task.cancelling() - 1 <= cancelled_before
+            if is_late:
                 raise TimeoutError from None
             raise
         finally:
             del self._entries[entry]
+            if entry.fired:
+                # Taken back however the work ended, or the next deadline of this task would not know its own.
+                task.uncancel()
 
     def expire(self) -> None:
         """Cancel everything that is over its time now. The ticker calls it; tests with a virtual clock do too."""

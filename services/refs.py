@@ -90,6 +90,7 @@ class ErrorCode(StrEnum):
     TIMEOUT = "timeout"
     UNKNOWN_OUTCOME = "unknown_outcome"
     FAILED = "failed"
+    CANCELLED = "cancelled"
     # of a model's answer
     INVALID_JSON = "invalid_json"
     NOT_AN_OBJECT = "not_an_object"

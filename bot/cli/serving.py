@@ -112,6 +112,7 @@ async def _served(settings: Settings, *, console: bool, page: bool) -> int:
     try:
         await daemon.start()
         await _until_stopped(settings, daemon, web, stop)
+        _log.info("stopping", turns_running=daemon.engine.running, turns_waiting=daemon.engine.waiting)
     finally:
         await daemon.stop()
     _log.info("stopped")

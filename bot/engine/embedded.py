@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections import deque
+from collections import Counter, deque
 
 import structlog
 
@@ -27,6 +27,9 @@ class EmbeddedEngine:
         self._running: dict[ChatRef, tuple[Job, asyncio.Task[None]]] = {}
         self._immediate: set[asyncio.Task[None]] = set()
         self._waiting = 0
+        self._places: Counter[ChatRef] = Counter()
+        self._places_total = 0
+        self._immediate_places: Counter[ChatRef] = Counter()
         self._idle = asyncio.Event()
         self._idle.set()
         self._accepts = True
@@ -42,20 +45,39 @@ class EmbeddedEngine:
         """Turns that run."""
         return len(self._running) + len(self._immediate)
 
-    def has_room(self, chat: ChatRef) -> bool:
-        """Whether another message of `chat` can be taken."""
-        queue = self._queues.get(chat)
-        return self._waiting < self._limits.queue_total and (queue is None or len(queue) < self._limits.queue_per_chat)
+    def keep_place(self, chat: ChatRef, immediate: bool) -> str:
+        """Keep a place for a message of `chat` while it is being accepted, until `free_place`. Empty when it has one;
+        else the settings key of the limit that is reached, and no place is kept."""
+        limits = self._limits
+        if immediate:
+            if self._immediate_places[chat] >= limits.immediate_per_chat:
+                return "limits.immediate_per_chat"
+            self._immediate_places[chat] += 1
+            return ""
+        if len(self._queues.get(chat, ())) + self._places[chat] >= limits.queue_per_chat:
+            return "limits.queue_per_chat"
+        if self._waiting + self._places_total >= limits.queue_total:
+            return "limits.queue_total"
+        self._places[chat] += 1
+        self._places_total += 1
+        return ""
+
+    def free_place(self, chat: ChatRef, immediate: bool) -> None:
+        """The message of that place was accepted, and is submitted without waiting for anything, or was not."""
+        if not immediate:
+            self._places_total -= 1
+        _give_back(self._immediate_places if immediate else self._places, chat)
 
     def submit(self, job: Job) -> None:
         """Run `job` when its chat's turn comes; at once when it is immediate."""
         self._idle.clear()
+        chat = job.context.chat
         if job.immediate:
+            self._immediate_places[chat] += 1
             task = asyncio.create_task(self._guarded(job))
             self._immediate.add(task)
-            task.add_done_callback(self._immediate_done)
+            task.add_done_callback(functools.partial(self._immediate_done, chat))
             return
-        chat = job.context.chat
         queue = self._queues.get(chat)
         if queue is None:
             queue = self._queues[chat] = deque()
@@ -134,8 +156,9 @@ class EmbeddedEngine:
         self._start()
         self._note_idle()
 
-    def _immediate_done(self, task: asyncio.Task[None]) -> None:
+    def _immediate_done(self, chat: ChatRef, task: asyncio.Task[None]) -> None:
         self._immediate.discard(task)
+        _give_back(self._immediate_places, chat)
         self._note_idle()
 
     def _note_idle(self) -> None:
@@ -152,3 +175,9 @@ class EmbeddedEngine:
             _log.critical("turn_broke_the_engine", turn=job.turn_id, exc_info=error)
             if self._failed is not None and not self._failed.done():
                 self._failed.set_exception(error)
+
+
+def _give_back(places: Counter[ChatRef], chat: ChatRef) -> None:
+    places[chat] -= 1
+    if not places[chat]:
+        del places[chat]

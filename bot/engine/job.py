@@ -27,6 +27,8 @@ class Job:
     """Somebody ended it with /stop."""
     answered: bool = False
     """Its answer is being kept, or waits for room to be: it can be stopped no more."""
+    withdrawn: bool = False
+    """Its message was deleted before it was queued."""
     repeated: bool = False
     """It was tried in this process before, so something of it may be stored."""
 

@@ -145,6 +145,7 @@ class HttpPlatform:
             mentions=tuple(MemberRef(self.name, self.account, member) for member in dict.fromkeys(posted.mentions)),
             mentions_bot=posted.mentions_bot or heard.mentions_bot or is_choice,
             reply_to=quoted.quoted if quoted else None,
+            private=quoted is not None and quoted.private_to is not None,
             chat_title=chat,
         )
 

@@ -31,6 +31,7 @@ def chain(spec: FunctionSpec, filters: Sequence[CallFilter]) -> Proceed:
     handler = spec.handler
 
     async def run(invocation: Invocation) -> FunctionResult:
+        invocation.call.begin()
         return await handler(invocation.context, invocation.arguments, invocation.call)
 
     proceed: Proceed = run

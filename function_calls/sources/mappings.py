@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -145,7 +144,7 @@ def _adapted(function: Callable[..., Any], takes_context: bool, extra: tuple[Any
         given: tuple[Any, ...] = (arguments,)
         if takes_context:
             given = (arguments, run_context(context, call), *extra)
-        value = await function(*given) if is_async else await asyncio.to_thread(function, *given)
+        value = await function(*given) if is_async else await call.threads.run(function, *given)
         return normalised(value)
 
     return handle

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import importlib.util
 import inspect
@@ -171,7 +170,7 @@ def _threaded_handler(run: Callable[..., Any], takes_model: bool, call_name: str
     async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         given = (context, arguments) if takes_model else (context,)
         named = {call_name: call} if call_name else {}
-        return normalised(await asyncio.to_thread(run, *given, **named))
+        return normalised(await call.threads.run(run, *given, **named))
 
     return handle
 

@@ -77,10 +77,11 @@ class OfflineModel:
 
 
 def spoken_text(messages: Sequence[ModelMessage]) -> str:
-    """What was said last: the content of the last user message, or the part after its last line `---`, since what
+    """What was said last: the content of the last user message, or the part after its first line `---`, since what
     stands above that line (who speaks, what is quoted) was not said now. Empty when there is no user message."""
     content = next((message.content for message in reversed(messages) if message.role == "user"), "")
-    return content.rpartition(_DIVIDER)[2].strip()
+    above, divider, below = content.partition(_DIVIDER)
+    return (below if divider else above).strip()
 
 
 def call_for(matches: Sequence[Match], said: str, shift: float = 0.0) -> ToolCall | None:

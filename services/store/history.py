@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, bindparam, delete, exists, literal_column, select, update
+from sqlalchemy import Index, bindparam, delete, exists, literal_column, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.inbox import INBOX
@@ -49,7 +49,8 @@ _RECENT = Statement(
     )
     .where(
         HISTORY.c.chat == bindparam("chat"),
-        HISTORY.c.id < bindparam("before"),
+        # The bot's answers to what was said before have later ids.
+        or_(HISTORY.c.id < bindparam("before"), HISTORY.c.from_bot == literal_column("1")),
         HISTORY.c.change != literal_column("'deleted'"),
     )
     .order_by(HISTORY.c.id.desc())
@@ -148,7 +149,7 @@ def sent(id: int, native_id: str) -> Write:
 
 
 def recent(chat: str, before: int, count: int) -> Query:
-    """The last `count` messages of `chat` before the row `before`, newest first."""
+    """The last `count` messages of `chat` before the row `before`, newest first; and what the bot said since."""
     return _RECENT.query(chat=chat, before=before, count=count)
 
 

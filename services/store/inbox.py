@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Index, and_, bindparam, delete, literal_column, select, update
+from sqlalchemy import ColumnElement, Index, and_, bindparam, delete, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
@@ -45,7 +45,12 @@ _END = Statement(
     "inbox.end",
     update(INBOX)
     .where(INBOX.c.id == bindparam("row_id"))
-    .values(reason=bindparam("new_reason"), detail=bindparam("new_detail"), ended_ms=bindparam("at_ms")),
+    .values(
+        reason=bindparam("new_reason"),
+        detail=bindparam("new_detail"),
+        ended_ms=bindparam("at_ms"),
+        body=literal_column("''"),
+    ),
 )
 _REPLACE = Statement(
     "inbox.replace",
@@ -81,6 +86,12 @@ _LAST = Statement(
 _FIND = Statement("inbox.find", _ROWS.where(INBOX.c.key == bindparam("key")))
 _KNOWN = Statement("inbox.known", select(INBOX.c.id).where(INBOX.c.key == bindparam("key")))
 _GET = Statement("inbox.get", _ROWS.where(INBOX.c.id == bindparam("row_id")))
+_NEWEST_RECEIVED = Statement(
+    "inbox.newest_received",
+    select(func.max(INBOX.c.id).label("id")).where(
+        INBOX.c.id >= bindparam("from_id"), INBOX.c.received_ms < bindparam("before_ms")
+    ),
+)
 _FORGET = Statement(
     "inbox.forget",
     delete(INBOX).where(INBOX.c.id < bindparam("before_id"), INBOX.c.reason != _WAITING),
@@ -124,7 +135,8 @@ def accept(
 
 
 def end(id: int, reason: str, detail: str, at_ms: int) -> Write:
-    """How the event ended."""
+    """How the event ended. What was said is forgotten here: nothing needs it any more, and where it may be read, edited
+    and deleted is history."""
     return _END.write(row_id=id, new_reason=reason, new_detail=detail, at_ms=at_ms)
 
 
@@ -156,6 +168,11 @@ def known(key: str) -> Query:
 def get(id: int) -> Query:
     """One row. A turn has the id of the message that it answers."""
     return _GET.query(row_id=id)
+
+
+def newest_received(from_id: int, before_ms: int) -> Query:
+    """The highest `id`, of those from `from_id` on, of what was received before that time; null where there is none."""
+    return _NEWEST_RECEIVED.query(from_id=from_id, before_ms=before_ms)
 
 
 def forget(before_id: int) -> Write:

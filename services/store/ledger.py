@@ -1,4 +1,4 @@
-"""The ledger: every run of a function, its intent before and its result after."""
+"""The ledger: every run of a function; for an effect its intent before and its result after."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _OF_TURN = Statement(
 _FORGET = Statement("ledger.forget", delete(LEDGER).where(LEDGER.c.turn_id < bindparam("before_id")))
 
 
-def intend(
+def begun(
     *,
     key: str,
     turn_id: int,
@@ -59,8 +59,11 @@ def intend(
     path: str,
     round_number: int,
     at_ms: int,
+    code: str = "",
+    ended_ms: int | None = None,
 ) -> Write:
-    """A run is about to happen; nothing when this run was noted on an earlier attempt."""
+    """A run is about to happen: the intent of an effect. Nothing when this run was noted on an earlier attempt. A read
+    is noted once, when it has ended."""
     return _INTEND.write(
         key=key,
         turn_id=turn_id,
@@ -72,8 +75,8 @@ def intend(
         path=path,
         round=round_number,
         at_ms=at_ms,
-        ended_ms=None,
-        code="",
+        ended_ms=ended_ms,
+        code=code,
         result=None,
     )
 

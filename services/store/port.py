@@ -1,5 +1,5 @@
-"""The store as everybody else sees it: units of writes, and reads. Statements are defined in `tables.py` and the
-aggregates beside it, which are pure functions that return Writes and Queries."""
+"""The store as everybody else sees it: units of writes, and reads. Statements are defined by the aggregates beside it,
+one file each, whose functions are pure and return Writes and Queries."""
 
 from __future__ import annotations
 

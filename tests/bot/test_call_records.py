@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -77,12 +78,13 @@ async def test_each_run_of_a_turn_has_its_path_its_round_and_its_request(tmp_pat
         await group.say("Ann", "@Rollcall unlock everything")
         await group.say("Ann", "/twice")
     facts = [
-        (one["function"], one["path"], one["round"], one["request_id"], one["key"][-1]) for one in records(tmp_path)
+        (one["function"], one["path"], one["round"], one["request_id"], one["key"].partition(":")[2])
+        for one in records(tmp_path)
     ]
     assert facts == [
         ("unlock", "model", 0, "request-1", "0"),
         ("unlock", "model", 1, "request-2", "1"),
-        ("unlock", "nested", 0, "", "1"),
+        ("unlock", "nested", 0, "", "0.0"),
         ("unlock_both", "command", 0, "", "0"),
     ]
 
@@ -101,9 +103,26 @@ async def test_how_long_a_run_took_is_measured(tmp_path: Path) -> None:
     assert records(tmp_path)[0]["duration_ms"] == 1250.0
 
 
-async def test_what_was_refused_or_wrong_did_not_run_and_leaves_no_line(tmp_path: Path) -> None:
+async def test_what_was_refused_or_wrong_leaves_a_line_with_why_and_what_was_given(tmp_path: Path) -> None:
     async with a_group([unlock, guarded], home=tmp_path) as group:
         await group.say("Ann", "/guarded")
         await group.say("Ann", "/unlock")
-        await group.say("Ann", "/unlock front")
-    assert [line["arguments"]["name"] for line in records(tmp_path)] == ["front"]
+        await group.say("Ann", "front")
+    assert [(line["function"], line["outcome"], line["arguments"]) for line in records(tmp_path)] == [
+        ("guarded", "refused", {}),
+        ("unlock", "missing_arguments", {}),
+        ("unlock", "ok", {"name": "front", "pin": "***", "notes": {}}),
+    ]
+
+
+async def test_a_run_that_is_stopped_leaves_a_line(tmp_path: Path) -> None:
+    @tool_function(commands=("rest",))
+    async def rest(ctx: MessageContext) -> None:
+        """Rest."""
+        await asyncio.Event().wait()
+
+    async with a_group([rest], home=tmp_path) as group:
+        await group.hear("Ann", "/rest")
+        await group.clock.settle()
+        await group.say("Ann", "/stop")
+    assert ("rest", "cancelled") in [(line["function"], line["outcome"]) for line in records(tmp_path)]

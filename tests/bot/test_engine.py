@@ -16,6 +16,7 @@ from config.texts import Texts
 from function_calls.context import Kind
 from services.llm.model import ModelAnswer, ModelRequest
 from services.refs import ChatRef, Role
+from services.store.port import StoreFull
 from tests.fakes.builders import a_message
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import Recorder
@@ -314,3 +315,53 @@ async def test_an_edit_does_not_reach_a_turn_that_runs() -> None:
         await group.settle()
         assert held.begun == ["old"]
         assert await last_reason(group) == ("edit_too_late", "")
+
+
+async def test_messages_that_arrive_at_once_find_no_more_room_than_there_is() -> None:
+    held = Held()
+    async with a_group([held.spec], settings={"limits": {"queue_per_chat": 5}, "chats": {"allow": ["*"]}}) as group:
+        await asyncio.gather(*(group.hear("Ann", f"/hold {number}") for number in range(50)))
+        found = await reasons(group)
+        assert found.count(("waiting", "")) == 5
+        assert found.count(("queue_full", "limits.queue_per_chat")) == 45
+        held.let_go()
+        await group.settle()
+        assert len(held.begun) == 5
+
+
+async def test_a_message_that_was_not_kept_leaves_its_place_to_others() -> None:
+    disk, held = FullDisk(), Held()
+    settings = {"limits": {"queue_per_chat": 1}, "chats": {"allow": ["*"]}}
+    async with a_group([held.spec], settings=settings, around_store=disk.under) as group:
+        disk.is_full = True
+        for _ in range(3):
+            with pytest.raises(StoreFull):
+                await group.hear("Ann", "/hold it", id="x1")
+        disk.is_full = False
+        await group.hear("Ann", "/hold it", id="x1")
+        await group.hear("Ann", "/hold it", id="x1")
+        await held.has_begun("it")
+        await group.hear("Ann", "/hold next")
+        held.let_go()
+        await group.settle()
+        assert held.begun == ["it", "next"]
+
+
+async def test_the_reason_of_a_full_queue_names_the_limit_that_was_reached() -> None:
+    held = Held()
+    limits = {"limits": {"queue_per_chat": 50, "queue_total": 1}, "chats": {"allow": ["*"]}}
+    async with a_group([held.spec], settings=limits) as group:
+        await group.hear("Ann", "/hold first")
+        await held.has_begun("first")
+        await group.hear("Ann", "/hold second")
+        await group.hear("Ann", "/hold third")
+        assert await last_reason(group) == ("queue_full", "limits.queue_total")
+        held.let_go()
+
+
+async def test_commands_that_do_not_wait_are_bounded_too() -> None:
+    async with a_group(settings={"limits": {"immediate_per_chat": 3}, "chats": {"allow": ["*"]}}) as group:
+        await asyncio.gather(*(group.hear("Ann", "/stop") for _ in range(100)))
+        assert (await reasons(group)).count(("queue_full", "limits.immediate_per_chat")) == 97
+        await group.settle()
+        assert await group.say("Ann", "/stop") == [NOTHING]

@@ -34,7 +34,8 @@ SETTINGS = {"chats": {"allow": ["test:*"], "settings": {QUIET.key: {"enabled": F
         ("/nosuch", {}, ("unknown_command", "nosuch"), 0),
         ("@Rollcall /nosuch", {}, ("unknown_command", "nosuch"), 1),
         ("/etc/hosts", {}, ("not_addressed", ""), 0),
-        ("milk", {"kind": Kind.CHOICE}, ("chat", ""), 1),
+        ("milk", {"kind": Kind.CHOICE}, ("not_addressed", "choice"), 0),
+        ("note", {"kind": Kind.CHOICE}, ("command", "note"), 1),
         ("/note milk", {"kind": Kind.TIMER}, ("command", "note"), 1),
         ("   ", {}, ("empty", ""), 0),
         ("@Rollcall", {}, ("empty", ""), 0),
@@ -88,3 +89,13 @@ async def test_a_member_who_is_called_like_the_owner_is_not_the_owner() -> None:
         assert await group.say("Аnn", "/ban") == ["“ban” is for owners and above."]
         assert message.chat == FAMILY
         assert len(ban.runs) == 1
+
+
+async def test_a_button_that_asked_somebody_else_is_no_message() -> None:
+    wipe = Recorder("wipe", commands=["wipe"], confirm="Really wipe?", effect="once")
+    async with a_group([wipe.spec]) as group:
+        await group.say("Ann", "/wipe")
+        assert await group.say("Bob", "yes", kind=Kind.CHOICE) == []
+        assert await last_reason(group) == ("not_addressed", "choice")
+        assert await group.say("Ann", "yes", kind=Kind.CHOICE) == ["done"]
+        assert group.model.requests == []

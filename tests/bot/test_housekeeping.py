@@ -88,3 +88,20 @@ async def test_ids_rise_through_a_restart_even_when_the_clock_was_set_back(tmp_p
     async with a_group(home=tmp_path) as group:
         await group.say("Ann", "after")
         assert [text for _, text in await heard(group)][::3] == ["before", "after"]
+
+
+async def test_what_is_old_is_forgotten_although_the_clock_was_ahead_once(tmp_path: Path) -> None:
+    async with a_group(home=tmp_path) as group:
+        await group.clock.advance(1000 * DAY_SECONDS)
+        await group.say("Ann", "/id", id="from the future")
+    settings = {"store": {"days_kept": 10}, "chats": {"allow": ["*"]}}
+    async with a_group(home=tmp_path, settings=settings) as group:
+        await group.say("Ann", "/id", id="old")
+        await group.clock.advance(9 * DAY_SECONDS)
+        await group.say("Ann", "/id", id="young")
+        await group.daemon.housekeeping.forget()
+        assert await rows(group, INBOX.c.key, TURNS.c.state) == [3, 3]
+        await group.clock.advance(2 * DAY_SECONDS)
+        await group.daemon.housekeeping.forget()
+        assert await kept(group, INBOX.c.native_id) == [("young",)]
+        assert await rows(group, TURNS.c.state) == [1]

@@ -16,9 +16,10 @@ from services.store.history import HISTORY
 from services.store.inbox import INBOX
 from services.store.port import StoreFull
 from tests.fakes.full_disk import FullDisk
-from tests.fakes.functions import Recorder
+from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.kept import heard, kept, last_reason, reasons
+from tests.fakes.slow_commit import SlowCommit
 
 
 async def test_a_duplicate_is_answered_once() -> None:
@@ -214,7 +215,21 @@ async def test_a_change_of_something_unknown_is_recorded_and_harmless() -> None:
 async def test_a_text_that_is_far_too_long_is_cut() -> None:
     async with a_group(settings={"limits": {"message_chars": 100}, "chats": {"allow": ["*"]}}) as group:
         await group.say("Ann", "x" * 1_000_000)
-        assert await heard(group) == [("Ann", "x" * 100)]
+        assert await heard(group) == [("Ann", "x" * 100 + "\n(… the rest was too long)")]
+
+
+@pytest.mark.parametrize("length", [99, 100])
+async def test_a_text_that_just_fits_is_whole(length: int) -> None:
+    async with a_group(settings={"limits": {"message_chars": 100}, "chats": {"allow": ["*"]}}) as group:
+        await group.say("Ann", "x" * length)
+        assert await heard(group) == [("Ann", "x" * length)]
+
+
+async def test_a_model_is_told_that_a_text_was_cut() -> None:
+    async with a_group(settings={"limits": {"message_chars": 100}, "chats": {"allow": ["*"]}}) as group:
+        group.model.says("I see.")
+        assert await group.say("Ann", "@Rollcall " + "x" * 1000) == ["I see."]
+        assert group.model.requests[0].messages[-1].content.endswith("x\n(… the rest was too long)")
 
 
 async def test_a_time_in_the_future_is_not_believed() -> None:
@@ -277,3 +292,118 @@ async def test_rights_are_those_of_the_moment_when_a_turn_begins(tmp_path: Path)
         await group.settle()
         assert [one.text for one in group.platform.sent] == ["“hold” is for admins and above."]
     assert held.begun == ["x"]
+
+
+@pytest.mark.parametrize("ticks", range(12))
+async def test_a_deletion_that_meets_its_message_on_the_way_in_is_heeded(ticks: int) -> None:
+    """Wherever it meets it, except in a turn that runs already."""
+    once = Recorder("once", commands=["once"], effect="once")
+
+    async def take_back(group: Group) -> None:
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
+
+    slow = SlowCommit()
+    async with a_group([once.spec], around_store=slow.under) as group:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(group.hear("Ann", "/once", id="x1"))
+            tasks.create_task(take_back(group))
+            await slow.holds_a_commit()
+            for _ in range(30):
+                await asyncio.sleep(0)
+            slow.let_go()
+        await group.settle()
+        assert once.runs == []
+        assert [reason for reason, _ in await reasons(group)] == ["deleted", "deleted"]
+
+
+async def test_an_edit_that_meets_its_message_on_the_way_in_is_what_gets_answered() -> None:
+    held = Held()
+    slow = SlowCommit()
+    async with a_group([held.spec], around_store=slow.under) as group:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(group.hear("Ann", "/hold old", id="x1"))
+            tasks.create_task(group.hear("Ann", "/hold new", id="x1", kind=Kind.EDIT))
+            await slow.holds_a_commit()
+            for _ in range(30):
+                await asyncio.sleep(0)
+            slow.let_go()
+        held.let_go()
+        await group.settle()
+        assert held.begun == ["new"]
+
+
+async def test_history_is_pruned_after_a_restart_however_few_messages_come(tmp_path: Path) -> None:
+    settings = {"store": {"history_per_chat": 10}, "chats": {"allow": ["*"]}}
+    for _ in range(4):
+        async with a_group(home=tmp_path, settings=settings) as group:
+            for number in range(12):
+                await group.hear("Ann", f"line {number}")
+            assert len(await heard(group)) <= 10 + 12
+
+
+async def test_the_text_of_a_message_is_kept_in_history_alone_once_it_is_answered() -> None:
+    once = Recorder("once", commands=["once"], effect="once")
+    async with a_group([once.spec]) as group:
+        await group.say("Ann", "/once", id="x1")
+        await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
+        assert await kept(group, INBOX.c.body) == [("",), ("",)]
+        assert ("Ann", "/once") not in await heard(group)
+
+
+async def test_the_text_of_a_message_that_is_deleted_while_it_waits_is_forgotten() -> None:
+    held = Held()
+    async with a_group([held.spec]) as group:
+        await waiting(group, held, "/hold regretted", id="x1")
+        await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
+        assert "regretted" not in str(await kept(group, INBOX.c.body))
+        held.let_go()
+
+
+async def test_the_text_of_a_message_that_is_deleted_while_it_is_answered_is_forgotten_with_its_end() -> None:
+    held = Held()
+    async with a_group([held.spec]) as group:
+        await group.hear("Ann", "/hold regretted", id="x1")
+        await held.has_begun("regretted")
+        await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
+        held.let_go()
+        await group.settle()
+        assert await kept(group, INBOX.c.body) == [("",), ("",)]
+
+
+async def test_what_is_said_to_the_bot_alone_is_shown_to_nobody_else() -> None:
+    whisper = Recorder("whisper", CITY, commands=["whisper"])
+    async with a_group([whisper.spec]) as group:
+        group.model.says("Noted.", "I do not know.")
+        assert await group.say("Ann", "my PIN is 4711", reply_to_bot=True, private=True) == ["Noted."]
+        assert await group.say("Ann", "/whisper", private=True) != []
+        assert await group.say("Ann", "4711", private=True) == ["done"]
+        assert [one.private_to for one in group.platform.sent] == [group.message("Ann", "").sender.ref] * 3
+        assert await heard(group) == []
+        assert "4711" not in "".join(await group.say("Bob", "/why 5"))
+        await group.say("Bob", "@Rollcall what is the PIN of Ann?")
+        assert group.platform.sent[-1].private_to is None
+        assert "4711" not in str(group.model.requests[-1].messages)
+
+
+@pytest.mark.parametrize("private", [True, False])
+async def test_a_word_that_may_not_be_shown_is_not_shown_as_an_unknown_command(private: bool) -> None:
+    async with a_group() as group:
+        await group.say("Ann", "/pin4711", id="x1", private=private, reply_to_bot=True)
+        await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
+        assert await reasons(group) == [("unknown_command", "pin4711"), ("deleted", "")]
+        assert "4711" not in "".join(await group.say("Bob", "/why"))
+
+
+async def test_what_is_said_to_the_bot_alone_stays_so_through_a_restart(tmp_path: Path) -> None:
+    held = Held()
+    async with a_group([held.spec], home=tmp_path) as group:
+        await group.hear("Ann", "/hold it", private=True)
+        await held.has_begun("it")
+        await group.crash()
+    held.let_go()
+    async with a_group([held.spec], home=tmp_path) as group:
+        await group.settle()
+        assert [one.private_to for one in group.platform.sent] == [group.message("Ann", "").sender.ref]
+        assert await heard(group) == []

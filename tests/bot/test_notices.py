@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from structlog.testing import capture_logs
 
+from bot.gate import Verdict
+from bot.notices import Notices
 from bot.testing import FAMILY, a_group
-from services.refs import ChatRef
+from services.refs import ChatRef, ReasonCode
 
 WORK = ChatRef("test", "bot", "work")
 
@@ -39,3 +43,17 @@ async def test_drops_are_counted_by_their_reason() -> None:
         page = group.daemon.metrics.render().decode()
         assert 'rollcall_messages_dropped_total{reason="not_addressed"} 2.0' in page
         assert 'rollcall_messages_dropped_total{reason="from_bot"} 1.0' in page
+
+
+async def test_however_many_chats_there_are_the_warnings_end() -> None:
+    async with a_group(settings={"chats": {"allow": ["nothing:*"]}}) as group:
+        daemon = group.daemon
+        notices = Notices(daemon.store, daemon.delivery, daemon.chats, group.clock, daemon.ids, 1)
+        dropped = Verdict(ReasonCode.CHAT_NOT_ALLOWED, "chats.allow")
+        context = group.message("Ann", "hello")
+        with capture_logs() as logs:
+            for number in range(10_100):
+                chat = WORK._replace(native=f"c{number}")
+                notices.note(replace(context, chat=chat), dropped)
+        warned = [one["event"] for one in logs if one["log_level"] == "warning"]
+        assert warned == ["message_not_answered"] * 10_000 + ["further_drops_are_only_counted"]

@@ -9,11 +9,14 @@ import pytest
 
 from bot.platforms.base import Accepted
 from bot.testing import Group, a_group, call
+from function_calls.context import Quoted
 from services.clock import VirtualClock
+from services.refs import MemberRef
 from services.store.pending import PENDING
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.kept import kept, last_reason
 
+BOB = MemberRef("test", "bot", "bob")
 WHERE_AND_WHEN = {
     "city": {"type": "string", "description": "The place", "required": True},
     "day": {"type": "string", "description": "Which day", "required": True},
@@ -250,3 +253,47 @@ async def test_the_rounds_of_a_model_go_on_after_the_answer_and_a_restart(tmp_pa
         shown = group.model.requests[0].messages
         assert [message.role for message in shown][-3:] == ["user", "assistant", "tool"]
     assert function.runs == [{"city": "Oslo"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("sky", {"is_group": False}),
+        ("sky over Oslo", {"is_group": False}),
+        ("sky over Oslo", {"reply_to_bot": True}),
+        ("@Rollcall sky over Oslo", {}),
+        ("Oslo", {"reply_to_bot": True, "mentions": (BOB,)}),
+    ],
+)
+async def test_an_answer_may_begin_like_a_command(text: str, facts: dict[str, Any]) -> None:
+    function, sky = rain(), Recorder("sky", {"place": {"type": "string", "required": False}}, commands=["sky"])
+    async with a_group([function.spec, sky.spec]) as group:
+        await group.say("Ann", "/rain", is_group=facts.get("is_group", True))
+        assert await group.say("Ann", text, **facts) == ["done"]
+        assert function.runs == [{"city": text.removeprefix("@Rollcall ")}]
+        assert sky.runs == []
+
+
+@pytest.mark.requirement("D53")
+@pytest.mark.parametrize(
+    "facts",
+    [{"reply_to": Quoted("b1", "Bob", "Where do we meet?")}, {"mentions": (BOB,)}],
+)
+async def test_what_is_said_to_another_member_is_no_answer(facts: dict[str, Any]) -> None:
+    function = rain()
+    async with a_group([function.spec]) as group:
+        await group.say("Ann", "/rain")
+        assert await group.say("Ann", "At eight, in Bergen", **facts) == []
+        assert await last_reason(group) == ("not_addressed", "")
+        assert await group.say("Ann", "Oslo") == ["done"]
+        assert function.runs == [{"city": "Oslo"}]
+
+
+async def test_a_question_that_a_message_came_too_late_for_is_closed_in_the_store_too() -> None:
+    function = rain()
+    async with a_group([function.spec]) as group:
+        await group.say("Ann", "/rain")
+        await group.clock.advance(301)
+        await group.say("Ann", "Oslo")
+        await group.daemon.housekeeping.expire_questions()
+        assert await kept(group, PENDING.c.state) == [("expired",)]

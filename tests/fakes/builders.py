@@ -15,6 +15,7 @@ from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.profile import ChatProfile
 from function_calls.spec import FunctionResult
 from services.refs import ChatRef, MemberRef, Role
+from services.threads import Threads
 
 TEXTS = Texts()
 FAMILY = ChatRef("test", "bot", "family")
@@ -61,7 +62,7 @@ def a_profile(language: str = "en", timezone: str = "Europe/Oslo", **changes: An
 def a_call(language: str = "en", key: str = "turn-1:0", state: dict[str, Any] | None = None, **profile: Any) -> Call:
     """A run of a function, outside any turn: `invoke` fails, and status texts are dropped."""
 
-    async def invoke(name: str, arguments: Mapping[str, Any]) -> FunctionResult:
+    async def invoke(name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
         raise AssertionError(f"the handler called {name!r} with {dict(arguments)!r}, which this test did not expect")
 
     async def status(text: str) -> None:
@@ -75,4 +76,5 @@ def a_call(language: str = "en", key: str = "turn-1:0", state: dict[str, Any] | 
         functions=lambda: (),
         invoke=invoke,
         status=status,
+        threads=Threads(),
     )

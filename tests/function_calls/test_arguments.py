@@ -325,3 +325,29 @@ def test_arguments_with_objects_inside_come_back_from_what_was_dumped() -> None:
     trip = parser.parse({"to": {"name": "Oslo"}, "stops": [{"street": "a", "zip_code": "1234"}]})
     assert trip == Trip(Place("Oslo"), [Address(street="a", zip_code="1234")])
     assert parser.parse(parser.dump(trip)) == trip
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"names": '["a", {"b": 1, "b": 2}]'},
+        {"names": "[123456789012345678901234]"},
+        {"table": '{"a": 1, "a": 2}'},
+        {"table": '{"a": 123456789012345678901234}'},
+        {"names": "[" * 100_000},
+        {"names": "[NaN]"},
+    ],
+)
+def test_json_inside_a_text_that_cannot_be_read_without_loss_is_refused(raw: dict[str, str]) -> None:
+    schema = {"type": "object", "properties": {"names": {"type": "array"}, "table": {"type": "object"}}, "required": []}
+    for arguments in (SchemaArguments(imported(schema)), ModelArguments(Kinds)):
+        with pytest.raises(ArgumentFault) as fault:
+            arguments.parse(raw)
+        assert list(fault.value.problems) == list(raw)
+
+
+def test_an_object_that_stands_for_no_json_value_is_a_fault() -> None:
+    with pytest.raises(ArgumentFault):
+        SchemaArguments({"type": "object", "properties": {"n": {"type": "string"}}, "required": []}).parse(
+            {"n": object()}
+        )

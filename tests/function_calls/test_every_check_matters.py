@@ -89,6 +89,10 @@ async def a_disabled_function_is_refused(invoker: type[Invoker]) -> None:
     await is_refused(invoker, profile={"functions": {"act": off}})
 
 
+async def switched_off_is_refused(invoker: type[Invoker]) -> None:
+    await is_refused(invoker, Path.MODEL, profile={"functions_on": False})
+
+
 async def a_closed_way_is_refused(invoker: type[Invoker]) -> None:
     await is_refused(invoker, Path.MODEL, offered_to=["command"])
 
@@ -276,6 +280,7 @@ _REFUSALS = "        enabled(spec, profile)\n"
 REMOVALS = [
     Removal("known", invocation, "= turn.functions.find(name)", "= turn.functions.specs[0]", only_known_functions_run),
     Removal("enabled", permissions, _REFUSALS, "        None\n", a_disabled_function_is_refused),
+    Removal("switched on", permissions, "        or switched_on(profile, path)\n", "", switched_off_is_refused),
     Removal("path open", permissions, "        or open_to(spec, path)\n", "", a_closed_way_is_refused),
     Removal("scope", permissions, "        or in_scope(spec, context, profile)\n", "", another_scope_is_refused),
     Removal(
@@ -326,8 +331,8 @@ REMOVALS = [
     Removal(
         "count of effects",
         invocation,
-        "            turn.effects += 1\n            turn.in_flight",
-        "            turn.in_flight",
+        "        turn.begin(run)\n",
+        "",
         an_intent_stands_before_the_run_and_a_result_after_it,
     ),
     Removal(
@@ -354,12 +359,12 @@ REMOVALS = [
         "True",
         what_may_be_repeated_is_run_again_under_the_same_key,
     ),
-    Removal("keys", invocation, "key = turn.next_key()", 'key = f"{turn.id}:0"', every_run_has_a_key_of_its_own),
+    Removal("keys", invocation, "key = key or turn.next_key()", 'key = f"{turn.id}:0"', every_run_has_a_key_of_its_own),
     Removal(
         "rights of nested runs",
         invocation,
-        "refused = self.refused(context, spec, turn, path)",
-        "refused = None if depth else self.refused(context, spec, turn, path)",
+        "refused = refusal(context, spec, turn, profile, path)",
+        "refused = None if depth else refusal(context, spec, turn, profile, path)",
         a_nested_run_has_no_more_rights,
     ),
     Removal("depth", invocation, "            if depth >= DEEPEST_NESTING:", "            if False:", nesting_ends),
@@ -377,8 +382,9 @@ REMOVALS = [
 @pytest.mark.parametrize("removal", REMOVALS, ids=lambda removal: removal.check)
 async def test_a_check_holds_and_its_removal_would_be_noticed(removal: Removal) -> None:
     await removal.scenario(Invoker)
+    changed = without(removal)
     with pytest.raises(AssertionError):
-        await removal.scenario(without(removal))
+        await removal.scenario(changed)
 
 
 def test_an_unchanged_copy_is_no_other_code() -> None:

@@ -10,13 +10,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from config.texts import Texts
+from function_calls.filters.call import Invocation, Proceed
 from function_calls.sources.mappings import new_spec
+from function_calls.sources.python_functions import as_spec
 from function_calls.spec import FunctionResult, ToolError
 from function_calls.turn import Path
 from services.refs import ErrorCode, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import CITY, Recorder
 from tests.function_calls.routing import Routing, said
+from tests.function_calls.sample_functions import keep
 
 EN = Texts().of("en")
 
@@ -78,12 +81,23 @@ async def test_what_is_no_result_at_all_is_a_failure_of_the_function() -> None:
 @pytest.mark.parametrize(
     ("effect", "code"), [("read", "failed"), ("idempotent", "failed"), ("once", "unknown_outcome")]
 )
-async def test_a_connection_lost_in_an_effect_that_must_not_be_repeated_is_an_unknown_outcome(
-    effect: str, code: str
+@pytest.mark.parametrize("error", [ConnectionResetError("peer"), RuntimeError("server disconnected"), KeyError("id")])
+async def test_any_failure_that_an_effect_which_must_not_be_repeated_did_not_mean_is_an_unknown_outcome(
+    effect: str, code: str, error: Exception
 ) -> None:
     with capture_logs() as logs:
-        result = await Routing(Recorder("pay", effect=effect, gives=ConnectionResetError("peer"))).invoke("pay")
+        result = await Routing(Recorder("pay", effect=effect, gives=error)).invoke("pay")
     assert code_of(result) is ErrorCode(code)
+    assert result.metadata["exception"].startswith(type(error).__name__)
+    assert [entry["event"] for entry in logs] == ["function_failed"]
+
+
+@pytest.mark.parametrize("options", [{"filters": ["guard"]}, {"status_text": "@nope.nope"}])
+async def test_what_never_began_is_no_unknown_outcome(options: dict[str, Any]) -> None:
+    pay = Recorder("pay", effect="once", **options)
+    with capture_logs() as logs:
+        result = await Routing(pay).invoke("pay")
+    assert (code_of(result), pay.runs) == (ErrorCode.FAILED, [])
     assert [entry["event"] for entry in logs] == ["function_failed"]
 
 
@@ -285,7 +299,162 @@ async def test_an_effect_stays_in_flight_while_it_calls_other_functions() -> Non
     assert (seen, routing.turn.in_flight) == (["pay", "book", "pay"], "")
 
 
+async def test_nested_runs_have_keys_of_their_own_run_and_leave_those_of_the_turn_alone() -> None:
+    async def outer(context: Any, arguments: Any, call: Any) -> None:
+        await call.invoke("inner", {})
+        await call.invoke("inner", {})
+
+    inner = Recorder("inner", effect="once")
+    outer_ = Recorder("outer", does=outer)
+    routing = Routing(outer_, inner)
+    turn = routing.a_turn()
+    for name in ("outer", "outer", "inner"):
+        await routing.invoke(name, turn=turn)
+    assert [call.key for call in outer_.calls] == [f"{turn.id}:0", f"{turn.id}:1"]
+    assert [call.key for call in inner.calls] == [
+        *(f"{turn.id}:{key}" for key in ("0.0", "0.1", "1.0", "1.1")),
+        f"{turn.id}:2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("effect", "runs"),
+    [("once", 1), ("idempotent", 1), ("read", 2)],
+)
+async def test_repeating_a_function_does_not_repeat_the_effects_that_it_began(effect: str, runs: int) -> None:
+    told: list[str] = []
+
+    async def outer(context: Any, arguments: Any, call: Any) -> str:
+        told.append((await call.invoke("note", {})).reply)
+        if len(told) == 1:
+            raise ToolError("later", ErrorCode.TRANSIENT)
+        return "ok"
+
+    note = Recorder("note", effect=effect, gives="noted")
+    outer_ = Recorder("outer", does=outer, effect="idempotent", retry={"max": 1, "delay": 0})
+    result = await Routing(outer_, note).invoke("outer")
+    assert (result.reply, told, len(note.runs)) == ("ok", ["noted", "noted"], runs)
+
+
+async def test_a_filter_that_repeats_a_function_does_not_repeat_the_effects_that_it_began() -> None:
+    async def twice(invocation: Invocation, proceed: Proceed) -> FunctionResult:
+        if invocation.spec.name == "outer":
+            await proceed(invocation)
+        return await proceed(invocation)
+
+    async def outer(context: Any, arguments: Any, call: Any) -> str:
+        return str((await call.invoke("note", {})).reply)
+
+    outer_, note = Recorder("outer", does=outer), Recorder("note", effect="once", gives="noted")
+    result = await Routing(outer_, note, filters=[twice]).invoke("outer")
+    assert (result.reply, len(outer_.runs), len(note.runs)) == ("noted", 2, 1)
+
+
+async def test_a_nested_effect_that_failed_for_the_moment_is_tried_again_with_the_outer_function() -> None:
+    async def outer(context: Any, arguments: Any, call: Any) -> str:
+        inner = await call.invoke("note", {})
+        if inner.error is not None:
+            raise ToolError(inner.error.text, inner.error.code)
+        return "ok"
+
+    left = [ErrorCode.TRANSIENT]
+
+    async def note(*_: Any) -> str:
+        if left:
+            raise ToolError("busy", left.pop())
+        return "noted"
+
+    note_ = Recorder("note", does=note, effect="idempotent")
+    outer_ = Recorder("outer", does=outer, effect="idempotent", retry={"max": 1, "delay": 0})
+    result = await Routing(outer_, note_).invoke("outer")
+    assert (result.reply, len(note_.runs)) == ("ok", 2)
+
+
+@pytest.mark.parametrize("ends", ["timeout", "exception", "result"])
+@pytest.mark.parametrize("effect", ["read", "idempotent"])
+async def test_an_effect_that_the_outer_function_did_not_see_end_is_an_unknown_outcome_under_its_own_name(
+    ends: str, effect: str
+) -> None:
+    waiting: list[Any] = []
+
+    async def outer(context: Any, arguments: Any, call: Any) -> str:
+        if ends == "timeout":
+            await call.invoke("pay", {})
+        waiting.append(asyncio.ensure_future(call.invoke("pay", {})))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if ends == "exception":
+            raise ToolError("later", ErrorCode.TRANSIENT)
+        return "fine"
+
+    async def forever(*_: Any) -> None:
+        await asyncio.Event().wait()
+
+    pay = Recorder("pay", does=forever, effect="once")
+    outer_ = Recorder(
+        "outer", does=outer, commands=["outer"], effect=effect, timeout_seconds=5, retry={"max": 1, "delay": 0}
+    )
+    routing = Routing(outer_, pay)
+    task = asyncio.ensure_future(routing.hears("/outer"))
+    await routing.clock.settle()
+    await routing.clock.advance(6)
+    routing.deadlines.expire()
+    outcome = await task
+    assert said(outcome) == [EN.say("failures.unknown_outcome", name="pay")]
+    assert (outcome.error, len(pay.runs), routing.turn.in_flight) == (ErrorCode.UNKNOWN_OUTCOME, 1, "")
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+@pytest.mark.parametrize("value", [10**30, [1, 10**30], "\ud800", {1: 2}])
+async def test_arguments_that_json_cannot_hold_are_bad_arguments(value: Any) -> None:
+    async def outer(context: Any, arguments: Any, call: Any) -> Any:
+        return (await call.invoke("inner", {"value": value})).for_model()
+
+    inner = Recorder("inner", {"type": "object", "properties": {"value": {}}, "required": []}, effect="once")
+    result = await Routing(Recorder("outer", does=outer), inner).invoke("outer")
+    assert isinstance(result.data, dict)
+    assert (result.data["error"], result.data["fields"], inner.runs) == ("bad_arguments", ["value"], [])
+
+
 # -- the record of a run
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "outcome"),
+    [
+        ("ban", {"city": "Oslo"}, ErrorCode.REFUSED),
+        ("act", {"city": 5, "more": [1]}, ErrorCode.BAD_ARGUMENTS),
+        ("act", {}, ErrorCode.MISSING_ARGUMENTS),
+        ("keep", {"raw_text": 7}, ErrorCode.BAD_ARGUMENTS),
+    ],
+)
+async def test_a_call_that_is_turned_away_is_recorded_with_its_arguments_as_they_came(
+    name: str, raw: dict[str, Any], outcome: ErrorCode
+) -> None:
+    routing = Routing(Recorder("ban", CITY, roles="admin"), Recorder("act", CITY), as_spec(keep, {}))
+    await routing.invoke(name, raw=raw)
+    ((run, result),) = routing.recorded
+    assert (run.spec.name, run.spec.arguments.dump(run.arguments), code_of(result)) == (name, raw, outcome)
+
+
+async def test_a_question_is_not_yet_a_call_and_is_not_recorded() -> None:
+    routing = Routing(Recorder("act", confirm="Sure?"))
+    assert (await routing.invoke("act")).question is not None
+    assert routing.recorded == []
+
+
+async def test_a_run_that_is_stopped_is_recorded_as_cancelled() -> None:
+    async def wait(*_: Any) -> None:
+        await asyncio.Event().wait()
+
+    routing = Routing(Recorder("slow", does=wait))
+    task = asyncio.ensure_future(routing.invoke("slow"))
+    await routing.clock.settle()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert [(run.spec.name, code_of(result)) for run, result in routing.recorded] == [("slow", ErrorCode.CANCELLED)]
 
 
 @pytest.mark.requirement("D31", "D48")

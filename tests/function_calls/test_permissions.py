@@ -16,6 +16,7 @@ from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import Recorder
 from tests.fakes.model import call, calls, says
 from tests.function_calls.routing import Routing, said
+from tests.function_calls.test_rounds import told
 
 EN = Texts().of("en")
 DOORS = {Path.COMMAND: "command", Path.MODEL: "model", Path.TIMER: "timer", Path.API: "api", Path.MCP: "mcp"}
@@ -142,3 +143,22 @@ async def test_the_timeout_of_a_chat_wins_over_the_functions() -> None:
     act = Recorder("act", timeout_seconds=5)
     await Routing(act, functions={"act": a_setting(timeout_seconds=2.0)}).invoke("act")
     assert act.calls[0].deadline == 2.0
+
+
+@pytest.mark.requirement("D30", "D67")
+async def test_switching_function_calling_off_holds_at_once_within_a_turn_too() -> None:
+    async def off(*_: object) -> str:
+        routing.set_profile(functions_on=False, layers={"functions_on": "chats.family"})
+        return "off"
+
+    second = Recorder("second", effect="once")
+    routing = Routing(
+        Recorder("first", does=off), second, script=[calls(call("first", "a"), call("second", "b")), says("Hm.")]
+    )
+    await routing.hears("first and second")
+    request = routing.model.requests[1]
+    assert second.runs == []
+    assert [one.get("error") for _, one in told(request)] == [None, "refused"]
+    assert request.offer is not None
+    assert request.offer.functions == ()
+    assert routing.recorded[-1][1].metadata == {"refused_by": "chats.family"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from config.texts import Texts
 from function_calls.policies import Open, Policies, Verdict
@@ -268,3 +269,57 @@ async def test_a_policy_may_ask_instead_of_refusing() -> None:
     )
     await routing.hears_answer(asked, "yes")
     assert pay.runs == [{"city": "Oslo"}]
+
+
+@pytest.mark.parametrize("word", ["no", "cancel"])
+async def test_a_no_in_the_middle_of_several_calls_is_told_to_the_model_and_the_others_run(word: str) -> None:
+    order, last = Recorder("order", MEAL, effect="once", confirm="Order it?"), Recorder("last", gives="Last.")
+    asked_for = calls(call("order", "a", dish="soup", size="large"), call("last", "b"))
+    routing = Routing(order, last, script=[asked_for, says("Then only the last.")])
+    asked = await routing.hears("order, and last")
+    assert said(await routing.hears_answer(asked, word)) == ["Then only the last."]
+    assert (order.runs, len(last.runs)) == ([], 1)
+    assert [result.get("error") for _, result in told(routing.model.requests[1])] == ["refused", None]
+
+
+async def test_a_cancelled_argument_in_the_middle_of_several_calls_lets_the_others_run() -> None:
+    order, last = Recorder("order", MEAL, effect="once"), Recorder("last", effect="once", gives="Last.")
+    asked_for = calls(call("order", "a", dish="soup"), call("last", "b"), final=True)
+    routing = Routing(order, last, script=[asked_for])
+    asked = await routing.hears("order, and last")
+    assert said(await routing.hears_answer(asked, "cancel")) == ["Last.", EN.say("questions.dropped")]
+    assert (order.runs, len(last.runs)) == ([], 1)
+
+
+async def test_a_wrong_answer_in_the_middle_of_several_calls_is_told_to_the_model_and_the_others_run() -> None:
+    order, last = Recorder("order", MEAL, effect="once"), Recorder("last", effect="once", gives="Last.")
+    asked_for = calls(call("order", "a", dish="soup"), call("last", "b"))
+    routing = Routing(order, last, script=[asked_for, says("There is no such size.")])
+    asked = await routing.hears("order, and last")
+    assert said(await routing.hears_answer(asked, "huge")) == ["Last.", "There is no such size."]
+    assert (order.runs, len(last.runs)) == ([], 1)
+    assert [result.get("error") for _, result in told(routing.model.requests[1])] == ["bad_arguments", None]
+
+
+async def test_what_effects_say_after_a_question_is_known_to_the_turn() -> None:
+    order = Recorder("order", MEAL, effect="once", gives="Ordered.")
+    routing = Routing(order, script=[calls(call("order", dish="soup")), says("Done.")])
+    asked = await routing.hears("soup")
+    assert routing.turn.said == []
+    await routing.hears_answer(asked, "large")
+    assert [message.text for message in routing.turn.said] == ["Ordered."]
+
+
+@pytest.mark.parametrize("options", [{"confirm": "@nope.nope"}, {"ask": {"city": "@nope.nope"}}])
+async def test_a_question_whose_own_words_do_not_exist_is_asked_in_those_of_the_bot(options: dict[str, Any]) -> None:
+    raw = {"city": "Oslo"} if "confirm" in options else {}
+    with capture_logs() as logs:
+        result = await Routing(Recorder("go", CITY, **options)).invoke("go", raw=raw)
+    words = (
+        EN.say("questions.confirm_with", description="Does go", arguments="city = Oslo")
+        if raw
+        else EN.say("questions.argument", name="go", field="The place", allowed=EN.say("arguments.string"))
+    )
+    assert result.question is not None
+    assert result.question.text == words
+    assert [entry["event"] for entry in logs] == ["text_missing"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import orjson
@@ -435,3 +436,83 @@ async def test_a_handlers_own_error_is_told_to_the_model_with_its_code_and_said_
     routing = Routing(closed, script=[calls(call("closed")), ModelError(ErrorCode.TIMEOUT, "slow")])
     assert said(await routing.hears("buy it")) == ["The shop is closed."]
     assert told(routing.model.requests[1]) == [("c1", {"error": "not_found", "message": "The shop is closed."})]
+
+
+# -- what holds when the turn does not end by itself
+
+
+async def test_what_effects_have_said_is_known_to_the_turn_as_soon_as_they_have_run() -> None:
+    heard: list[list[str]] = []
+
+    def look(request: ModelRequest) -> Any:
+        heard.append([message.text for message in routing.turn.said])
+        return says("Done.")
+
+    note = Recorder("note", CITY, effect="once", gives="Noted.")
+    routing = Routing(note, script=[calls(call("note", city="Oslo")), look])
+    await routing.hears("note oslo")
+    assert heard == [["Noted."]]
+
+
+async def test_an_identical_call_is_run_again_after_a_failure_of_the_moment() -> None:
+    left = [ErrorCode.TRANSIENT]
+
+    async def busy(*_: Any) -> str:
+        if left:
+            raise ToolError("busy", left.pop())
+        return "Set."
+
+    act = Recorder("set", does=busy, effect="idempotent")
+    routing = Routing(act, script=[calls(call("set", "a")), calls(call("set", "b")), says("Done.")])
+    assert said(await routing.hears("set it")) == ["Set.", "Done."]
+    assert len(act.runs) == 2
+
+
+async def test_an_effect_that_must_happen_once_is_not_run_again_even_after_a_failure_of_the_moment() -> None:
+    act = Recorder("pay", effect="once", gives=ToolError("busy", ErrorCode.TRANSIENT))
+    routing = Routing(act, script=[calls(call("pay", "a")), calls(call("pay", "b")), says("Hm.")])
+    await routing.hears("pay")
+    assert len(act.runs) == 1
+
+
+async def test_an_unknown_outcome_below_a_read_is_said_whatever_the_model_says() -> None:
+    async def outer(context: Any, arguments: Any, run: Any) -> str:
+        task = asyncio.ensure_future(run.invoke("pay", {}))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return "fine"
+
+    async def forever(*_: Any) -> None:
+        await asyncio.Event().wait()
+
+    functions = [Recorder("outer", does=outer), Recorder("pay", does=forever, effect="once")]
+    routing = Routing(*functions, script=[calls(call("outer")), says("All is well.")])
+    outcome = await routing.hears("do it")
+    assert said(outcome) == [EN.say("failures.unknown_outcome", name="pay"), "All is well."]
+
+
+@pytest.mark.requirement("D22", "D34")
+@pytest.mark.parametrize("final", [True, False])
+@pytest.mark.parametrize(
+    ("effect", "gives", "kind"),
+    [
+        ("read", False, OutcomeKind.FALLBACK),
+        ("read", True, OutcomeKind.SILENT),
+        ("read", FunctionResult(handled=False, messages=(Message("hi"),)), OutcomeKind.SENT),
+        ("idempotent", False, OutcomeKind.SILENT),
+        ("once", False, OutcomeKind.SILENT),
+    ],
+)
+async def test_a_function_that_speaks_for_itself_and_handles_nothing_leaves_the_message_to_chat(
+    final: bool, effect: str, gives: Any, kind: OutcomeKind
+) -> None:
+    act = Recorder("act", effect=effect, gives=gives, return_direct=not final)
+    outcome = await Routing(act, script=[calls(call("act"), final=final)]).hears("hm")
+    assert outcome.kind is kind
+
+
+async def test_a_final_answer_of_which_a_part_failed_says_so() -> None:
+    functions = [Recorder("first", gives="First."), Recorder("second", gives=ToolError("No ink."))]
+    routing = Routing(*functions, script=[calls(call("first", "a"), call("second", "b"), final=True)])
+    assert said(await routing.hears("both")) == ["First.", "No ink."]

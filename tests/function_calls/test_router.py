@@ -128,7 +128,7 @@ async def test_data_without_messages_is_shown_as_text_to_whoever_gave_the_comman
     ("text", "error", "reason", "words"),
     [
         ("/roll nine", ErrorCode.BAD_ARGUMENTS, ReasonCode.USAGE, "“sides” must be: a whole number from 2 to 100."),
-        ("/roll 6 7 8", ErrorCode.BAD_ARGUMENTS, ReasonCode.USAGE, "“8” must be: there is no such argument."),
+        ("/roll 6 7 8", ErrorCode.BAD_ARGUMENTS, ReasonCode.USAGE, "“8” is no argument of this."),
         ("/roll 6 times=0", ErrorCode.BAD_ARGUMENTS, ReasonCode.USAGE, "“times” must be: a whole number, at least 1."),
     ],
 )
@@ -217,3 +217,20 @@ async def test_the_same_command_is_the_same_policy_in_any_case_of_letters() -> N
         assert (await routing.hears(word)).reason is ReasonCode.REFUSED
         assert (await routing.hears(a_message(word, a_member("Olga", Role.OWNER)))).reason is ReasonCode.COMMAND
     assert len(admin.runs) == 3
+
+
+@pytest.mark.parametrize(
+    "text", ["weather is nice today", "weather in Oslo", "weather there?", "Weather for the weekend", "weather again?"]
+)
+async def test_a_sentence_that_begins_with_a_command_word_is_left_to_the_model(text: str) -> None:
+    weather = Recorder("weather", CITY, commands=["weather"])
+    routing = Routing(weather, script=[says("I see.")])
+    assert said(await routing.hears(text)) == ["I see."]
+    assert weather.runs == []
+
+
+@pytest.mark.parametrize("text", ["weather Oslo", "weather New York", "天气 上海", "/weather is"])
+async def test_a_command_word_with_its_arguments_is_a_command_with_or_without_a_slash(text: str) -> None:
+    weather = Recorder("weather", CITY, commands=["weather", "天气"])
+    await Routing(weather).hears(text)
+    assert len(weather.runs) == 1

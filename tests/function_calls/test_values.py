@@ -29,6 +29,7 @@ def stored(data: Any) -> Any:
     [
         {},
         {"mentions_bot": False, "is_group": False, "bot": "shop", "chat_title": "Home"},
+        {"private": True},
         {"mentions": (BO,), "attachments": (FILE,), "reply_to": Quoted("m0", "Bo", "What?", True)},
         {"kind": Kind.EDIT, "key": MessageKey(FAMILY, "m1", Kind.EDIT, "2")},
         {"kind": Kind.CHOICE, "sent_at": datetime(2026, 3, 29, 1, 30, 0, 123000, tzinfo=UTC)},

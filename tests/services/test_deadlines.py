@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -96,4 +97,61 @@ async def test_the_outer_of_two_deadlines_ends_both() -> None:
     await clock.advance(5)
     deadlines.expire()
     with pytest.raises(TimeoutError):
+        await task
+
+
+@pytest.mark.parametrize("ends", ["raises", "returns"])
+async def test_work_that_makes_something_else_of_its_cancellation_leaves_the_outer_deadline_intact(ends: str) -> None:
+    clock = VirtualClock()
+    deadlines = Deadlines(clock)
+    inner: list[str] = []
+
+    async def stubborn() -> str:
+        try:
+            await forever()
+        except asyncio.CancelledError:
+            if ends == "raises":
+                raise LookupError from None
+        return "returns"
+
+    async def outer() -> None:
+        try:
+            inner.append(await deadlines.run(stubborn(), 1.0))
+        except LookupError:
+            inner.append("raises")
+        current = asyncio.current_task()
+        assert current is not None
+        assert current.cancelling() == 0
+        await forever()
+
+    task = asyncio.create_task(deadlines.run(outer(), 5.0))
+    await clock.settle()
+    await clock.advance(1)
+    deadlines.expire()
+    await clock.settle()
+    assert inner == [ends]
+    await clock.advance(4)
+    deadlines.expire()
+    with pytest.raises(TimeoutError):
+        await task
+    assert task.cancelling() == 0
+
+
+async def test_a_cancellation_from_outside_stays_one_although_a_late_piece_of_work_failed_otherwise() -> None:
+    clock = VirtualClock()
+    deadlines = Deadlines(clock)
+
+    async def outer() -> int:
+        with contextlib.suppress(TimeoutError):
+            await deadlines.run(forever(), 1.0)
+        await forever()
+        return 0
+
+    task = asyncio.create_task(outer())
+    await clock.settle()
+    await clock.advance(1)
+    deadlines.expire()
+    await clock.settle()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
         await task

@@ -407,7 +407,7 @@
   function spend(id, chosen) {
     const row = rows.get(id)?.element;
     for (const button of row?.querySelectorAll(".choices button") ?? []) {
-      button.disabled = true;
+      button.disabled = !button.dataset.value.startsWith("/"); // a command may be given again: a vote can be changed
       button.setAttribute("aria-pressed", String(button.dataset.value === chosen || button.textContent === chosen));
     }
   }
@@ -457,16 +457,16 @@
     while (log.firstElementChild?.matches(".day") && log.children[1]?.matches(".day")) log.firstElementChild.remove();
   }
 
-  // ---- text: links, code and names, as nodes ---------------------------------------------------------------------
+  // ---- text: links, code, names and strong words, as nodes ---------------------------------------------------------------------
 
   const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
   function write(box, text) {
     const names = [bot.name, ...bot.aliases, ...people.values(), me.name].map(escaped).sort((a, b) => b.length - a.length).join("|");
-    const special = new RegExp(`\`\`\`(?:\\w*\\n)?([\\s\\S]+?)\`\`\`|\`([^\`\\n]+)\`|(https?://[^\\s<>"'\`，。！？、；：（）【】「」]+)|([@＠](?:${names}))(?![\\p{L}\\p{N}_])`, "giu");
+    const special = new RegExp(`\`\`\`(?:\\w*\\n)?([\\s\\S]+?)\`\`\`|\`([^\`\\n]+)\`|(https?://[^\\s<>"'\`，。！？、；：（）【】「」]+)|([@＠](?:${names}))(?![\\p{L}\\p{N}_])|\\*\\*([^*\\n]+)\\*\\*`, "giu");
     let at = 0;
     for (const found of text.matchAll(special)) {
-      const [whole, block, code, url, name] = found;
+      const [whole, block, code, url, name, strong] = found;
       box.append(text.slice(at, found.index).replace(whole.startsWith("```") ? /\n$/ : /$^/, ""));
       at = found.index + whole.length;
       if (block !== undefined) {
@@ -476,6 +476,7 @@
         if (text[at] === "\n") at += 1; // the block ends its line by itself
       } else if (code !== undefined) box.append(make("code", "", code));
       else if (name !== undefined) box.append(make("span", "at", name));
+      else if (strong !== undefined) box.append(make("strong", "", strong));
       else at = found.index + link(box, url);
     }
     box.append(text.slice(at));
@@ -665,8 +666,8 @@
       return all.filter(([each]) => each.toLowerCase().startsWith(part)).slice(0, 8).map(([each, about]) => ({ label: `@${each}`, about, start, text: `@${each} ` }));
     }
     if (/^\/\S*$/u.test(before)) {
-      const part = before.toLowerCase();
-      return commands.filter((each) => each.word.toLowerCase().startsWith(part)).slice(0, 30).map((each) => ({ label: each.usage || each.word, about: each.description, start: 0, text: `${each.word} ` }));
+      const part = before.toLowerCase(), isIt = (each) => each.word.toLowerCase() === part;
+      return commands.filter((each) => each.word.toLowerCase().startsWith(part)).sort((one, other) => isIt(other) - isIt(one)).slice(0, 30).map((each) => ({ label: each.usage || each.word, about: each.description, start: 0, text: `${each.word} ` }));
     }
     return [];
   }

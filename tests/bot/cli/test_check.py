@@ -44,11 +44,27 @@ def test_every_finding_is_a_line_with_its_place_and_code(capsys: pytest.CaptureF
     assert (len(found), printed.status, printed.err) == (5, 1, "")
 
 
-def test_warnings_alone_are_no_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    settings = a_settings_file(tmp_path, "functions: {gret: {enabled: false}}\n")
+def test_settings_for_a_function_that_does_not_exist_are_an_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    settings = a_settings_file(tmp_path, "functions: {calculat: {enabled: false}}\n")
     printed = command(capsys, "check", settings)
+    assert printed.status == 1
+    assert "functions.calculat: there is no function 'calculat'; did you mean 'calculate'?" in printed.out
+
+
+def test_warnings_alone_are_no_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plain = tmp_path / "plain.py"
+    plain.write_text(
+        "from function_calls.declaration import tool_function\n"
+        "from function_calls.context import MessageContext\n"
+        "@tool_function(name='plain')\n"
+        "async def plain(ctx: MessageContext) -> str:\n"
+        "    return ''\n"
+    )
+    printed = command(capsys, "check", a_settings_file(tmp_path, f"sources: {{python: [{plain}]}}\n"))
     assert printed.status == 0
-    assert "there is no function 'gret'" in printed.out
+    assert "functions.no_description" in printed.out
 
 
 def test_a_function_that_cannot_be_used_is_an_error_at_its_file(

@@ -129,8 +129,8 @@ def test_a_daemon_says_where_it_is_and_ends_well_when_told_to(settings: Path) ->
         assert "rollcall_turns_waiting 0.0" in metrics
         status, err = asked_to_stop(process)
     assert status == 0
-    assert [line.split("]")[1].split()[0] for line in err.splitlines()] == ["started", "stopped"]
-    assert events(settings) == ["started", "stopped"]
+    assert [line.split("]")[1].split()[0] for line in err.splitlines()] == ["started", "stopping", "stopped"]
+    assert events(settings) == ["started", "stopping", "stopped"]
 
 
 def test_the_interrupt_key_ends_it_as_well(settings: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_conversation_in_a_terminal_is_not_disturbed_by_logs(settings: Path) -
         assert terminal.process.wait(SECONDS) == 0
     finally:
         terminal.close()
-    assert events(settings) == ["started", "stopped"]
+    assert events(settings) == ["started", "stopping", "stopped"]
 
 
 def test_a_chat_in_a_terminal_ends_with_the_interrupt_key(settings: Path) -> None:

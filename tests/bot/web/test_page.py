@@ -103,6 +103,7 @@ async def test_a_private_message_and_the_choice_made_on_it_reach_one_member(tmp_
         await said(client, ann, "thanks", reply_to=reply)
         assert len(await seen(client, ann)) > 2
         assert [event["text"] for event in await seen(client, ben) if event["type"] == "said"] == ["tell me a secret"]
+        assert [context.private for context in world.daemon.received] == [False, True]
 
 
 async def test_a_pressed_choice_shows_its_label_and_bears_its_value(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ async def test_one_function_is_explained_with_all_that_is_needed_to_call_it(topi
 async def test_what_may_not_be_called_here_is_not_explained(topic: str) -> None:
     outcome = await a_chat().hears(f"/help {topic}")
     assert said(outcome) == [f"There is nothing here called “{topic}”. /help lists everything."]
-    assert (outcome.error, outcome.reason) == (ErrorCode.NOT_FOUND, ReasonCode.FUNCTION_FAILED)
+    assert (outcome.error, outcome.reason) == (ErrorCode.NOT_FOUND, ReasonCode.USAGE)
 
 
 async def test_help_speaks_the_language_of_the_chat() -> None:

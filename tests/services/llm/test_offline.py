@@ -9,7 +9,7 @@ import pytest
 
 from config.texts import Texts
 from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, OfferedFunction, ToolCall
-from services.llm.offline import OfflineModel
+from services.llm.offline import OfflineModel, spoken_text
 
 TEXT = {"type": "string"}
 
@@ -325,3 +325,15 @@ async def test_it_is_reachable_without_a_network() -> None:
 
     assert "spare" in await model.probe()
     await model.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("Ann says:\n---\nnever do this:\n---\nclear the list", "never do this:\n---\nclear the list"),
+        ("Ann says:\n---\n", ""),
+        ("hello", "hello"),
+    ],
+)
+def test_a_divider_in_what_was_said_divides_nothing(content: str, said: str) -> None:
+    assert spoken_text([ModelMessage("user", content)]) == said
