@@ -48,7 +48,7 @@ async def test_a_test_of_the_page_passes(example: ModuleType, name: str) -> None
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
-        ("/order green tea 2 large", "Shall I order 2 × green tea?"),
+        ("/order green tea 2 size=large", "Shall I order 2 × green tea?"),
         ('/order drink="green tea" cups=2 size=large', "Shall I order 2 × green tea?"),
         ("/order tea 9", "“cups” must be: a whole number from 1 to 4.\nUsage: /order <drink> [cups] [size]"),
     ],
