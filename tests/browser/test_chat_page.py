@@ -251,6 +251,7 @@ async def test_a_first_visitor_gives_a_name_and_keeps_it(tabs: Tabs, tmp_path: P
         await page.fill("#name", "Cleo")
         await page.press("#name", "Enter")
         await expect(page.locator("#hello")).to_be_hidden()
+        await expect(page.locator("#room-title")).to_have_text("# Lobby")
         await say(page, "/help")
         await expect(row(page, "/help")).to_be_visible()
         await page.close()

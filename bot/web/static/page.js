@@ -525,7 +525,7 @@
       button.append(make("span", "mark", each.mark ?? "#"), make("span", "ellipsis", each.title));
       if (unread.has(each.id)) button.append(Object.assign(make("span"), { className: "dot", style: "position:static" }));
       if (each.id === room?.id) button.setAttribute("aria-current", "true");
-      button.onclick = () => { location.hash = encodeURIComponent(each.id); if (each.id === room?.id) closeSide(); };
+      button.onclick = () => go(each.id);
       item.append(button);
       return item;
     }));
@@ -557,6 +557,12 @@
     welcome();
     outbox.forEach(showPending);
     connect();
+  }
+
+  // At once, not when the browser gets round to its event: what is typed next belongs to this room.
+  function go(id) {
+    location.hash = encodeURIComponent(id);
+    if (id === room?.id) closeSide(); else enter(id);
   }
 
   function roomOfHash() {
@@ -642,7 +648,7 @@
 
   function submit() {
     const text = $("text").value.trim();
-    if (!text || !me) return;
+    if (!text || !room) return;
     const told = text.toLowerCase();
     const mentions = [...people].filter(([id, name]) => id !== me.id && told.includes(`@${name.toLowerCase()}`)).map(([id]) => id);
     post({ text, mentions: mentions.slice(0, 50), reply_to: replyTo });
@@ -747,9 +753,9 @@
       event.preventDefault();
       const id = $("room-name").value.normalize("NFC").trim().toLowerCase().replace(/^dm-/u, "").replace(/[\s/\\#?%]+/gu, "-");
       $("room-name").value = "";
-      if (id) location.hash = encodeURIComponent(id);
+      if (id) go(id);
     };
-    addEventListener("hashchange", () => enter(roomOfHash() || shownRooms[0].id));
+    addEventListener("hashchange", () => { const id = roomOfHash() || shownRooms[0].id; if (id !== room?.id) enter(id); });
     addEventListener("online", () => { retryMs = 1000; flush(); if (stream?.readyState === EventSource.CLOSED) connect(); });
     addEventListener("keydown", (event) => { if (event.key === "Escape") closeSide(); });
     addEventListener("resize", () => { if (unseen === 0) toBottom(); });
