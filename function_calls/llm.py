@@ -92,8 +92,6 @@ class FunctionCallLLM:
         answer = await self._model.complete(request)
         self._reach("llm.after_response_before_persist")
         self._record(turn.id, progress.round_number, answer, int((self._clock.monotonic() - began) * 1e6))
-        if answer.request_id:
-            turn.request_ids.append(answer.request_id)
         turn.log.answer(progress.round_number, answer)
         return answer
 

@@ -173,7 +173,6 @@ class Turn:
     nested: dict[str, StoredRun] = field(default_factory=dict)
     """The nested runs that have ended. A result that holds when the outer function is tried again stands there too."""
     runs: int = 0
-    request_ids: list[str] = field(default_factory=list)
 
     def next_key(self) -> str:
         """The key of the next run that no other run asks for: the same on every attempt of this turn."""

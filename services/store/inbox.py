@@ -85,7 +85,6 @@ _LAST = Statement(
 )
 _FIND = Statement("inbox.find", _ROWS.where(INBOX.c.key == bindparam("key")))
 _KNOWN = Statement("inbox.known", select(INBOX.c.id).where(INBOX.c.key == bindparam("key")))
-_GET = Statement("inbox.get", _ROWS.where(INBOX.c.id == bindparam("row_id")))
 _NEWEST_RECEIVED = Statement(
     "inbox.newest_received",
     select(func.max(INBOX.c.id).label("id")).where(
@@ -163,11 +162,6 @@ def find(key: str) -> Query:
 def known(key: str) -> Query:
     """A row when the event of that key was taken in before."""
     return _KNOWN.query(key=key)
-
-
-def get(id: int) -> Query:
-    """One row. A turn has the id of the message that it answers."""
-    return _GET.query(row_id=id)
 
 
 def newest_received(from_id: int, before_ms: int) -> Query:

@@ -48,12 +48,6 @@ _FAILED = Statement(
     update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id")).values(state="failed", problem=bindparam("why")),
 )
 _UNSENT = Statement("outbox.unsent", select(OUTBOX).where(_OPEN).order_by(OUTBOX.c.id))
-_OF_TURN = Statement(
-    "outbox.of_turn",
-    select(OUTBOX.c.state, OUTBOX.c.problem, OUTBOX.c.attempts)
-    .where(OUTBOX.c.turn_id == bindparam("turn_id"))
-    .order_by(OUTBOX.c.id),
-)
 _FORGET = Statement("outbox.forget", delete(OUTBOX).where(OUTBOX.c.id < bindparam("before_id"), ~_OPEN))
 
 
@@ -96,11 +90,6 @@ def failed(id: int, problem: str) -> Write:
 def unsent() -> Query:
     """All that the network may not have, in the order in which it was said."""
     return _UNSENT.query()
-
-
-def of_turn(turn_id: int) -> Query:
-    """What became of a turn's messages: `state`, `problem`, `attempts`."""
-    return _OF_TURN.query(turn_id=turn_id)
 
 
 def forget(before_id: int) -> Write:
