@@ -6,7 +6,7 @@ from bot.chats import Chats
 from bot.open_questions import OpenQuestions
 from config.settings import StoreSettings
 from services.clock import Clock
-from services.store import changes, inbox, ledger, outbox, pending, turns
+from services.store import answers, changes, inbox, ledger, outbox, pending
 from services.store.ids import first_id_at
 from services.store.port import Store
 
@@ -34,7 +34,7 @@ class Housekeeping:
         await self._store.commit(
             [
                 inbox.forget(before_id),
-                *turns.forget(before_id),
+                answers.forget(before_id),
                 ledger.forget(before_id),
                 outbox.forget(before_id),
                 pending.forget(before_id),

@@ -24,7 +24,7 @@ from function_calls.registry import BotFunctions
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ReasonCode
-from services.store import history, inbox, pending, turns
+from services.store import history, inbox, pending
 from services.store.ids import Ids
 from services.store.port import Store, StoreError, Write
 
@@ -80,19 +80,15 @@ class Intake:
 
     async def recover(self) -> int:
         """Take up the turns that an earlier process did not finish; returns how many."""
-        attempts = {row["id"]: row["attempts"] for row in await self._store.read(turns.unfinished())}
         jobs: list[Job] = []
         for row in await self._store.read(inbox.waiting()):
-            turn_id = row["id"]
-            if turn_id not in attempts:
-                continue
             question = None
             if row["question_id"] is not None:
                 question = await self._questions.find(self._store, row["question_id"])
             context = context_from_json(orjson.loads(row["body"]))
-            jobs.append(Job(turn_id, context, True, question, attempts[turn_id] + 1))
+            jobs.append(Job(row["id"], context, True, question, row["attempts"] + 1))
         if jobs:
-            await self._store.commit([turns.take_up(job.turn_id, self._epoch) for job in jobs])
+            await self._store.commit([inbox.take_up(job.turn_id, self._epoch) for job in jobs])
         for job in jobs:
             self._engine.submit(job)
         return len(jobs)
@@ -189,12 +185,11 @@ class Intake:
                 turn_id=turn_id if for_us else None,
                 question_id=verdict.question.id if verdict.question else None,
                 ended_ms=None if for_us else now_ms,
+                epoch=self._epoch,
             )
         ]
         if _is_history(context, verdict):
             writes.append(self._heard_write(context, turn_id))
-        if for_us:
-            writes.append(turns.queue(turn_id, chat, context.bot, self._epoch, now_ms))
         return writes
 
     def _heard_write(self, context: MessageContext, inbox_id: int) -> Write:
@@ -230,7 +225,7 @@ class Intake:
             if deletes:
                 job.withdrawn = True
                 self._engine.remove(job)
-                writes += [inbox.end(job.turn_id, reason.value, "", now_ms), turns.end(job.turn_id, now_ms)]
+                writes.append(inbox.end(job.turn_id, reason.value, "", now_ms))
             else:
                 job.context = replace(job.context, text=context.text)
                 writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))

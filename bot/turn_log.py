@@ -15,7 +15,7 @@ from services.fault_points import FaultPoints
 from services.llm.model import ModelAnswer, answer_from_json, answer_to_json
 from services.redaction import HIDDEN
 from services.refs import Effect
-from services.store import ledger, turns
+from services.store import answers, ledger
 from services.store.port import Store, StoreFull, Write
 
 
@@ -37,7 +37,7 @@ class StoreTurnLog:
 
     async def load(self) -> None:
         """Read what an earlier attempt of this turn left."""
-        for row in await self._store.read(turns.answers(self._turn_id)):
+        for row in await self._store.read(answers.of_turn(self._turn_id)):
             self._answers[row["round"]] = answer_from_json(orjson.loads(row["body"]))
         for row in await self._store.read(ledger.of_turn(self._turn_id)):
             if row["key"] in self._runs:
@@ -56,7 +56,7 @@ class StoreTurnLog:
     def answer(self, round_number: int, answer: ModelAnswer) -> None:
         self._answers[round_number] = answer
         body = orjson.dumps(answer_to_json(answer)).decode()
-        self._collected.append(turns.answer(self._turn_id, round_number, body, answer.request_id, self._clock.now_ms()))
+        self._collected.append(answers.put(self._turn_id, round_number, body, answer.request_id, self._clock.now_ms()))
         # Nothing of it is used before it is durable: neither by an effect nor by a message to the chat.
         self._must_be_durable = True
 
@@ -101,7 +101,7 @@ class StoreTurnLog:
             self._reach("tool.after_result_record")
             return
         body = orjson.dumps(result_to_json(result), default=str).decode()
-        self._collected.append(ledger.result(run.key, code, body, self._clock.now_ms()))
+        self._collected.append(ledger.result(self._turn_id, run.key, code, body, self._clock.now_ms()))
         if run.spec.effect is Effect.ONCE:
             self._must_be_durable = True
         self._reach("tool.after_result_record")

@@ -29,7 +29,7 @@ from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
 from services.refs import ReasonCode
-from services.store import history, inbox, outbox, turns
+from services.store import history, inbox, outbox
 from services.store.ids import Ids
 from services.store.port import Conflict, Store, StoreError, StoreFull, Write
 
@@ -188,7 +188,6 @@ class Turns:
         if question is not None:
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
         writes.append(inbox.end(job.turn_id, outcome.reason.value, outcome.detail, now_ms))
-        writes.append(turns.end(job.turn_id, now_ms))
         self._faults.reach("reply.before_outbox")
         try:
             await self._store.commit(writes)

@@ -33,11 +33,12 @@ class MessageKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The key as one string, unique over all platforms."""
+        """The key as one string, unique over all platforms. The native id stands first: most networks count upwards, so
+        the keys of one moment lie together in an index, whatever their chats."""
         chat, native_id, kind, revision = self
         if kind is Kind.MESSAGE:
-            return f"{chat.platform}:{chat.account}:{chat.native}\n{native_id}"
-        return f"{chat.platform}:{chat.account}:{chat.native}\n{native_id}\n{kind}\n{revision}"
+            return f"{native_id}\n{chat.platform}:{chat.account}:{chat.native}"
+        return f"{native_id}\n{chat.platform}:{chat.account}:{chat.native}\n{kind}\n{revision}"
 
 
 @dataclass(frozen=True, slots=True)

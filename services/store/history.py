@@ -24,7 +24,6 @@ HISTORY = table(
     text("change"),
 )
 Index("history_by_chat", HISTORY.c.chat, HISTORY.c.id)
-Index("history_by_native_id", HISTORY.c.chat, HISTORY.c.native_id)
 
 _COLUMNS = [column.name for column in HISTORY.columns]
 _BINDS = {name: bindparam(name, type_=HISTORY.c[name].type) for name in _COLUMNS}
@@ -56,13 +55,7 @@ _RECENT = Statement(
     .order_by(HISTORY.c.id.desc())
     .limit(bindparam("count")),
 )
-_FIND = Statement(
-    "history.find",
-    select(HISTORY.c.id, HISTORY.c.sender_name, HISTORY.c.text, HISTORY.c.from_bot)
-    .where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.native_id == bindparam("native_id"))
-    .order_by(HISTORY.c.id.desc())
-    .limit(literal_column("1")),
-)
+# Found among what is kept of the chat: changes are too rare for an index that every message would pay for.
 _EDIT = Statement(
     "history.edit",
     update(HISTORY)
@@ -151,11 +144,6 @@ def sent(id: int, native_id: str) -> Write:
 def recent(chat: str, before: int, count: int) -> Query:
     """The last `count` messages of `chat` before the row `before`, newest first; and what the bot said since."""
     return _RECENT.query(chat=chat, before=before, count=count)
-
-
-def find(chat: str, native_id: str) -> Query:
-    """The message of `chat` with the network's id `native_id`."""
-    return _FIND.query(chat=chat, native_id=native_id)
 
 
 def prune(chat: str, keep: int) -> Write:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, bindparam, delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
@@ -10,8 +10,8 @@ from services.store.schema import integer, table, text
 
 LEDGER = table(
     "ledger",
+    integer("turn_id", primary_key=True),
     text("key", primary_key=True),
-    integer("turn_id"),
     text("chat"),
     text("member"),
     text("function"),
@@ -23,19 +23,19 @@ LEDGER = table(
     integer("ended_ms", nullable=True),
     text("code"),
     text("result", nullable=True),
+    rows_in_key_order=True,
 )
-Index("ledger_by_turn", LEDGER.c.turn_id)
 
 _INTEND = Statement(
     "ledger.intend",
     insert(LEDGER)
     .values({column.name: bindparam(column.name, type_=column.type) for column in LEDGER.columns})
-    .on_conflict_do_nothing(index_elements=["key"]),
+    .on_conflict_do_nothing(index_elements=["turn_id", "key"]),
 )
 _RESULT = Statement(
     "ledger.result",
     update(LEDGER)
-    .where(LEDGER.c.key == bindparam("row_key"))
+    .where(LEDGER.c.turn_id == bindparam("of_turn"), LEDGER.c.key == bindparam("row_key"))
     .values(ended_ms=bindparam("end_ms"), code=bindparam("new_code"), result=bindparam("new_result")),
 )
 _OF_TURN = Statement(
@@ -81,9 +81,9 @@ def begun(
     )
 
 
-def result(key: str, code: str, body: str, at_ms: int) -> Write:
+def result(turn_id: int, key: str, code: str, body: str, at_ms: int) -> Write:
     """How a run ended; `code` is `ok` or an ErrorCode."""
-    return _RESULT.write(row_key=key, end_ms=at_ms, new_code=code, new_result=body)
+    return _RESULT.write(of_turn=turn_id, row_key=key, end_ms=at_ms, new_code=code, new_result=body)
 
 
 def of_turn(turn_id: int) -> Query:

@@ -12,9 +12,14 @@ INTEGER = BigInteger().with_variant(Integer, "sqlite")
 TEXT = Text()
 
 
-def table(name: str, *columns: Column[int] | Column[str] | Column[int | None] | Column[str | None] | Index) -> Table:
-    """A table that refuses values of another type (STRICT on SQLite, as PostgreSQL always does)."""
-    return Table(name, metadata, *columns, sqlite_strict=True)
+def table(
+    name: str,
+    *columns: Column[int] | Column[str] | Column[int | None] | Column[str | None] | Index,
+    rows_in_key_order: bool = False,
+) -> Table:
+    """A table that refuses values of another type (STRICT on SQLite, as PostgreSQL always does). `rows_in_key_order`:
+    SQLite keeps the rows in the tree of the primary key, without another tree of row numbers beside it."""
+    return Table(name, metadata, *columns, sqlite_strict=True, sqlite_with_rowid=not rows_in_key_order)
 
 
 def integer(name: str, *, primary_key: bool = False, nullable: bool = False) -> Column[int]:

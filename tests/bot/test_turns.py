@@ -22,7 +22,7 @@ from services.llm.openai_chat import OpenAIChat, OpenAIProfile
 from services.llm.resilient import ResilientModel
 from services.refs import ErrorCode
 from services.retry import Retry, RetryPolicy
-from services.store.turns import TURNS
+from services.store.inbox import INBOX
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held, until
@@ -310,4 +310,4 @@ async def test_no_turn_of_a_duplicate_is_ever_queued() -> None:
     async with a_group() as group:
         for _ in range(2):
             await group.say("Ann", "/id", id="x1")
-        assert await kept(group, TURNS.c.state) == [("done",)]
+        assert await kept(group, INBOX.c.reason) == [("command",)]

@@ -43,7 +43,6 @@ def problems(outside: Outside) -> list[str]:
     found = _unanswered(outside) + _effects(outside)
     left = {
         "messages that wait": "SELECT count(*) FROM inbox WHERE reason = 'waiting'",
-        "turns that are not over": "SELECT count(*) FROM turns WHERE state != 'done'",
         "messages that were not sent": "SELECT count(*) FROM outbox WHERE state != 'sent'",
     }
     found += [f"{count} {what}" for what, query in left.items() for (count,) in _rows(outside, query) if count]

@@ -1,0 +1,44 @@
+"""The model's answers to turns that are not over, which a restart must not ask for again."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, delete, select
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import integer, table, text
+
+ANSWERS = table(
+    "turn_answers",
+    integer("turn_id", primary_key=True),
+    integer("round", primary_key=True),
+    text("body"),
+    text("request_id"),
+    integer("at_ms"),
+)
+
+_PUT = Statement(
+    "answers.put",
+    insert(ANSWERS)
+    .values({column.name: bindparam(column.name, type_=column.type) for column in ANSWERS.columns})
+    .on_conflict_do_nothing(index_elements=["turn_id", "round"]),
+)
+_OF_TURN = Statement(
+    "answers.of_turn", select(ANSWERS.c.round, ANSWERS.c.body).where(ANSWERS.c.turn_id == bindparam("turn_id"))
+)
+_FORGET = Statement("answers.forget", delete(ANSWERS).where(ANSWERS.c.turn_id < bindparam("before_id")))
+
+
+def put(turn_id: int, round_number: int, body: str, request_id: str, at_ms: int) -> Write:
+    """A model's answer, before it is used."""
+    return _PUT.write(turn_id=turn_id, round=round_number, body=body, request_id=request_id, at_ms=at_ms)
+
+
+def of_turn(turn_id: int) -> Query:
+    """The stored answers of a turn: `round`, `body`."""
+    return _OF_TURN.query(turn_id=turn_id)
+
+
+def forget(before_id: int) -> Write:
+    """Drop the answers to turns that are older than that id."""
+    return _FORGET.write(before_id=before_id)
