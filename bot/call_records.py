@@ -40,10 +40,12 @@ class CallRecords:
         at_ms: int,
     ) -> JsonObject:
         spec = run.spec
-        arguments = {
-            name: HIDDEN if name in spec.sensitive else self._redact.value(value)
-            for name, value in spec.arguments.dump(run.arguments).items()
-        }
+        arguments = spec.arguments.dump(run.arguments)
+        for name, value in arguments.items():
+            if name in spec.sensitive:
+                arguments[name] = HIDDEN
+            elif type(value) is not int:
+                arguments[name] = self._redact.value(value)
         line: JsonObject = {
             "at": datetime.fromtimestamp(at_ms / 1000, UTC),
             "turn": turn_id,
@@ -52,7 +54,7 @@ class CallRecords:
             "member": context.sender.ref.key,
             "function": spec.name,
             "arguments": arguments,
-            "path": run.path.value,
+            "path": run.path,
             "round": run.round_number,
             "duration_ms": duration_us / 1000,
             "outcome": outcome,

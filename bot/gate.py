@@ -10,11 +10,13 @@ from function_calls.questions import Answered, read_answer
 from function_calls.registry import BotFunctions
 from function_calls.router import unknown_command
 from function_calls.turn import OpenQuestion
+from services.quick_init import quick_init
 from services.refs import ReasonCode
 
 _RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE, Kind.REACTION})
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What the gate says of one message."""

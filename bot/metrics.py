@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ class Metrics:
     """Counts what happens; gauges are read when somebody asks."""
 
     def __init__(self) -> None:
-        self._calls: Counter[tuple[str, str]] = Counter()
+        self._calls: dict[tuple[str, str], int] = {}
         self._seconds: dict[str, list[float]] = {}
         self._turns: Counter[str] = Counter()
         self._gauges: dict[str, tuple[str, Callable[[], float]]] = {}
@@ -26,17 +27,13 @@ class Metrics:
 
     def called(self, function: str, outcome: str, duration_us: int) -> None:
         """One run of a function ended."""
-        self._calls[function, outcome] += 1
+        counted = (function, outcome)
+        self._calls[counted] = self._calls.get(counted, 0) + 1
         seconds = duration_us / 1e6
         series = self._seconds.get(function)
         if series is None:
             series = self._seconds[function] = [0.0] * (len(_BUCKETS_SECONDS) + 2)
-        for index, bound in enumerate(_BUCKETS_SECONDS):
-            if seconds <= bound:
-                series[index] += 1
-                break
-        else:
-            series[-2] += 1
+        series[bisect_left(_BUCKETS_SECONDS, seconds)] += 1
         series[-1] += seconds
 
     def turn_ended(self, reason: ReasonCode) -> None:

@@ -38,6 +38,7 @@ class ModelArguments:
             adapter: TypeAdapter[Any] = TypeAdapter(model)
         except PydanticUserError as error:
             raise UnusableSchema(f"a field has a type that no argument can have: {_first_line(error)}") from None
+        self._model: type = model if isinstance(model, type) else object
         self.schema = schema_of(model)
         # Unknown arguments are refused, though models need not be told so.
         self._read = _ObjectReader(closed(self.schema))
@@ -55,7 +56,7 @@ class ModelArguments:
     def dump(self, arguments: Any) -> JsonObject:
         """The instance as plain JSON that `parse` reads again, without what is only a default of null. Arguments that
         were never parsed stay as they are."""
-        if isinstance(arguments, Mapping):
+        if type(arguments) is not self._model and isinstance(arguments, Mapping):
             return dict(arguments)
         dumped: JsonObject = self._dump(arguments, mode="json", by_alias=True, exclude_none=True)
         return dumped

@@ -15,7 +15,7 @@ from function_calls.definition import DefinitionError
 from function_calls.failures import broken, faulty, own_words, refused_result, unknown
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
 from function_calls.permissions import callable_here, refusal, timeout_seconds
-from function_calls.policies import Policies
+from function_calls.policies import Policies, Verdict
 from function_calls.profile import ChatProfile
 from function_calls.questions import confirm_question
 from function_calls.results import plain, storable
@@ -25,6 +25,7 @@ from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
 from services.refs import Effect, ErrorCode
+from services.store.port import Write
 from services.threads import Threads
 
 DEEPEST_NESTING = 4
@@ -135,19 +136,17 @@ class Invoker:
     ) -> FunctionResult | None:
         """Budget, taint, approval and confirmation; then the intent. None: go on."""
         spec, arguments = run.spec, run.arguments
-        budget = await self._policies.budget.judge(context, spec, arguments, turn)
-        if budget.refusal is not None:
-            return budget.refusal
-        taint = await self._policies.taint.judge(context, spec, arguments, turn)
-        if taint.refusal is not None:
-            return taint.refusal
-        approval = await self._policies.approval.judge(context, spec, arguments, turn)
-        if approval.refusal is not None:
-            return approval.refusal
+        writes: tuple[Write, ...] = ()
+        for policy in self._policies:
+            judged = policy.judge(context, spec, arguments, turn)
+            verdict = judged if isinstance(judged, Verdict) else await judged
+            if verdict.refusal is not None:
+                return verdict.refusal
+            writes += verdict.writes
         if (spec.confirm or uncertain) and not confirmed:
             return FunctionResult(question=confirm_question(spec, spec.arguments.dump(arguments), profile.texts))
         self._reach("tool.before_intent_record")
-        await turn.log.intend(run, (*budget.writes, *taint.writes, *approval.writes))
+        await turn.log.intend(run, writes)
         return None
 
     def _not_run(self, context: MessageContext, run: Run, result: FunctionResult, turn: Turn) -> FunctionResult:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from function_calls.context import MessageContext
 from function_calls.spec import FunctionResult, FunctionSpec
@@ -27,19 +28,20 @@ ALLOWED = Verdict()
 class Policy(Protocol):
     """Decides about one run."""
 
-    async def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
-        """ALLOWED, or why not."""
+    def judge(
+        self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn
+    ) -> Verdict | Awaitable[Verdict]:
+        """ALLOWED, or why not; to be awaited where it has to look something up first."""
 
 
 class Open:
     """Lets every run pass."""
 
-    async def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
+    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
         return ALLOWED
 
 
-@dataclass(frozen=True, slots=True)
-class Policies:
+class Policies(NamedTuple):
     """The three that every run passes, in this order."""
 
     budget: Policy

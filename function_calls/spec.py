@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from services.json_values import JsonObject, JsonValue
+from services.quick_init import quick_init
 from services.refs import ChatRef, Effect, ErrorCode, MemberRef, Role
 
 
@@ -22,6 +23,7 @@ class Choice:
     """What comes back as the text of a message when it is chosen."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Message:
     """One thing to say."""
@@ -60,6 +62,7 @@ class Question:
     choices: tuple[Choice, ...] = ()
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class FunctionResult:
     """The outcome of a run, of failure too."""

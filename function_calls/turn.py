@@ -13,6 +13,7 @@ from function_calls.registry import BotFunctions
 from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
 from services.json_values import JsonObject
 from services.llm.model import ModelAnswer
+from services.quick_init import quick_init
 from services.refs import Effect, ErrorCode, ReasonCode
 from services.store.port import Write
 
@@ -188,9 +189,11 @@ class Turn:
 
     def begin(self, run: Run) -> None:
         """Note that `run` is under way."""
-        if run.spec.effect is not Effect.READ:
-            self.effects += 1
-        if run.spec.effect is Effect.ONCE:
+        effect = run.spec.effect
+        if effect is Effect.READ:
+            return
+        self.effects += 1
+        if effect is Effect.ONCE:
             self.unfinished[run.key] = run.spec.name
 
     def end(self, run: Run, result: FunctionResult) -> None:
@@ -198,8 +201,8 @@ class Turn:
         if self.unfinished:
             for one in [key for key in self.unfinished if key == run.key or key.startswith(f"{run.key}.")]:
                 del self.unfinished[one]
-        effect = run.spec.effect
         if run.path is Path.NESTED:
+            effect = run.spec.effect
             holds = effect is Effect.ONCE or (effect is Effect.IDEMPOTENT and result.ok)
             self.nested[run.key] = StoredRun(run.spec.name, result if holds else None)
         if result.context_updates:
@@ -220,6 +223,7 @@ class OutcomeKind(StrEnum):
     FALLBACK = "fallback"  # not handled: answer as chat
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
     """The end of a turn. True when it was handled."""

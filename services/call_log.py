@@ -15,6 +15,7 @@ from services.rotating_file import RotatingFile
 Entry = tuple[Callable[..., JsonObject], tuple[Any, ...]]
 
 _MOST_KEPT = 10_000
+_LINE = orjson.OPT_APPEND_NEWLINE
 
 
 class JsonLines:
@@ -54,7 +55,8 @@ class JsonLines:
             self._timer.cancel()
             self._timer = None
         entries, self._waiting = self._waiting, []
-        lines = [*self._unwritten, *(orjson.dumps(render(*facts), default=str) + b"\n" for render, facts in entries)]
+        lines = [orjson.dumps(render(*facts), default=str, option=_LINE) for render, facts in entries]
+        lines[:0] = self._unwritten
         if not lines:
             return
         try:

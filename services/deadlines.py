@@ -22,24 +22,28 @@ class _Entry:
 
 class Deadlines:
     """Cancels what runs over its time, to within `tick_seconds`. Nested runs and cancellation from outside are told
-    apart by the count of cancellations that asyncio keeps for each task."""
+    apart by the count of cancellations that asyncio keeps for each task. Belongs to the loop it first runs in."""
 
     def __init__(self, clock: Clock, tick_seconds: float = 0.25) -> None:
         self._clock = clock
         self._tick_seconds = tick_seconds
         self._entries: dict[_Entry, None] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def run(self, work: Awaitable[Result], at: float) -> Result:
         """What `work` gives, or TimeoutError when it is not done at the instant `at` of the clock's `monotonic()`."""
-        task = asyncio.current_task()
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         if task is None:
             raise RuntimeError("deadlines are for code that runs in a task")
         entry = _Entry(task, at)
         cancelled_before = task.cancelling()
         self._entries[entry] = None
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._tick_seconds, self._tick)
+            self._timer = loop.call_later(self._tick_seconds, self._tick)
         is_late = False
         try:
             return await work
@@ -65,5 +69,5 @@ class Deadlines:
     def _tick(self) -> None:
         self._timer = None
         self.expire()
-        if self._entries:
-            self._timer = asyncio.get_running_loop().call_later(self._tick_seconds, self._tick)
+        if self._entries and self._loop is not None:
+            self._timer = self._loop.call_later(self._tick_seconds, self._tick)

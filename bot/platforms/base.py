@@ -9,6 +9,7 @@ from typing import Protocol
 
 from function_calls.context import Attachment, MessageContext
 from function_calls.spec import Choice
+from services.quick_init import quick_init
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import Write
 
@@ -41,6 +42,7 @@ class Limits:
     attachments: bool = False
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """One message on the wire: already split and within the limits."""

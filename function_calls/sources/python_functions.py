@@ -161,7 +161,12 @@ def _async_handler(run: Callable[..., Awaitable[Any]], takes_model: bool, call_n
         value = await (run(*given, **{call_name: call}) if call_name else run(*given))
         return value if type(value) is FunctionResult else normalised(value)
 
-    return handle
+    async def handle_plainly(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        """The same for what nearly all take."""
+        value = await run(context, arguments)
+        return value if type(value) is FunctionResult else normalised(value)
+
+    return handle_plainly if takes_model and not call_name else handle
 
 
 def _threaded_handler(run: Callable[..., Any], takes_model: bool, call_name: str) -> Handler:

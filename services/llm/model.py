@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from services.json_values import JsonObject
+from services.quick_init import quick_init
 from services.refs import ErrorCode
 
 
@@ -41,6 +42,7 @@ class Offer:
         self.encoded: dict[str, bytes] = {}
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One call that a model asks for, as far as it could be read without guessing."""
@@ -57,6 +59,7 @@ class ToolCall:
     """The model only guesses that this is meant: the person confirms before it runs."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class ModelMessage:
     """One entry of the conversation that a model is shown."""
@@ -79,6 +82,7 @@ class Usage:
     completion: int = 0
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
     """What a model said: words, calls, or both. Never empty: an empty answer is a ModelError."""
@@ -94,6 +98,7 @@ class ModelAnswer:
     """The model has nothing to add once the calls have run: the functions' own messages are the answer."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One question to a model."""

@@ -299,26 +299,25 @@ REMOVALS = [
         "arguments = raw",
         wrong_arguments_never_reach_the_handler,
     ),
-    Removal("budget", invocation, "        if budget.refusal is not None:", "        if False:", the_budget_is_obeyed),
-    Removal("taint", invocation, "        if taint.refusal is not None:", "        if False:", the_taint_is_obeyed),
-    Removal(
-        "approval", invocation, "        if approval.refusal is not None:", "        if False:", the_approval_is_obeyed
-    ),
+    Removal("budget", invocation, "in self._policies:", "in self._policies[1:]:", the_budget_is_obeyed),
+    Removal("taint", invocation, "in self._policies:", "in self._policies[::2]:", the_taint_is_obeyed),
+    Removal("approval", invocation, "in self._policies:", "in self._policies[:2]:", the_approval_is_obeyed),
+    Removal("refusals", invocation, "if verdict.refusal is not None:", "if False:", the_budget_is_obeyed),
     Removal("all policies", invocation, "        if decided is not None:", "        if False:", a_yes_is_asked_for),
     Removal("confirm", invocation, "(spec.confirm or uncertain)", "(uncertain)", a_yes_is_asked_for),
     Removal("guess", invocation, "(spec.confirm or uncertain)", "(spec.confirm)", a_guess_is_confirmed),
     Removal(
         "intent",
         invocation,
-        "        await turn.log.intend(run, (*budget.writes, *taint.writes, *approval.writes))\n",
+        "        await turn.log.intend(run, writes)\n",
         "",
         an_intent_stands_before_the_run_and_a_result_after_it,
     ),
     Removal(
         "writes of policies",
         invocation,
-        "(*budget.writes, *taint.writes, *approval.writes)",
-        "()",
+        "            writes += verdict.writes\n",
+        "",
         an_intent_stands_before_the_run_and_a_result_after_it,
     ),
     Removal(
