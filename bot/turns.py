@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,7 +17,7 @@ from bot.metrics import Metrics
 from bot.open_questions import OpenQuestions
 from bot.outgoing import addressed_to, outgoing_to_json, pieces
 from bot.turn_log import StoreTurnLog
-from bot.typing_sign import TypingSign
+from bot.typing_sign import TypingSign, TypingSigns
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
 from function_calls.registry import BotFunctions
@@ -65,6 +64,7 @@ class Turns:
         self._questions = questions
         self._store = store
         self._delivery = delivery
+        self._signs = TypingSigns(delivery.typing)
         self._deadlines = deadlines
         self._metrics = metrics
         self._settings = settings
@@ -91,8 +91,7 @@ class Turns:
 
     async def _attempt(self, job: Job, log: StoreTurnLog) -> None:
         job.answered = False
-        chat = job.context.chat
-        sign = TypingSign(functools.partial(self._delivery.typing, chat))
+        sign = self._signs.begin(job.context.chat)
         turn = self._turn(job, log, sign)
         try:
             outcome = _stopped(turn) if job.stopped else await self._outcome(job, turn, log)
