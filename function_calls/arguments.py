@@ -18,6 +18,7 @@ from function_calls.spec import ArgumentFault
 from services.json_values import JsonObject
 from services.llm.tool_arguments import loads_unique
 
+_DIGITS = 19
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?")
 _TRUE = frozenset({"true", "yes", "on", "1"})
@@ -213,6 +214,8 @@ def _coercion(schema: Any) -> Coercion | None:
 
 def _integer(value: Any) -> Any:
     if isinstance(value, str):
+        if len(value) < _DIGITS and value.isdecimal() and value.isascii():
+            return int(value)
         text = value.strip()
         if not _INTEGER.fullmatch(text):
             raise _DoesNotFit

@@ -93,7 +93,7 @@ def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
         return {}
     if plan.sole_text:
         return {plan.sole_text: _whole(plan, line)}
-    if plan.sole_word and _PLAIN_WORD.fullmatch(line):
+    if plan.sole_word and (line.isalnum() or _PLAIN_WORD.fullmatch(line)):
         return {plan.sole_word: line}
     tokens = _tokens(line, plan.names)
     arguments = _named([token for token in tokens if token.key], dict(plan.order))

@@ -199,7 +199,9 @@ class Invoker:
     ) -> FunctionResult:
         """One attempt: what the handler gives in its time, or its failure as a value."""
         spec = run.spec
-        deadline = min(self._clock.monotonic() + timeout_seconds(spec, profile), turn.deadline)
+        deadline = self._clock.monotonic() + timeout_seconds(spec, profile)
+        if deadline > turn.deadline:
+            deadline = turn.deadline
         call = Call(
             key=run.key,
             deadline=deadline,
