@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from bot.metrics import Metrics
 from function_calls.context import MessageContext
 from function_calls.spec import FunctionResult
@@ -15,7 +13,7 @@ from services.redaction import HIDDEN, Redactor
 
 
 class CallRecords:
-    """Records runs; cheap, because lines are rendered when they are written."""
+    """Records runs."""
 
     def __init__(self, log: JsonLines, metrics: Metrics, clock: Clock, redact: Redactor) -> None:
         self._log = log
@@ -27,7 +25,7 @@ class CallRecords:
         """Note one run."""
         outcome = result.error.code.value if result.error is not None else "ok"
         self._metrics.called(run.spec.name, outcome, duration_us)
-        self._log.append(self._line, context, run, result, turn_id, duration_us, outcome, self._clock.now_ms())
+        self._log.append(self._line(context, run, result, turn_id, duration_us, outcome))
 
     def _line(
         self,
@@ -37,7 +35,6 @@ class CallRecords:
         turn_id: str,
         duration_us: int,
         outcome: str,
-        at_ms: int,
     ) -> JsonObject:
         spec = run.spec
         arguments = spec.arguments.dump(run.arguments)
@@ -47,7 +44,7 @@ class CallRecords:
             elif type(value) is not int:
                 arguments[name] = self._redact.value(value)
         line: JsonObject = {
-            "at": datetime.fromtimestamp(at_ms / 1000, UTC),
+            "at": self._clock.now(),
             "turn": turn_id,
             "key": run.key,
             "chat": context.chat.key,

@@ -11,7 +11,7 @@ from services.llm.model import ModelAnswer
 
 
 class ModelRecords:
-    """Records answers of models; cheap, because lines are rendered when they are written."""
+    """Records answers of models."""
 
     def __init__(self, log: JsonLines, clock: Clock) -> None:
         self._log = log
@@ -19,7 +19,7 @@ class ModelRecords:
 
     def record(self, turn_id: str, round_number: int, answer: ModelAnswer, duration_us: int) -> None:
         """Note one answer. What was asked and said stands in the store, not here."""
-        self._log.append(_line, self._clock.now_ms(), turn_id, round_number, answer, duration_us)
+        self._log.append(_line(self._clock.now_ms(), turn_id, round_number, answer, duration_us))
 
 
 def _line(at_ms: int, turn_id: str, round_number: int, answer: ModelAnswer, duration_us: int) -> JsonObject:

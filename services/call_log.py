@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from services.json_values import JsonObject
 from services.rotating_file import RotatingFile
-
-Entry = tuple[Callable[..., JsonObject], tuple[Any, ...]]
 
 _MOST_KEPT = 10_000
 _LINE = orjson.OPT_APPEND_NEWLINE
@@ -33,16 +29,16 @@ class JsonLines:
         self._file = RotatingFile(path, max_bytes=max_bytes, keep_files=keep_files)
         self._lines_per_write = lines_per_write
         self._delay_seconds = delay_seconds
-        self._waiting: list[Entry] = []
+        self._waiting: list[bytes] = []
         self._unwritten: list[bytes] = []
         """Lines that the disk refused."""
         self._timer: asyncio.TimerHandle | None = None
         self.failed_writes = 0
 
-    def append(self, render: Callable[..., JsonObject], *facts: Any) -> None:
-        """Write the line that `render(*facts)` gives, later: rendering is not done here."""
+    def append(self, line: JsonObject) -> None:
+        """Write `line` a moment later. It is encoded now: what it is made of is at hand, and is not kept for it."""
         waiting = self._waiting
-        waiting.append((render, facts))
+        waiting.append(orjson.dumps(line, default=str, option=_LINE))
         if len(waiting) >= self._lines_per_write:
             self.flush()
         elif self._timer is None:
@@ -54,9 +50,7 @@ class JsonLines:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        entries, self._waiting = self._waiting, []
-        lines = [orjson.dumps(render(*facts), default=str, option=_LINE) for render, facts in entries]
-        lines[:0] = self._unwritten
+        lines, self._waiting = [*self._unwritten, *self._waiting], []
         if not lines:
             return
         try:
