@@ -13,6 +13,7 @@ from bot.daemon import Daemon
 from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
 from bot.explanations import StoredExplanations
+from bot.filters import FilterFactory
 from bot.functions import registry_of, sources_of
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
@@ -138,22 +139,26 @@ def build_daemon(
     metrics = Metrics()
     call_log = _lines(settings, "function_calls.jsonl")
     model_log = _lines(settings, "model_requests.jsonl")
-    records = CallRecords(call_log, metrics, clock, Redactor(secrets_of(settings)))
+    redact = Redactor(secrets_of(settings))
+    records = CallRecords(call_log, metrics, clock, redact)
     deadlines = given.deadlines or Deadlines(clock)
+    filters = FilterFactory(store, clock, deadlines, redact).build(settings.filters)
     policies = Policies(budget=Open(), taint=Open(), approval=Open())
     invoker = Invoker(
         policies,
         deadlines,
         clock,
-        filters=given.filters,
-        named_filters=given.named_filters,
+        filters=[*given.filters, *filters.call],
+        named_filters={**filters.named, **given.named_filters},
         record=records.record,
         faults=faults,
     )
     invoker.check(registry.specs)
     asked = ModelRecords(model_log, clock)
-    llm = FunctionCallLLM(model, invoker, settings.router, clock, record=asked.record, faults=faults)
-    router = FunctionCallRouter(invoker, llm)
+    llm = FunctionCallLLM(
+        model, invoker, settings.router, clock, filters=filters.round, record=asked.record, faults=faults
+    )
+    router = FunctionCallRouter(invoker, llm, filters.turn)
     delivery = Delivery(
         {(one.name, one.account): one for one in platforms},
         store,

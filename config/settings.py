@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
+from config.filters import FiltersSettings
 from config.terms import (
     BaseUrl,
     Count,
@@ -244,6 +245,7 @@ class Settings(Section):
     """The language models, in the order in which they are asked. With none usable the bot works without a model:
     commands and the functions' own examples."""
     router: RouterSettings = RouterSettings()
+    filters: FiltersSettings = FiltersSettings()
     questions: QuestionsSettings = QuestionsSettings()
     limits: LimitsSettings = LimitsSettings()
     delivery: DeliverySettings = DeliverySettings()

@@ -24,6 +24,7 @@ PLAIN = ChatRef("test", "bot", "plain")
 SETTINGS = {
     "chats": {"allow": ["test:*"], "settings": {QUIET.key: {"enabled": False}, PLAIN.key: {"functions_on": False}}},
     "limits": {"queue_per_chat": 1, "attempts_per_turn": 1},
+    "filters": {"turn": [{"blacklist": {"words": ["casino"]}}]},
 }
 LATER = {ReasonCode.OWN_MESSAGE: "for networks that deliver the bot's own messages to it"}
 """Reasons that nothing gives yet."""
@@ -133,6 +134,7 @@ CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = 
     ReasonCode.EDIT_TOO_LATE: (changed_late, ""),
     ReasonCode.DELETED: (taken_back, ""),
     ReasonCode.UNKNOWN_COMMAND: (says("/nosuch"), "nosuch"),
+    ReasonCode.FILTERED: (says("@Rollcall the casino"), r"filters\.turn\[0\]\.blacklist"),
     ReasonCode.USAGE: (says("/why often"), "why"),
     ReasonCode.REFUSED: (says("/ban"), "admin"),
     ReasonCode.FUNCTIONS_OFF: (in_words_without_functions, f"chats.settings.{PLAIN.key}.functions_on"),
