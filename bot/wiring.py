@@ -22,6 +22,7 @@ from bot.model_records import ModelRecords
 from bot.models import model_of
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
+from bot.own_settings import StoredOwnSettings
 from bot.platforms.base import ChatPlatform
 from bot.ports import EngineActions, PlatformMembers
 from bot.turns import Turns
@@ -31,7 +32,7 @@ from function_calls.filters.call import CallFilter
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.policies import Open, Policies
-from function_calls.ports import ChatActions, Explanations, Members
+from function_calls.ports import ChatActions, Explanations, Members, OwnSettings
 from function_calls.router import FunctionCallRouter
 from function_calls.sources.base import FunctionSource
 from services.call_log import JsonLines
@@ -100,7 +101,9 @@ def secrets_of(settings: Settings) -> list[str]:
     return [*keys, settings.platforms.http.token.get_secret_value()]
 
 
-def services_of(store: Store, given: Given, members: Members, actions: ChatActions) -> dict[type, object]:
+def services_of(
+    store: Store, given: Given, members: Members, actions: ChatActions, own: OwnSettings
+) -> dict[type, object]:
     """What handlers may name by type."""
     clock, web = given.clock, given.web or WebClient()
     return {
@@ -115,6 +118,7 @@ def services_of(store: Store, given: Given, members: Members, actions: ChatActio
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,
+        OwnSettings: own,
     }
 
 
@@ -132,7 +136,8 @@ def build_daemon(
     chats = Chats(settings, texts)
     questions = OpenQuestions(clock, settings.questions.expires_seconds)
     actions, members = EngineActions(), PlatformMembers(store, chats)
-    services = services_of(store, given, members, actions)
+    own_settings = StoredOwnSettings(chats, store, ids, clock)
+    services = services_of(store, given, members, actions, own_settings)
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
     model = given.model or model_of(settings, texts, clock)

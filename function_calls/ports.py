@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from config.chat_settings import Unheeded
 from services.refs import ChatRef, MemberRef, ReasonCode, Role
 
 
@@ -39,6 +40,31 @@ class Explanation:
     detail: str
     """The settings key, function or id that the reason speaks of; may be empty."""
     short_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSetting:
+    """One of the settings that chats may change for themselves."""
+
+    name: str
+    value: str
+    layer: str
+    """Where the value comes from: `default`, a key of the settings, or `chat`."""
+    changeable: bool
+    """False: the operator's settings keep it for themselves."""
+
+
+class OwnSettings(Protocol):
+    """What chats set for themselves. Changes are in force when they return."""
+
+    def of(self, chat: ChatRef) -> Sequence[OwnSetting]:
+        """All of them, as they are in `chat` now."""
+
+    async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> Unheeded | None:
+        """Set `name` to `value` in `chat`; why not, when it cannot be."""
+
+    async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> Unheeded | None:
+        """Let what the settings say hold again; why not, when the chat may not change it."""
 
 
 class Explanations(Protocol):

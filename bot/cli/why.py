@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 from bot.cli.options import add_config, positive_count, settings_or_faults
 from bot.wiring import database_of
 from config.texts import Texts
+from function_calls.reasons import reason_text
+from services.refs import ReasonCode
 from services.store.reader import Reader, ReaderError
 
 
@@ -38,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         print("no message has come yet" if options.chat is None else f"no message has come in {options.chat}")
     for row in reversed(rows):
         at = datetime.fromtimestamp(row.received_ms / 1000, UTC).astimezone(zone)
-        reason = texts.say(f"reasons.{row.reason}", detail=row.detail)
+        reason = reason_text(texts, ReasonCode(row.reason), row.detail)
         print(f"{at:%Y-%m-%d %H:%M:%S}  {row.chat}  {row.sender_name}: {row.text!r}")
         print(f"    {row.reason}: {reason}  [{row.id}]")
     return 0

@@ -8,6 +8,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import ChatActions, Explanation, Explanations
+from function_calls.reasons import reason_text
 from function_calls.spec import FunctionResult
 
 
@@ -45,7 +46,7 @@ async def why(ctx: MessageContext, args: WhyArguments, *, explanations: Explanat
 
 def _explained(one: Explanation, call: Call) -> str:
     at = one.at.astimezone(call.profile.timezone)
-    reason = call.say(f"reasons.{one.reason.value}", detail=one.detail)
+    reason = reason_text(call.profile.texts, one.reason, one.detail)
     return call.say("why.line", at=f"{at:%H:%M}", name=one.sender_name, text=one.text, reason=reason)
 
 
