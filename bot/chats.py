@@ -45,6 +45,11 @@ class Chats:
         self._stored = stored
         self._resolved.clear()
 
+    def use(self, settings: Settings) -> None:
+        """From now on these settings hold."""
+        self._settings = settings
+        self._resolved.clear()
+
     def of(self, chat: ChatRef) -> ServedChat:
         """What holds in `chat` now."""
         known = self._resolved.get(chat)

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_val
 
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
 from config.filters import FiltersSettings
+from config.rollout import RolloutSettings
 from config.terms import (
     BaseUrl,
     Count,
@@ -245,6 +246,7 @@ class Settings(Section):
     """The language models, in the order in which they are asked. With none usable the bot works without a model:
     commands and the functions' own examples."""
     router: RouterSettings = RouterSettings()
+    rollout: RolloutSettings = RolloutSettings()
     filters: FiltersSettings = FiltersSettings()
     questions: QuestionsSettings = QuestionsSettings()
     limits: LimitsSettings = LimitsSettings()
