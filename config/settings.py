@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_val
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
 from config.filters import FiltersSettings
 from config.rollout import RolloutSettings
+from config.shadow import ShadowSettings
 from config.terms import (
     BaseUrl,
     Count,
@@ -121,6 +122,7 @@ class RouterSettings(Section):
     """Characters of earlier messages that the model is shown."""
     result_chars: Count = Field(default=8000, ge=100, le=1_000_000)
     """Characters of one function's result that the model is shown."""
+    shadow: ShadowSettings = ShadowSettings()
 
 
 class QuestionsSettings(Section):
@@ -260,3 +262,8 @@ class Settings(Section):
     """Roles of members in all their chats, as `platform:account:member: role`, beside what their platform says."""
     platforms: PlatformsSettings = PlatformsSettings()
     sources: SourcesSettings = SourcesSettings()
+
+    @property
+    def answering_models(self) -> tuple[ModelSettings, ...]:
+        """The models that may answer chats: all but the shadow."""
+        return tuple(one for one in self.models if one.name != self.router.shadow.model)

@@ -178,7 +178,7 @@ def _faults() -> FaultPoints:
 
 def _greeting(settings: Settings, address: str, owner_link: str) -> Sequence[str]:
     """What the operator needs to know."""
-    model = next((one for one in settings.models if one.usable), None)
+    model = next((one for one in settings.answering_models if one.usable), None)
     return [
         f"Chat page:   {address}",
         f"Owner link:  {owner_link}   (once; it makes its holder owner)",
