@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from function_calls.context import MessageKey
 from function_calls.ports import Explanation
 from services.refs import ChatRef, ReasonCode
-from services.store import history, inbox
+from services.store import history, inbox, outbox
 from services.store.port import Row, Store
 
 _SHOWN_CHARS = 60
@@ -25,10 +24,20 @@ class StoredExplanations:
         rows = await self._store.read(inbox.last(chat.key, before_native_id, count))
         return [await self._explained(chat, row) for row in rows]
 
-    async def of(self, chat: ChatRef, native_id: str) -> Explanation | None:
-        """The outcome of one message of `chat`."""
-        rows = await self._store.read(inbox.find(MessageKey(chat, native_id).text))
+    async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
+        """The outcome of the message that is `number` back, counted without the one asking; 1 is the last."""
+        rows = await self._store.read(inbox.last(chat.key, before_native_id, 1, skip=number - 1))
         return await self._explained(chat, rows[0]) if rows else None
+
+    async def of(self, chat: ChatRef, native_id: str) -> Sequence[Explanation]:
+        """The outcome of one message of `chat` and of its changes, oldest first; of the bot's own messages, of those
+        that they answered."""
+        rows = await self._store.read(inbox.of_native(chat.key, native_id))
+        if not rows:
+            sent = await self._store.read(outbox.turn_of(chat.key, native_id))
+            # A turn of another chat may have sent it here: what was said there is not told.
+            rows = await self._store.read(inbox.in_chat(chat.key, sent[0]["turn_id"])) if sent else []
+        return [await self._explained(chat, row) for row in rows]
 
     async def _explained(self, chat: ChatRef, row: Row) -> Explanation:
         said = await self._store.read(history.find(chat.key, row["native_id"]))

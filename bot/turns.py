@@ -129,7 +129,7 @@ class Turns:
         texts = turn.profile().texts
         if job.attempts >= self._attempts:
             _log.error("turn_given_up", turn=turn.id, attempts=job.attempts)
-            return sent(ReasonCode.GAVE_UP, [Message(texts.say("failures.gave_up"))])
+            return sent(ReasonCode.GAVE_UP, [Message(texts.say("failures.gave_up"))], "limits.attempts_per_turn")
         unserved = self._no_longer_served(job.context)
         if unserved is not None:
             return unserved

@@ -73,5 +73,9 @@ class Explanations(Protocol):
     async def last(self, chat: ChatRef, before_native_id: str, count: int) -> Sequence[Explanation]:
         """The outcomes of the last `count` messages of `chat`, newest first, without the one asking."""
 
-    async def of(self, chat: ChatRef, native_id: str) -> Explanation | None:
-        """The outcome of one message of `chat`."""
+    async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
+        """The outcome of the message that is `number` back, counted without the one asking; 1 is the last."""
+
+    async def of(self, chat: ChatRef, native_id: str) -> Sequence[Explanation]:
+        """The outcome of one message of `chat` and of its changes, oldest first; of the bot's own messages, of those
+        that they answered."""

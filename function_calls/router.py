@@ -10,7 +10,7 @@ from function_calls.context import MessageContext
 from function_calls.filters.turn import TurnFilter, turn_chain
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
-from function_calls.progress import shown
+from function_calls.progress import cause, shown
 from function_calls.questions import Answered, fingerprint, question_message, read_answer
 from function_calls.registry import CommandLine
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Message
@@ -99,7 +99,8 @@ class FunctionCallRouter:
             )
         if result.error is not None:
             reason = _REASONS.get(result.error.code, ReasonCode.FUNCTION_FAILED)
-            detail = str(result.metadata.get("refused_by") or result.metadata.get("failure_id") or spec.name)
+            limit = f"functions.{spec.name}.timeout_seconds" if result.error.code is ErrorCode.TIMEOUT else spec.name
+            detail = cause(result) or limit
             return sent(reason, result.for_chat(), detail, result.error.code)
         if not result.handled and not result.messages and not turn.effects:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=spec.name)

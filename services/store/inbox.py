@@ -81,8 +81,14 @@ _LAST = Statement(
         )
     )
     .order_by(INBOX.c.id.desc())
-    .limit(bindparam("count")),
+    .limit(bindparam("count"))
+    .offset(bindparam("skip")),
 )
+_OF_NATIVE = Statement(
+    "inbox.of_native",
+    _ROWS.where(INBOX.c.chat == bindparam("chat"), INBOX.c.native_id == bindparam("native_id")).order_by(INBOX.c.id),
+)
+_IN_CHAT = Statement("inbox.in_chat", _ROWS.where(INBOX.c.chat == bindparam("chat"), INBOX.c.id == bindparam("row_id")))
 _FIND = Statement("inbox.find", _ROWS.where(INBOX.c.key == bindparam("key")))
 _KNOWN = Statement("inbox.known", select(INBOX.c.id).where(INBOX.c.key == bindparam("key")))
 _NEWEST_RECEIVED = Statement(
@@ -149,9 +155,19 @@ def waiting() -> Query:
     return _WAITING_ROWS.query()
 
 
-def last(chat: str, but_native_id: str, count: int) -> Query:
-    """The last `count` messages of `chat`, newest first, without the one of that id."""
-    return _LAST.query(chat=chat, but=but_native_id, count=count)
+def last(chat: str, but_native_id: str, count: int, skip: int = 0) -> Query:
+    """`count` messages of `chat`, newest first, without the `skip` newest and the one of that id."""
+    return _LAST.query(chat=chat, but=but_native_id, count=count, skip=skip)
+
+
+def of_native(chat: str, native_id: str) -> Query:
+    """The message of `chat` with the network's id `native_id`, and its changes, oldest first."""
+    return _OF_NATIVE.query(chat=chat, native_id=native_id)
+
+
+def in_chat(chat: str, id: int) -> Query:
+    """The event of that id, if it came from `chat`."""
+    return _IN_CHAT.query(chat=chat, row_id=id)
 
 
 def find(key: str) -> Query:
