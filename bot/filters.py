@@ -98,9 +98,9 @@ def _from_file(file: Path, name: str, setting: str, *, takes: int) -> Callable[.
     """The asynchronous function `name` of `file`. Raises DefinitionError."""
     found = getattr(imported(file), name, None)
     if not inspect.iscoroutinefunction(found):
-        raise DefinitionError(setting, [f"{file} has no `async def {name}`"])
+        raise DefinitionError(str(file), [f"it has no `async def {name}`, which {setting} names"])
     parameters = inspect.signature(found).parameters.values()
     needed = [one for one in parameters if one.default is one.empty]
     if len(needed) != takes:
-        raise DefinitionError(setting, [f"`{name}` in {file} has to take {takes} parameters"])
+        raise DefinitionError(str(file), [f"`{name}` has to take {takes} parameters, to be used by {setting}"])
     return found

@@ -28,6 +28,9 @@ class Limits:
 
     async def __call__(self, invocation: Invocation, proceed: Proceed) -> FunctionResult:
         """The run, or the refusal when there were too many."""
+        if invocation.spec.immediate:
+            # Whoever was too fast can still stop what runs.
+            return await proceed(invocation)
         context, key = invocation.context, invocation.call.key
         runs = self._of(context.sender.ref.key if self._by_member else context.chat.key)
         now = self._clock.monotonic()

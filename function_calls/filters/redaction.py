@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
 from config.filters import RedactionFilter
 from function_calls.filters.call import CallFilter, Invocation, Proceed
+from function_calls.results import plain
 from function_calls.spec import FunctionResult
 from services.redaction import HIDDEN, Redactor
 
@@ -28,7 +31,7 @@ def redaction(options: RedactionFilter, redact: Redactor) -> CallFilter:
         return replace(
             result,
             messages=tuple(replace(message, text=hide(message.text)) for message in result.messages),
-            data=_each_text(in_values(result.data), hide),
+            data=_each_text(in_values(_as_json(result.data)), hide),
             error=None if error is None else replace(error, text=hide(error.text)),
         )
 
@@ -57,6 +60,11 @@ def _hidden_card(found: re.Match[str]) -> str:
     digits = [int(character) for character in found[0] if character.isdecimal()]
     doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
     return HIDDEN if (sum(doubled) + sum(digits[-1::-2])) % 10 == 0 else found[0]
+
+
+def _as_json(data: Any) -> Any:
+    """What a model would be told of `data`: nothing may hide in an object of another kind."""
+    return None if data is None else orjson.loads(orjson.dumps(plain(data), default=str))
 
 
 def _each_text(value: Any, hide: Callable[[str], str]) -> Any:

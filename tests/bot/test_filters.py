@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from config.texts import Texts
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.definition import DefinitionError
-from services.refs import ChatRef
+from function_calls.spec import FunctionResult, ToolError
+from services.refs import ChatRef, ErrorCode
 from tests.config.files import faults_of, settings_of
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import last_reason
@@ -120,6 +122,30 @@ async def test_the_runs_of_a_chat_may_be_counted_together_and_a_model_is_told() 
         assert len(note.runs) == 2
 
 
+async def test_a_further_attempt_of_a_run_is_not_counted_and_a_stop_is_never_refused() -> None:
+    attempts: list[int] = []
+
+    async def shaky(*_: Any) -> Any:
+        attempts.append(len(attempts))
+        if len(attempts) < 3:
+            raise ToolError("try again", ErrorCode.TRANSIENT)
+        return "done"
+
+    act = Recorder("act", commands=["act"], does=shaky, retry={"max": 2, "delay": 0})
+    settings = layers(call=[{"limits": {"calls_per_minute": 1}}])
+    async with a_group([act.spec], settings=settings) as group:
+        assert await group.say("Ann", "/act") == ["done"]
+        assert await group.say("Ann", "/act") == [EN.say("filters.too_often", name="act")]
+        assert await group.say("Ann", "/stop") == [EN.say("stop.nothing")]
+
+
+@dataclass
+class Person:
+    """Not plain JSON."""
+
+    what: str
+
+
 PERSONAL = "ann@example.org, +47 22 33 44 55, 13912345678, 4111 1111 1111 1111, 1234567890123, sk-abcdefghijklmnop"
 
 
@@ -138,7 +164,7 @@ async def test_what_is_not_to_be_read_reaches_neither_chat_nor_model(options: An
         return ("ok", PERSONAL)
 
     async def give_data(context: MessageContext, arguments: Any, call: Call) -> Any:
-        return {"people": [{"what": PERSONAL}], "count": 1}
+        return FunctionResult(data={"people": [Person(PERSONAL)], "count": 1})
 
     expected = PERSONAL
     for one in hidden:
