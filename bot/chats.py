@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from config.chat_settings import ResolvedChat, chat_settings, is_allowed
+from config.chat_settings import ResolvedChat, Unheeded, chat_settings, is_allowed, why_unheeded
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.profile import ChatProfile
@@ -45,6 +45,11 @@ class Chats:
         self._stored = stored
         self._resolved.clear()
 
+    def use(self, settings: Settings) -> None:
+        """From now on these settings hold."""
+        self._settings = settings
+        self._resolved.clear()
+
     def of(self, chat: ChatRef) -> ServedChat:
         """What holds in `chat` now."""
         known = self._resolved.get(chat)
@@ -57,6 +62,25 @@ class Chats:
     def profile(self, chat: ChatRef) -> ChatProfile:
         """The part of it that functions see."""
         return self.of(chat).profile
+
+    @property
+    def changeable(self) -> Collection[str]:
+        """The settings that chats may change for themselves."""
+        return self._settings.chats.changeable
+
+    def why_unheeded(self, name: str, value: str) -> Unheeded | None:
+        """Why a chat cannot set `name` to `value` for itself; None: it can."""
+        return why_unheeded(self._settings, name, value)
+
+    def own(self, chat: ChatRef) -> Mapping[str, str]:
+        """What `chat` has set for itself, heeded or not."""
+        return self._stored.get(chat.key, {})
+
+    def has_set(self, chat: ChatRef, name: str, value: str | None) -> None:
+        """`chat` has set `name` for itself, or (None) taken that back; it is kept already."""
+        own = {key: text for key, text in self.own(chat).items() if key != name}
+        self._stored[chat.key] = own if value is None else {**own, name: value}
+        self._resolved.pop(chat, None)
 
     def heard(self, chat: ChatRef, inbox_id: int) -> None:
         """A message of `chat` was accepted: the latest one."""

@@ -101,6 +101,12 @@ class Delivery:
         if platform is not None:
             await platform.typing(chat, status)
 
+    async def delivered(self, chat: ChatRef) -> None:
+        """Return when what waits for `chat` now is sent or given up."""
+        task = self._tasks.get(chat)
+        if task is not None:
+            await asyncio.wait([task])
+
     async def idle(self) -> None:
         """Return when everything is sent or given up."""
         while self._tasks:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from function_calls.context import MessageKey
 from function_calls.ports import Explanation
 from services.refs import ChatRef, ReasonCode
-from services.store import outcomes
+from services.store import outbox, outcomes
 from services.store.port import Row, Store
 
 _SHOWN_CHARS = 60
@@ -25,10 +24,20 @@ class StoredExplanations:
         rows = await self._store.read(outcomes.last(chat.key, before_native_id, count))
         return [_explained(row) for row in rows]
 
-    async def of(self, chat: ChatRef, native_id: str) -> Explanation | None:
-        """The outcome of one message of `chat`."""
-        rows = await self._store.read(outcomes.find(MessageKey(chat, native_id).text))
+    async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
+        """The outcome of the message that is `number` back, counted without the one asking; 1 is the last."""
+        rows = await self._store.read(outcomes.last(chat.key, before_native_id, 1, skip=number - 1))
         return _explained(rows[0]) if rows else None
+
+    async def of(self, chat: ChatRef, native_id: str) -> Sequence[Explanation]:
+        """The outcome of one message of `chat` and of its changes, oldest first; of the bot's own messages, of those
+        that they answered."""
+        rows = await self._store.read(outcomes.of_native(chat.key, native_id))
+        if not rows:
+            sent = await self._store.read(outbox.turn_of(chat.key, native_id))
+            # A turn of another chat may have sent it here: what was said there is not told.
+            rows = await self._store.read(outcomes.in_chat(chat.key, sent[0]["turn_id"])) if sent else []
+        return [_explained(row) for row in rows]
 
 
 def _explained(row: Row) -> Explanation:

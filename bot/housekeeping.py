@@ -6,7 +6,7 @@ from bot.chats import Chats
 from bot.open_questions import OpenQuestions
 from config.settings import StoreSettings
 from services.clock import Clock
-from services.store import answers, changes, inbox, ledger, outbox, pending
+from services.store import answers, changes, inbox, ledger, outbox, pending, turn_memory
 from services.store.ids import first_id_at
 from services.store.port import Store
 
@@ -38,6 +38,7 @@ class Housekeeping:
                 ledger.forget(before_id),
                 outbox.forget(before_id),
                 pending.forget(before_id),
+                turn_memory.forget(self._clock.now_ms()),
             ]
         )
 

@@ -20,8 +20,14 @@ _USUAL_URL = "https://api.openai.com/v1"
 
 def model_of(settings: Settings, texts: Texts, clock: Clock) -> ChatModel:
     """The model that the daemon asks."""
-    usable = next((one for one in settings.models if one.usable), None)
+    usable = next((one for one in settings.answering_models if one.usable), None)
     return OfflineModel(texts) if usable is None else _online(usable, clock)
+
+
+def shadow_of(settings: Settings, clock: Clock) -> ChatModel | None:
+    """The model that only says what it would have called; None without a usable one."""
+    named = next((one for one in settings.models if one.name == settings.router.shadow.model), None)
+    return _online(named, clock) if named is not None and named.usable else None
 
 
 def _online(settings: ModelSettings, clock: Clock) -> ChatModel:

@@ -215,6 +215,7 @@ async def a_group(
     *,
     settings: Mapping[str, Any] | None = None,
     model: ChatModel | None = None,
+    shadow: ChatModel | None = None,
     filters: Sequence[CallFilter] = (),
     home: Path | None = None,
     platform: TestPlatform | None = None,
@@ -249,6 +250,7 @@ async def a_group(
             clock=clock,
             rng=Random(1),  # noqa: S311 - dice that fall the same in every test
             model=model or scripted,
+            shadow=shadow,
             sources=sources,
             filters=filters,
             faults=faults or FaultPoints(),

@@ -27,7 +27,7 @@ from function_calls.turn import HistoryLine, OutcomeKind, Turn, TurnOutcome, sen
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
-from services.refs import ReasonCode
+from services.refs import ChatRef, ReasonCode
 from services.store import history, inbox, outbox
 from services.store.ids import Ids
 from services.store.port import Conflict, Store, StoreError, StoreFull, Write
@@ -57,7 +57,9 @@ class Turns:
         ids: Ids,
         epoch: int,
         faults: FaultPoints,
+        after: Callable[[str, ChatRef], None] | None = None,
     ) -> None:
+        """`after` is told of each turn that has ended, once its messages are handed over."""
         self._router = router
         self._functions = functions
         self._chats = chats
@@ -73,6 +75,7 @@ class Turns:
         self._ids = ids
         self._epoch = epoch
         self._faults = faults
+        self._after = after
 
     async def run(self, job: Job) -> None:
         """Answer the message of `job`. Raises StoreError when its end cannot be kept; nothing else."""
@@ -125,7 +128,7 @@ class Turns:
         texts = turn.profile().texts
         if job.attempts >= self._attempts:
             _log.error("turn_given_up", turn=turn.id, attempts=job.attempts)
-            return sent(ReasonCode.GAVE_UP, [Message(texts.say("failures.gave_up"))])
+            return sent(ReasonCode.GAVE_UP, [Message(texts.say("failures.gave_up"))], "limits.attempts_per_turn")
         unserved = self._no_longer_served(job.context)
         if unserved is not None:
             return unserved
@@ -197,6 +200,8 @@ class Turns:
         if question is not None:
             self._questions.waits(question_id, question, chat, member)
         self._delivery.hand_over(parcels)
+        if self._after is not None:
+            self._after(turn.id, job.context.chat)
 
     def _said(self, job: Job, turn: Turn, messages: Sequence[Message], now_ms: int) -> tuple[list[Write], list[Parcel]]:
         """The writes and parcels of what is to be said. A key is the same on every attempt of the turn."""

@@ -13,16 +13,20 @@ from bot.daemon import Daemon
 from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
 from bot.explanations import StoredExplanations
+from bot.filters import FilterFactory
 from bot.functions import registry_of, sources_of
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
 from bot.metrics import Metrics
 from bot.model_records import ModelRecords
-from bot.models import model_of
+from bot.models import model_of, shadow_of
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
+from bot.own_settings import StoredOwnSettings
 from bot.platforms.base import ChatPlatform
 from bot.ports import EngineActions, PlatformMembers
+from bot.shadow_records import FILE as SHADOW_LOG
+from bot.shadow_records import ShadowRecords
 from bot.turns import Turns
 from config.settings import Settings
 from config.texts import Texts
@@ -30,8 +34,9 @@ from function_calls.filters.call import CallFilter
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.policies import Open, Policies
-from function_calls.ports import ChatActions, Explanations, Members
+from function_calls.ports import ChatActions, Explanations, Members, OwnSettings
 from function_calls.router import FunctionCallRouter
+from function_calls.shadow import Shadow
 from function_calls.sources.base import FunctionSource
 from services.call_log import JsonLines
 from services.clock import Clock, SystemClock
@@ -63,6 +68,8 @@ class Given:
     clock: Clock = field(default_factory=SystemClock)
     rng: Random = field(default_factory=SystemRandom)
     model: ChatModel | None = None
+    shadow: ChatModel | None = None
+    """Instead of the one that the settings name; where `model` is given, those name none."""
     web: WebClient | None = None
     sources: Callable[[Mapping[type, object]], Sequence[FunctionSource]] | None = None
     """Further sources, given the services that they may bind."""
@@ -99,7 +106,9 @@ def secrets_of(settings: Settings) -> list[str]:
     return [*keys, settings.platforms.http.token.get_secret_value()]
 
 
-def services_of(store: Store, given: Given, members: Members, actions: ChatActions) -> dict[type, object]:
+def services_of(
+    store: Store, given: Given, members: Members, actions: ChatActions, own: OwnSettings
+) -> dict[type, object]:
     """What handlers may name by type."""
     clock, web = given.clock, given.web or WebClient()
     return {
@@ -114,6 +123,7 @@ def services_of(store: Store, given: Given, members: Members, actions: ChatActio
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,
+        OwnSettings: own,
     }
 
 
@@ -131,29 +141,30 @@ def build_daemon(
     chats = Chats(settings, texts)
     questions = OpenQuestions(clock, settings.questions.expires_seconds)
     actions, members = EngineActions(), PlatformMembers(store, chats)
-    services = services_of(store, given, members, actions)
+    own_settings = StoredOwnSettings(chats, store, ids, clock)
+    services = services_of(store, given, members, actions, own_settings)
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
     model = given.model or model_of(settings, texts, clock)
     metrics = Metrics()
     call_log = _lines(settings, "function_calls.jsonl")
     model_log = _lines(settings, "model_requests.jsonl")
-    records = CallRecords(call_log, metrics, clock, Redactor(secrets_of(settings)))
+    redact = Redactor(secrets_of(settings))
+    records = CallRecords(call_log, metrics, clock, redact)
     deadlines = given.deadlines or Deadlines(clock)
+    filters = FilterFactory(store, clock, deadlines, redact).build(settings.filters)
     policies = Policies(budget=Open(), taint=Open(), approval=Open())
     invoker = Invoker(
         policies,
         deadlines,
         clock,
-        filters=given.filters,
-        named_filters=given.named_filters,
+        filters=[*given.filters, *filters.call],
+        named_filters={**filters.named, **given.named_filters},
         record=records.record,
         faults=faults,
     )
     invoker.check(registry.specs)
     asked = ModelRecords(model_log, clock)
-    llm = FunctionCallLLM(model, invoker, settings.router, clock, record=asked.record, faults=faults)
-    router = FunctionCallRouter(invoker, llm)
     delivery = Delivery(
         {(one.name, one.account): one for one in platforms},
         store,
@@ -163,6 +174,12 @@ def build_daemon(
         faults,
         resent=lambda chat: chats.profile(chat).texts.say("delivery.resent"),
     )
+    shadow_log = _lines(settings, SHADOW_LOG)
+    compared = ShadowRecords(shadow_log, registry, clock, redact)
+    shadow = _shadow(settings, given, compared, delivery)
+    rounds = [*filters.round, *([shadow.around] if shadow else [])]
+    llm = FunctionCallLLM(model, invoker, settings.router, clock, filters=rounds, record=asked.record, faults=faults)
+    router = FunctionCallRouter(invoker, llm, filters.turn)
     turns = Turns(
         router=router,
         functions=registry.of,
@@ -178,6 +195,7 @@ def build_daemon(
         ids=ids,
         epoch=epoch,
         faults=faults,
+        after=shadow.turn_ended if shadow else None,
     )
     engine = EmbeddedEngine(turns.run, settings.limits)
     actions.bind(engine)
@@ -198,6 +216,9 @@ def build_daemon(
         faults=faults,
     )
     _show(metrics, engine, delivery, notices)
+    if shadow is not None:
+        dropped = shadow.dropped
+        metrics.counter("rollcall_shadow_dropped", "Questions the shadow was not asked", "reason", lambda: dropped)
     return Daemon(
         store=store,
         ids=ids,
@@ -212,11 +233,22 @@ def build_daemon(
         intake=intake,
         platforms=platforms,
         metrics=metrics,
-        logs=(call_log, model_log),
+        logs=(call_log, model_log, shadow_log),
         faults=faults,
         housekeeping=Housekeeping(store, chats, questions, settings.store, clock),
-        services=[service for service in services.values() if isinstance(service, WebClient)],
+        services=[
+            *(service for service in services.values() if isinstance(service, WebClient)),
+            *([shadow] if shadow else []),
+        ],
     )
+
+
+def _shadow(settings: Settings, given: Given, records: ShadowRecords, delivery: Delivery) -> Shadow | None:
+    """The second model that only says what it would have called; None where there is none."""
+    model = given.shadow or (shadow_of(settings, given.clock) if given.model is None else None)
+    if model is None:
+        return None
+    return Shadow(model, settings.router.shadow, given.clock, records.record, delivery.delivered)
 
 
 def _lines(settings: Settings, name: str) -> JsonLines:

@@ -135,14 +135,16 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
         language=text("language", settings.language),
         timezone=text("timezone", settings.timezone),
         persona=text("persona", ""),
-        functions_on=_functions_on(layers, settings, own, entries),
+        functions_on=_functions_on(layers, settings, own, entries, chat_key),
         functions=_functions(settings, bot_key, entries),
         layers=layers,
         unheeded=unheeded,
     )
 
 
-def _functions_on(layers: dict[str, str], settings: Settings, own: Mapping[str, str], entries: _Entries) -> bool:
+def _functions_on(
+    layers: dict[str, str], settings: Settings, own: Mapping[str, str], entries: _Entries, chat_key: str
+) -> bool:
     if not settings.router.enabled:
         layers["functions_on"] = "router.enabled"
         return False
@@ -150,6 +152,7 @@ def _functions_on(layers: dict[str, str], settings: Settings, own: Mapping[str, 
     candidates = [
         (CHAT_LAYER, None if said is None else _FLAGS[said.lower()]),
         *((f"{at}.functions_on", entry.functions_on) for at, entry in entries),
+        ("rollout.percent", None if settings.rollout.includes(chat_key) else False),
     ]
     return _pick(layers, "functions_on", True, candidates)
 

@@ -18,6 +18,7 @@ def check_consistency(document: YamlDocument) -> None:
     _keys_that_differ_by_case(document)
     _names_given_twice(document)
     _bots_that_are_not_there(document)
+    _shadow_that_is_not_there(document)
 
 
 def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
@@ -69,6 +70,16 @@ def _bots_that_are_not_there(document: YamlDocument) -> None:
             suggestion = did_you_mean(bot, bots)
             message = f"{dotted(location)} names {bot!r}, which is not in bots{suggestion}"
             document.complain(document.value_at(location), Code.UNKNOWN_BOT, message)
+
+
+def _shadow_that_is_not_there(document: YamlDocument) -> None:
+    location = ("router", "shadow", "model")
+    name = _mapping_at(document.value, location[:2]).get("model")
+    models = [item.get("name") for item in _list_at(document.value, ("models",)) if isinstance(item, dict)]
+    if isinstance(name, str) and name and name not in models and not document.is_unknown(location):
+        suggestion = did_you_mean(name, [str(known) for known in models])
+        message = f"{dotted(location)} names {name!r}, which is not in models{suggestion}"
+        document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
 
 
 def _at(value: Plain, location: Location) -> Plain:

@@ -9,6 +9,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
+from config.filters import FiltersSettings
+from config.rollout import RolloutSettings
+from config.shadow import ShadowSettings
 from config.terms import (
     BaseUrl,
     Count,
@@ -119,6 +122,7 @@ class RouterSettings(Section):
     """Characters of earlier messages that the model is shown."""
     result_chars: Count = Field(default=8000, ge=100, le=1_000_000)
     """Characters of one function's result that the model is shown."""
+    shadow: ShadowSettings = ShadowSettings()
 
 
 class QuestionsSettings(Section):
@@ -244,6 +248,8 @@ class Settings(Section):
     """The language models, in the order in which they are asked. With none usable the bot works without a model:
     commands and the functions' own examples."""
     router: RouterSettings = RouterSettings()
+    rollout: RolloutSettings = RolloutSettings()
+    filters: FiltersSettings = FiltersSettings()
     questions: QuestionsSettings = QuestionsSettings()
     limits: LimitsSettings = LimitsSettings()
     delivery: DeliverySettings = DeliverySettings()
@@ -256,3 +262,8 @@ class Settings(Section):
     """Roles of members in all their chats, as `platform:account:member: role`, beside what their platform says."""
     platforms: PlatformsSettings = PlatformsSettings()
     sources: SourcesSettings = SourcesSettings()
+
+    @property
+    def answering_models(self) -> tuple[ModelSettings, ...]:
+        """The models that may answer chats: all but the shadow."""
+        return tuple(one for one in self.models if one.name != self.router.shadow.model)

@@ -72,6 +72,8 @@ def _names_known_at(location: Sequence[str | int]) -> list[str]:
 
 
 def _section(kind: Any) -> type[BaseModel] | None:
+    if get_origin(kind) in (Union, UnionType):
+        return next((one for one in get_args(kind) if _section(one)), None)
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 

@@ -53,7 +53,7 @@ def unknown(name: str, texts: Phrases) -> FunctionResult:
 def refused_result(refused: Refusal, spec: FunctionSpec, profile: ChatProfile) -> FunctionResult:
     """Why the function may not be called; the setting or role that decided goes into the call log."""
     result = FunctionResult.fail(refused.code, profile.texts.say(refused.key, name=spec.name, detail=refused.detail))
-    return replace(result, metadata={"refused_by": refused.detail or refused.key})
+    return replace(result, metadata={"refused_by": refused.setting or refused.detail or refused.key})
 
 
 def faulty(spec: FunctionSpec, fault: ArgumentFault, raw: Mapping[str, Any], profile: ChatProfile) -> FunctionResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -110,13 +111,17 @@ class Invoker:
     def check(self, specs: Iterable[FunctionSpec]) -> None:
         """Return when every filter that `specs` name is known. Raises DefinitionError for all that are not."""
         problems = [
-            f"function {spec.name!r} ({spec.source}) names the filter {name!r}, which does not exist"
+            f"function {spec.name!r} ({spec.source}) names the filter {name!r}, which does not exist{self._near(name)}"
             for spec in specs
             for name in spec.filters
             if name not in self._named_filters
         ]
         if problems:
             raise DefinitionError("filters", problems)
+
+    def _near(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._named_filters, n=1)
+        return f"; did you mean {near[0]!r}?" if near else "; filters.named in the settings has them"
 
     def refused(self, context: MessageContext, spec: FunctionSpec, turn: Turn, path: Path) -> FunctionResult | None:
         """Why the sender may not run `spec` here and now, whatever the arguments; None when they may."""

@@ -11,6 +11,7 @@ import orjson
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
 from function_calls.conversation import last_round_message, opening
+from function_calls.filters.round import Round, RoundFilter, round_chain
 from function_calls.invocation import Invoker
 from function_calls.permissions import offered_here
 from function_calls.progress import FROM_BEFORE, Progress
@@ -60,15 +61,18 @@ class FunctionCallLLM:
         settings: RouterSettings,
         clock: Clock,
         *,
+        filters: Sequence[RoundFilter] = (),
         record: RecordAnswer = _not_recorded,
         faults: FaultPoints | None = None,
     ) -> None:
+        """`filters` stand around every request to the model, the first one outermost."""
         self._model = model
         self._record = record
         self._invoker = invoker
         self._settings = settings
         self._clock = clock
         self._reach = (faults or FaultPoints()).reach
+        self._ask = round_chain(self._asked, filters)
 
     async def select_function(
         self, context: MessageContext, turn: Turn, progress: Progress, *, last: bool = False, offered: bool = True
@@ -87,12 +91,17 @@ class FunctionCallLLM:
             timeout_seconds=max(1.0, turn.deadline - self._clock.monotonic()),
             language=turn.profile().texts.language,
         )
+        answer = await self._ask(Round(context, turn, progress.round_number, request))
+        turn.log.answer(progress.round_number, answer)
+        return answer
+
+    async def _asked(self, round_: Round) -> ModelAnswer:
+        """What the model itself answers, inside all filters. Raises ModelError."""
         self._reach("route.before_llm")
         began = self._clock.monotonic()
-        answer = await self._model.complete(request)
+        answer = await self._model.complete(round_.request)
         self._reach("llm.after_response_before_persist")
-        self._record(turn.id, progress.round_number, answer, int((self._clock.monotonic() - began) * 1e6))
-        turn.log.answer(progress.round_number, answer)
+        self._record(round_.turn.id, round_.number, answer, int((self._clock.monotonic() - began) * 1e6))
         return answer
 
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from config.chat_settings import DEFAULT_LAYER, ResolvedFunction
 from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
 from function_calls.spec import Activation, FunctionSpec, OfferedTo
@@ -13,10 +14,11 @@ from services.refs import ErrorCode, Role
 
 
 class Refusal(NamedTuple):
-    """Why not: the text's key, and the settings key or role that decided."""
+    """Why not: the text's key, what it speaks of, and the key of the settings that decided or could change it."""
 
     key: str
     detail: str = ""
+    setting: str = ""
     code: ErrorCode = ErrorCode.REFUSED
 
 
@@ -34,14 +36,14 @@ def enabled(spec: FunctionSpec, profile: ChatProfile) -> Refusal | None:
     setting = profile.functions.get(spec.name)
     if setting is None or setting.enabled:
         return None
-    return Refusal("refusals.disabled", setting.layers["enabled"])
+    return Refusal("refusals.disabled", setting=setting.layers["enabled"])
 
 
 def switched_on(profile: ChatProfile, path: Path) -> Refusal | None:
     """May a model call functions here at all?"""
     if path is not Path.MODEL or profile.functions_on:
         return None
-    return Refusal("refusals.functions_off", profile.layers.get("functions_on", ""))
+    return Refusal("refusals.functions_off", setting=profile.layers.get("functions_on", ""))
 
 
 def open_to(spec: FunctionSpec, path: Path) -> Refusal | None:
@@ -58,7 +60,7 @@ def in_scope(spec: FunctionSpec, context: MessageContext, profile: ChatProfile) 
     scope = (setting.scope if setting else None) or spec.scope
     if scope == "both" or (scope == "group") == context.is_group:
         return None
-    return Refusal(f"refusals.only_{scope}", scope)
+    return Refusal(f"refusals.only_{scope}", scope, _key(spec, setting, "scope"))
 
 
 def addressed(spec: FunctionSpec, context: MessageContext, turn: Turn, profile: ChatProfile) -> Refusal | None:
@@ -67,7 +69,7 @@ def addressed(spec: FunctionSpec, context: MessageContext, turn: Turn, profile: 
     require_at = spec.require_at if setting is None or setting.require_at is None else setting.require_at
     if not require_at or turn.addressed or not context.is_group:
         return None
-    return Refusal("refusals.not_addressed", "require_at")
+    return Refusal("refusals.not_addressed", setting=_key(spec, setting, "require_at"))
 
 
 def role_allows(spec: FunctionSpec, context: MessageContext, profile: ChatProfile) -> Refusal | None:
@@ -76,7 +78,14 @@ def role_allows(spec: FunctionSpec, context: MessageContext, profile: ChatProfil
     roles = spec.roles if setting is None or setting.roles is None else frozenset(map(Role, setting.roles))
     if context.sender.role in roles:
         return None
-    return Refusal("refusals.role", min(roles, key=lambda role: role.rank).value if roles else "")
+    least = min(roles, key=lambda role: role.rank).value if roles else ""
+    return Refusal("refusals.role", least, _key(spec, setting, "roles"))
+
+
+def _key(spec: FunctionSpec, setting: ResolvedFunction | None, name: str) -> str:
+    """The key that `name` of the function comes from; of what it declares itself, the key that would change it."""
+    layer = setting.layers.get(name, DEFAULT_LAYER) if setting else DEFAULT_LAYER
+    return f"functions.{spec.name}.{name}" if layer == DEFAULT_LAYER else layer
 
 
 def timeout_seconds(spec: FunctionSpec, profile: ChatProfile) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from config.chat_settings import Unheeded
 from services.refs import ChatRef, MemberRef, ReasonCode, Role
 
 
@@ -41,11 +42,40 @@ class Explanation:
     short_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class OwnSetting:
+    """One of the settings that chats may change for themselves."""
+
+    name: str
+    value: str
+    layer: str
+    """Where the value comes from: `default`, a key of the settings, or `chat`."""
+    changeable: bool
+    """False: the operator's settings keep it for themselves."""
+
+
+class OwnSettings(Protocol):
+    """What chats set for themselves. Changes are in force when they return."""
+
+    def of(self, chat: ChatRef) -> Sequence[OwnSetting]:
+        """All of them, as they are in `chat` now."""
+
+    async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> Unheeded | None:
+        """Set `name` to `value` in `chat`; why not, when it cannot be."""
+
+    async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> Unheeded | None:
+        """Let what the settings say hold again; why not, when the chat may not change it."""
+
+
 class Explanations(Protocol):
     """What became of messages."""
 
     async def last(self, chat: ChatRef, before_native_id: str, count: int) -> Sequence[Explanation]:
         """The outcomes of the last `count` messages of `chat`, newest first, without the one asking."""
 
-    async def of(self, chat: ChatRef, native_id: str) -> Explanation | None:
-        """The outcome of one message of `chat`."""
+    async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
+        """The outcome of the message that is `number` back, counted without the one asking; 1 is the last."""
+
+    async def of(self, chat: ChatRef, native_id: str) -> Sequence[Explanation]:
+        """The outcome of one message of `chat` and of its changes, oldest first; of the bot's own messages, of those
+        that they answered."""

@@ -46,6 +46,8 @@ class Progress:
     went_wrong: bool = False
     """A call of the latest answer gave an error."""
     asked: tuple[str, ...] = ()
+    cause: str = ""
+    """Of `error`, for `/why`."""
 
     def note(self, call: ToolCall, spec: FunctionSpec | None, result: FunctionResult, settings: RouterSettings) -> bool:
         """Tell the model how the call went, keep what is to be said. True when the call itself was faulty."""
@@ -57,6 +59,7 @@ class Progress:
             code = result.error.code
             if code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS):
                 code = ErrorCode.SCHEMA_MISMATCH
+            self.cause = self.cause if self.error else cause(result) or code.value
             self.error = self.error or code
             self.failure = result.error.text if spec is not None and call.fault is None else ""
             if _may_have_happened(result):
@@ -124,11 +127,14 @@ class Progress:
         reason = ReasonCode.FUNCTION if self.called else ReasonCode.CHAT
         if not messages and (self.failure or self.went_wrong):
             messages = [Message(self.failure or turn.profile().texts.say("failures.model_confused"))]
-            reason = ReasonCode.FUNCTION_FAILED
-        elif self.went_wrong and self.failure and not text and all(one.text != self.failure for one in messages):
+            reason = ReasonCode.REFUSED if self.error is ErrorCode.REFUSED else ReasonCode.FUNCTION_FAILED
+            return sent(reason, messages, self.cause, self.error)
+        if self.went_wrong and self.failure and not text and all(one.text != self.failure for one in messages):
             messages.append(Message(self.failure))
         if not messages and self.called and not self.handled and not turn.effects:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=self.called[-1])
+        if self.error is ErrorCode.REFUSED and not self.called:
+            return sent(ReasonCode.REFUSED, messages, self.cause, self.error)
         return sent(reason, messages, ", ".join(dict.fromkeys(self.called)), self.error)
 
     def gave_up(self, texts: Phrases, text: str) -> TurnOutcome:
@@ -163,6 +169,11 @@ _FAULTS_OF_THE_MODEL = frozenset(
         ErrorCode.TOO_MANY_CALLS,
     }
 )
+
+
+def cause(result: FunctionResult) -> str:
+    """The key of the settings that refused a run, or the id under which the log has its failure; else empty."""
+    return str(result.metadata.get("refused_by") or result.metadata.get("failure_id") or "")
 
 
 def shown(result: FunctionResult) -> tuple[Message, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Awaitable, Sequence
 
 from function_calls.commands import arguments_of, is_command_word, value_of
 from function_calls.context import MessageContext
+from function_calls.filters.turn import TurnFilter, turn_chain
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
-from function_calls.progress import shown
+from function_calls.progress import cause, shown
 from function_calls.questions import Answered, fingerprint, question_message, read_answer
 from function_calls.registry import CommandLine
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Message
@@ -36,13 +38,18 @@ _REASONS = {
 class FunctionCallRouter:
     """Decides how a message is answered."""
 
-    def __init__(self, invoker: Invoker, llm: FunctionCallLLM) -> None:
+    def __init__(self, invoker: Invoker, llm: FunctionCallLLM, filters: Sequence[TurnFilter] = ()) -> None:
+        """`filters` stand around every turn, the first one outermost."""
         self._invoker = invoker
         self._llm = llm
+        self._filtered = turn_chain(self._routed, filters)
 
-    async def dispatch(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+    def dispatch(self, context: MessageContext, turn: Turn) -> Awaitable[TurnOutcome]:
         """The outcome of the turn. Falsy when nothing handled the message and nothing was done: then
         `run_chat_fallback` answers it."""
+        return self._filtered(context, turn)
+
+    async def _routed(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         if turn.answering is not None:
             return await self._resume(context, turn, turn.answering[0], turn.answering[1])
         line = turn.functions.command_line(context.text, bare=turn.addressed)
@@ -92,7 +99,8 @@ class FunctionCallRouter:
             )
         if result.error is not None:
             reason = _REASONS.get(result.error.code, ReasonCode.FUNCTION_FAILED)
-            detail = str(result.metadata.get("refused_by") or result.metadata.get("failure_id") or spec.name)
+            limit = f"functions.{spec.name}.timeout_seconds" if result.error.code is ErrorCode.TIMEOUT else spec.name
+            detail = cause(result) or limit
             return sent(reason, result.for_chat(), detail, result.error.code)
         if not result.handled and not result.messages and not turn.effects:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=spec.name)

@@ -130,6 +130,7 @@ class ReasonCode(StrEnum):
     DELETED = "deleted"
     # refused or failed, and said so
     UNKNOWN_COMMAND = "unknown_command"
+    FILTERED = "filtered"  # a filter stopped it before it was routed
     USAGE = "usage"
     REFUSED = "refused"
     FUNCTIONS_OFF = "functions_off"

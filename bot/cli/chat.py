@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bot.cli.options import add_config, settings_or_faults
+from bot.cli.options import add_config, reread, settings_or_faults
 from bot.cli.serving import serve
 
 
@@ -18,4 +18,4 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     """Chat until the input ends or Ctrl-C. 1: settings, functions or the store cannot be used."""
     settings = settings_or_faults(options)
-    return 1 if settings is None else serve(settings, console=True, page=False)
+    return 1 if settings is None else serve(settings, lambda: reread(options), console=True, page=False)

@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+import structlog
+
 from config.loader import SettingsInvalid, load_settings
 from config.settings import Settings
 
@@ -57,6 +59,15 @@ def port_number(text: str) -> int:
     if not text.isdecimal() or int(text) > _HIGHEST_PORT:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_HIGHEST_PORT}")
     return int(text)
+
+
+def reread(options: argparse.Namespace) -> Settings | None:
+    """The settings as they are in the file now; None when they cannot be used: then every fault is in the log."""
+    try:
+        return load_settings(config_path(options), os.environ)
+    except SettingsInvalid as error:
+        structlog.get_logger("reload").error("settings_invalid", faults=str(error).splitlines())
+        return None
 
 
 def settings_or_faults(options: argparse.Namespace) -> Settings | None:

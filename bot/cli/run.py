@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bot.cli.options import add_config, port_number, settings_or_faults
+from bot.cli.options import add_config, port_number, reread, settings_or_faults
 from bot.cli.serving import serve
 from config.settings import Settings
 
@@ -24,9 +24,20 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_or_faults(options)
     if settings is None:
         return 1
-    if options.port is not None:
-        settings = _on_port(settings, options.port)
-    return serve(settings, console=_console_wanted(settings) and not options.no_console, page=True)
+    settings = _as_told(settings, options)
+    return serve(
+        settings, lambda: _reread(options), console=_console_wanted(settings) and not options.no_console, page=True
+    )
+
+
+def _reread(options: argparse.Namespace) -> Settings | None:
+    settings = reread(options)
+    return None if settings is None else _as_told(settings, options)
+
+
+def _as_told(settings: Settings, options: argparse.Namespace) -> Settings:
+    """What the command line says counts more than the file."""
+    return settings if options.port is None else _on_port(settings, options.port)
 
 
 def _on_port(settings: Settings, port: int) -> Settings:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from bot.daemon import Daemon
 from bot.logs import set_up_logs
 from bot.platforms.base import ChatPlatform
 from bot.platforms.console import Console
+from bot.reload import Reload
 from bot.wiring import Given, build_daemon, open_store, secrets_of
 from config.settings import Settings
 from config.texts import Texts
@@ -74,8 +75,13 @@ class Stop:
         self._told.set()
 
 
-def serve(settings: Settings, *, console: bool, page: bool) -> int:
-    """Serve the console, the page, or both, until told to stop. 0: ended as told; 1: could not start, or broke down."""
+Reread = Callable[[], Settings | None]
+"""The settings as they are in the file now."""
+
+
+def serve(settings: Settings, reread: Reread, *, console: bool, page: bool) -> int:
+    """Serve the console, the page, or both, until told to stop; without a console SIGHUP makes it take the
+    settings from `reread`. 0: ended as told; 1: could not start, or broke down."""
     redact = Redactor(secrets_of(settings))
     try:
         shown = set_up_logs(settings.logging, redact=redact, somebody_chats_here=console)
@@ -83,7 +89,7 @@ def serve(settings: Settings, *, console: bool, page: bool) -> int:
         print(f"rollcall cannot start: its log: {error}", file=sys.stderr)
         return 1
     try:
-        return asyncio.run(_served(settings, console=console, page=page))
+        return asyncio.run(_served(settings, reread, console=console, page=page))
     except (StoreError, DefinitionError, CannotStart, OSError) as error:
         _log.critical("rollcall cannot start", problem=str(error))
         if not shown:
@@ -91,7 +97,7 @@ def serve(settings: Settings, *, console: bool, page: bool) -> int:
         return 1
 
 
-async def _served(settings: Settings, *, console: bool, page: bool) -> int:
+async def _served(settings: Settings, reread: Reread, *, console: bool, page: bool) -> int:
     faults = _faults()
     switch_threads_often()
     collect_seldom()
@@ -111,6 +117,9 @@ async def _served(settings: Settings, *, console: bool, page: bool) -> int:
         raise
     try:
         await daemon.start()
+        if not console:
+            # With one, the signal says that the terminal is gone, and ends the process as ever.
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, Reload(settings, daemon.chats, reread).now)
         await _until_stopped(settings, daemon, web, stop)
         _log.info("stopping", turns_running=daemon.engine.running, turns_waiting=daemon.engine.waiting)
     finally:
@@ -169,7 +178,7 @@ def _faults() -> FaultPoints:
 
 def _greeting(settings: Settings, address: str, owner_link: str) -> Sequence[str]:
     """What the operator needs to know."""
-    model = next((one for one in settings.models if one.usable), None)
+    model = next((one for one in settings.answering_models if one.usable), None)
     return [
         f"Chat page:   {address}",
         f"Owner link:  {owner_link}   (once; it makes its holder owner)",

@@ -1,13 +1,20 @@
-"""`rollcall stats`: for each function how often it ran, how often it failed, and how long it took."""
+"""`rollcall stats`: for each function how often it ran, how often it failed, and how long it took; with `--shadow` what
+the second model would have done differently."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
 
 from bot.cli.options import add_config, positive_hours, settings_or_faults
+from bot.shadow_records import FILE
+from bot.shadow_report import ShadowReport, percentile, read_report
 from bot.wiring import database_of
+from config.settings import Settings
 from services.clock import SystemClock
 from services.store.reader import CallStatistics, Reader, ReaderError
 
@@ -19,16 +26,19 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser("stats", help="success, errors and latency by function", description=__doc__)
     parser.add_argument("--hours", type=positive_hours, default=24.0, help="how far back (24)")
     parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--shadow", action="store_true", help="compare the decisions of the second model")
     add_config(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the table. 1: there is no database."""
+    """Print the table. 1: there is no database, or with `--shadow` no log that can be read."""
     settings = settings_or_faults(options)
     if settings is None:
         return 1
     since_ms = SystemClock().now_ms() - int(options.hours * _HOUR_MS)
+    if options.shadow:
+        return _shadow(settings, datetime.fromtimestamp(max(since_ms, 0) / 1000, UTC), options)
     try:
         with Reader.open(database_of(settings)) as reader:
             found = reader.call_statistics(since_ms)
@@ -40,6 +50,39 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print(_table(found) if found else f"no function ran in the last {options.hours:g} hours")
     return 0
+
+
+def _shadow(settings: Settings, since: datetime, options: argparse.Namespace) -> int:
+    try:
+        report = read_report(Path(settings.logging.folder) / FILE, since)
+    except OSError as error:
+        print(f"the log of the shadow cannot be read: {error}", file=sys.stderr)
+        return 1
+    if options.json:
+        print(json.dumps(report.as_json(), ensure_ascii=False))
+    elif report.decisions or report.acted_errors:
+        print(_shadow_table(report))
+    else:
+        print(f"the shadow decided nothing in the last {options.hours:g} hours (settings: router.shadow.model)")
+    return 0
+
+
+def _shadow_table(report: ShadowReport) -> str:
+    share = report.agree / report.decisions if report.decisions else 0.0
+    lines = [f"{report.agree} of {report.decisions} decisions agree ({share:.1%})"]
+    for who, durations in (("acting model", report.acted_ms), ("shadow", report.shadow_ms)):
+        lines.append(f"{who:<14}P50 {percentile(durations, 0.5):.0f} ms   P95 {percentile(durations, 0.95):.0f} ms")
+    if report.acted_errors:
+        lines.append(f"not compared, because the acting model failed: {_counted(report.acted_errors)}")
+    lines.append(f"{'FUNCTION':<24}{'DECISIONS':>10}{'AGREE':>8}{'AGREE %':>9}  INSTEAD | OTHER ARGUMENTS | ERRORS")
+    for name, one in report.functions.items():
+        found = " | ".join(_counted(counter) for counter in (one.instead, one.arguments, one.errors))
+        lines.append(f"{name:<24}{one.decisions:>10}{one.agree:>8}{one.agree / one.decisions:>9.1%}  {found}")
+    return "\n".join(lines)
+
+
+def _counted(counter: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counter.items())) or "-"
 
 
 def _table(found: list[CallStatistics]) -> str:

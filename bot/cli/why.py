@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 from bot.cli.options import add_config, positive_count, settings_or_faults
 from bot.wiring import database_of
 from config.texts import Texts
+from function_calls.reasons import reason_text
+from services.refs import ReasonCode
 from services.store.reader import Reader, ReaderError
 
 
@@ -18,6 +20,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser("why", help="why messages were answered or not", description=__doc__)
     parser.add_argument("chat", nargs="?", help="platform:account:chat; without it all chats")
     parser.add_argument("--count", type=positive_count, default=20, help="how many of the last messages (20)")
+    parser.add_argument(
+        "--back", type=positive_count, metavar="N", help="only the message that is N back; 1 is the last"
+    )
+    parser.add_argument("--id", metavar="ID", help="only the message with this id of its network, and its changes")
     add_config(parser)
     parser.set_defaults(run=run)
 
@@ -30,15 +36,26 @@ def run(options: argparse.Namespace) -> int:
     texts, zone = Texts().of(settings.language), ZoneInfo(settings.timezone)
     try:
         with Reader.open(database_of(settings)) as reader:
-            rows = reader.last_outcomes(options.chat, options.count)
+            count, skip = (1, options.back - 1) if options.back else (options.count, 0)
+            rows = reader.last_outcomes(options.chat, count, skip=skip, native_id=options.id)
     except ReaderError as error:
         print(error, file=sys.stderr)
         return 1
     if not rows:
-        print("no message has come yet" if options.chat is None else f"no message has come in {options.chat}")
+        print(_nothing(options))
     for row in reversed(rows):
         at = datetime.fromtimestamp(row.received_ms / 1000, UTC).astimezone(zone)
-        reason = texts.say(f"reasons.{row.reason}", detail=row.detail)
+        reason = reason_text(texts, ReasonCode(row.reason), row.detail)
         print(f"{at:%Y-%m-%d %H:%M:%S}  {row.chat}  {row.sender_name}: {row.text!r}")
         print(f"    {row.reason}: {reason}  [{row.id}]")
     return 0
+
+
+def _nothing(options: argparse.Namespace) -> str:
+    """What is said instead of an empty list."""
+    where = "" if options.chat is None else f" in {options.chat}"
+    if options.id is not None:
+        return f"there is no message {options.id!r}{where}"
+    if options.back is not None:
+        return f"there is no message that is {options.back} back{where}"
+    return f"no message has come{where or ' yet'}"

@@ -8,13 +8,17 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import ChatActions, Explanation, Explanations
+from function_calls.reasons import reason_text
 from function_calls.spec import FunctionResult
+from services.refs import ErrorCode
 
 
 class WhyArguments(BaseModel, frozen=True):
-    """How far back."""
+    """Which messages."""
 
     count: int = Field(1, ge=1, le=10, description="How many of the last messages to explain")
+    back: int | None = Field(None, ge=1, le=200, description="Only the message that is so many back")
+    id: str | None = Field(None, max_length=200, description="Only the message with this id of the chat network")
 
 
 @tool_function(
@@ -32,12 +36,17 @@ class WhyArguments(BaseModel, frozen=True):
     return_direct=True,
 )
 async def why(ctx: MessageContext, args: WhyArguments, *, explanations: Explanations, call: Call) -> FunctionResult:
-    """Explain the message that this one replies to, else the last ones."""
-    if ctx.reply_to is not None:
-        quoted = await explanations.of(ctx.chat, ctx.reply_to.native_id)
-        found = [quoted] if quoted is not None else []
+    """Explain the message of that id or place, else the one that this replies to, else the last ones."""
+    native_id = args.id or (ctx.reply_to.native_id if ctx.reply_to is not None and args.back is None else "")
+    if native_id:
+        found = list(await explanations.of(ctx.chat, native_id))
+    elif args.back is not None:
+        one = await explanations.back(ctx.chat, ctx.key.native_id, args.back)
+        found = [] if one is None else [one]
     else:
         found = list(await explanations.last(ctx.chat, ctx.key.native_id, args.count))
+    if not found and args.id:
+        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("why.no_such", id=args.id))
     if not found:
         return FunctionResult.say(call.say("why.nothing"))
     return FunctionResult.say("\n".join(_explained(one, call) for one in found))
@@ -45,7 +54,7 @@ async def why(ctx: MessageContext, args: WhyArguments, *, explanations: Explanat
 
 def _explained(one: Explanation, call: Call) -> str:
     at = one.at.astimezone(call.profile.timezone)
-    reason = call.say(f"reasons.{one.reason.value}", detail=one.detail)
+    reason = reason_text(call.profile.texts, one.reason, one.detail)
     return call.say("why.line", at=f"{at:%H:%M}", name=one.sender_name, text=one.text, reason=reason)
 
 

@@ -54,7 +54,7 @@ class PythonFiles:
 
     def load(self) -> Sequence[FunctionSpec]:
         """The specs of all marked functions. Raises DefinitionError, also for a file that cannot be imported."""
-        return [spec for file in self._files() for spec in specs_of(_imported(file), self._services)]
+        return [spec for file in self._files() for spec in specs_of(imported(file), self._services)]
 
     def _files(self) -> list[Path]:
         files: list[Path] = []
@@ -202,7 +202,8 @@ def _shortened(file: str) -> str:
         return file
 
 
-def _imported(file: Path) -> ModuleType:
+def imported(file: Path) -> ModuleType:
+    """The module in `file`. Raises DefinitionError when it cannot be imported."""
     name = f"rollcall_functions.{file.stem}_{abs(hash(str(file.resolve()))):x}"
     found = importlib.util.spec_from_file_location(name, file)
     if found is None or found.loader is None:

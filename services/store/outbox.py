@@ -48,6 +48,13 @@ _FAILED = Statement(
     update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id")).values(state="failed", problem=bindparam("why")),
 )
 _UNSENT = Statement("outbox.unsent", select(OUTBOX).where(_OPEN).order_by(OUTBOX.c.id))
+_TURN_OF = Statement(
+    "outbox.turn_of",
+    select(OUTBOX.c.turn_id)
+    .where(OUTBOX.c.chat == bindparam("chat"), OUTBOX.c.native_id == bindparam("native_id"))
+    .order_by(OUTBOX.c.id.desc())
+    .limit(literal_column("1")),
+)
 _FORGET = Statement("outbox.forget", delete(OUTBOX).where(OUTBOX.c.id < bindparam("before_id"), ~_OPEN))
 
 
@@ -90,6 +97,11 @@ def failed(id: int, problem: str) -> Write:
 def unsent() -> Query:
     """All that the network may not have, in the order in which it was said."""
     return _UNSENT.query()
+
+
+def turn_of(chat: str, native_id: str) -> Query:
+    """The `turn_id` of the message that the bot sent to `chat` and the network calls `native_id`."""
+    return _TURN_OF.query(chat=chat, native_id=native_id)
 
 
 def forget(before_id: int) -> Write:

@@ -91,8 +91,11 @@ class Reader:
     ) -> None:
         self._connection.close()
 
-    def last_outcomes(self, chat: str | None, count: int) -> list[Outcome]:
-        """The last `count` messages, newest first. Raises ReaderError."""
+    def last_outcomes(
+        self, chat: str | None, count: int, *, skip: int = 0, native_id: str | None = None
+    ) -> list[Outcome]:
+        """The last `count` messages without the `skip` newest, newest first; with `native_id` those that the network
+        knows under that id. Raises ReaderError."""
         query = (
             select(
                 INBOX.c.id, INBOX.c.chat, INBOX.c.sender_name, HISTORY.c.text, INBOX.c.received_ms, INBOX.c.reason,
@@ -101,7 +104,10 @@ class Reader:
             .join(HISTORY, HISTORY.c.id == INBOX.c.id, isouter=True)
             .order_by(INBOX.c.id.desc())
             .limit(count)
+            .offset(skip)
         )  # fmt: skip
+        if native_id is not None:
+            query = query.where(INBOX.c.native_id == native_id)
         if chat is not None:
             query = query.where(INBOX.c.chat == chat)
         return [

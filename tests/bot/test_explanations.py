@@ -5,25 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bot.explanations import StoredExplanations
 from bot.testing import FAMILY, Group, a_group, call
 from config.texts import Texts
+from config.wording import _names_known_at
 from function_calls.context import Kind, Quoted
-from function_calls.spec import FunctionSpec
-from services.llm.model import ModelError
+from function_calls.reasons import reason_text
+from function_calls.spec import FunctionResult, FunctionSpec
+from services.llm.model import ModelAnswer, ModelError
 from services.refs import ChatRef, ErrorCode, ReasonCode
+from services.store.inbox import INBOX
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
-from tests.fakes.kept import last_reason, reasons
+from tests.fakes.kept import kept, last_reason, reasons
 
 QUIET = ChatRef("test", "bot", "quiet")
 PLAIN = ChatRef("test", "bot", "plain")
+ELSE = ChatRef("else", "bot", "x")
 SETTINGS = {
     "chats": {"allow": ["test:*"], "settings": {QUIET.key: {"enabled": False}, PLAIN.key: {"functions_on": False}}},
     "limits": {"queue_per_chat": 1, "attempts_per_turn": 1},
+    "filters": {"turn": [{"blacklist": {"words": ["casino"]}}]},
 }
 LATER = {ReasonCode.OWN_MESSAGE: "for networks that deliver the bot's own messages to it"}
 """Reasons that nothing gives yet."""
@@ -124,7 +130,7 @@ CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = 
     ReasonCode.SILENT: (says("/hush"), "hush"),
     ReasonCode.NOT_ADDRESSED: (says("hello"), ""),
     ReasonCode.FROM_BOT: (says("/note", is_bot=True), ""),
-    ReasonCode.CHAT_NOT_ALLOWED: (says("/note", chat=ChatRef("else", "bot", "x")), "chats.allow"),
+    ReasonCode.CHAT_NOT_ALLOWED: (says("/note", chat=ELSE), "chats.allow"),
     ReasonCode.CHAT_OFF: (says("/note", chat=QUIET), f"chats.settings.{QUIET.key}.enabled"),
     ReasonCode.BACKFILLED: (says("/note", backfilled=True), ""),
     ReasonCode.EMPTY: (says(" "), ""),
@@ -133,8 +139,9 @@ CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = 
     ReasonCode.EDIT_TOO_LATE: (changed_late, ""),
     ReasonCode.DELETED: (taken_back, ""),
     ReasonCode.UNKNOWN_COMMAND: (says("/nosuch"), "nosuch"),
+    ReasonCode.FILTERED: (says("@Rollcall the casino"), r"filters\.turn\[0\]\.blacklist"),
     ReasonCode.USAGE: (says("/why often"), "why"),
-    ReasonCode.REFUSED: (says("/ban"), "admin"),
+    ReasonCode.REFUSED: (says("/ban"), r"functions\.ban\.roles"),
     ReasonCode.FUNCTIONS_OFF: (in_words_without_functions, f"chats.settings.{PLAIN.key}.functions_on"),
     ReasonCode.QUEUE_FULL: (one_too_many, "limits.queue_per_chat"),
     ReasonCode.STOPPED: (stopped, ""),
@@ -168,8 +175,124 @@ async def test_a_message_that_ended_the_process_too_often_is_given_up(tmp_path: 
         await group.crash()
     async with a_group([held.spec], home=tmp_path, settings=SETTINGS) as group:
         await group.settle()
-        assert await last_reason(group) == (ReasonCode.GAVE_UP.value, "")
+        assert await last_reason(group) == (ReasonCode.GAVE_UP.value, "limits.attempts_per_turn")
         assert [one.text for one in group.platform.sent] == [Texts().of("en").say("failures.gave_up")]
+
+
+ENDED_BY_THEN = {ReasonCode.WAITING: ReasonCode.GAVE_UP}
+"""What the restart makes of it."""
+BY_SETTINGS = {
+    ReasonCode.CHAT_NOT_ALLOWED,
+    ReasonCode.CHAT_OFF,
+    ReasonCode.FUNCTIONS_OFF,
+    ReasonCode.QUEUE_FULL,
+    ReasonCode.REFUSED,
+    ReasonCode.FILTERED,
+    ReasonCode.GAVE_UP,
+}
+"""Reasons that a setting decides, which they then name."""
+
+
+def names_a_setting(text: str) -> bool:
+    """Whether a key that the settings know stands in `text`."""
+    for found in re.findall(r"[a-z_]+(?:\.[\w:]+|\[\d+\])+", text):
+        steps = [int(step) if step.isdecimal() else step for step in re.findall(r"[^.\[\]]+", found)]
+        if steps[-1] in _names_known_at(steps[:-1]):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("reason", CASES, ids=str)
+async def test_every_reason_is_found_by_the_id_of_the_message_after_a_restart(
+    tmp_path: Path, reason: ReasonCode, language: str
+) -> None:
+    held, settings = Held(), {**SETTINGS, "language": language}
+    async with a_group(functions(held), settings=settings, home=tmp_path) as group:
+        await CASES[reason][0](group, held)
+        await group.crash()
+    expected = ENDED_BY_THEN.get(reason, reason)
+    async with a_group(functions(Held()), settings=settings, home=tmp_path) as group:
+        await group.settle()
+        chat = next(
+            ChatRef.parse(row[0]) for row in await kept(group, INBOX.c.chat, INBOX.c.native_id) if row[1] == "x1"
+        )
+        found = await StoredExplanations(group.daemon.store).of(chat, "x1")
+        explained = [one for one in found if one.reason is expected]
+        assert explained
+        texts = Texts().of(language)
+        words = reason_text(texts, expected, explained[-1].detail)
+        assert names_a_setting(words) == (expected in BY_SETTINGS)
+        if chat not in (QUIET, ELSE):
+            (said,) = await group.say("Bob", "/why x1", chat=chat)
+            assert words in said
+
+
+async def test_the_last_two_hundred_messages_are_explained_by_their_place() -> None:
+    async with a_group() as group:
+        await group.say("Ann", "/nosuch", id="x1")
+        for number in range(199):
+            await group.hear("Ann", f"chatter {number}")
+        assert "“/nosuch”" in (await group.say("Bob", "/why back=200"))[0]
+        assert "“chatter 198”" in (await group.say("Bob", "/why back=2"))[0]
+
+
+async def test_why_in_reply_to_the_bot_explains_what_it_answered_and_of_other_chats_nothing() -> None:
+    async def elsewhere(*_: object) -> FunctionResult:
+        return FunctionResult.say("told", to=PLAIN)
+
+    tell = Recorder("tell", commands=["tell"], does=elsewhere)
+    async with a_group([Recorder("note", commands=["note"]).spec, tell.spec]) as group:
+        await group.say("Ann", "/note", id="x1")
+        await group.say("Ann", "/tell")
+        here, there = (f"sent-{one.key}" for one in group.platform.sent)
+        (answer,) = await group.say("Bob", "/why", reply_to=Quoted(here, "Rollcall", "done", from_bot=True))
+        assert "“/note” — it was a command, and “note” answered it." in answer
+        quoted = Quoted(there, "Rollcall", "told", from_bot=True)
+        assert await group.say("Bob", "/why", chat=PLAIN, reply_to=quoted) == [Texts().of("en").say("why.nothing")]
+
+
+GUARDED: list[tuple[dict[str, Any], str, str, list[str]]] = [
+    ({"roles": "admin"}, "refused", "functions.act.roles", ["", "I am sorry."]),
+    ({"scope": "private"}, "refused", "functions.act.scope", ["", "I am sorry."]),
+    # Where the model puts a failure in words, the message was answered.
+    ({"gives": ZeroDivisionError("oh")}, "function_failed", r"[0-9a-f]{8}", [""]),
+    ({"gives": ("error", "no")}, "function_failed", "act|failed", [""]),
+]
+
+
+@pytest.mark.parametrize(("options", "reason", "detail", "answers"), GUARDED)
+async def test_a_call_of_the_model_that_did_not_happen_is_explained_like_a_command(
+    options: dict[str, Any], reason: str, detail: str, answers: list[str]
+) -> None:
+    async with a_group([Recorder("act", commands=["act"], **options).spec]) as group:
+        await group.say("Ann", "/act")
+        for answer in answers:
+            group.model.says(call("act"), ModelAnswer(text=answer))
+            await group.say("Ann", "@Rollcall do it")
+        ended = await reasons(group)
+        assert len(ended) == len(answers) + 1
+        assert [(code, bool(re.fullmatch(detail, said))) for code, said in ended] == [(reason, True)] * len(ended)
+
+
+async def test_a_refusal_names_the_layer_that_decided() -> None:
+    key = f"chats.settings.{FAMILY.key}"
+    guarded = {"functions": {"act": {"roles": "owner"}, "shout": {"require_at": True}}}
+    settings = {"chats": {"allow": ["*"], "settings": {FAMILY.key: guarded}}}
+    async with a_group([Recorder("act", commands=["act"]).spec], settings=settings) as group:
+        await group.say("Ann", "/act")
+        assert await last_reason(group) == ("refused", f"{key}.functions.act.roles")
+
+
+async def test_a_function_that_took_too_long_names_its_time() -> None:
+    held = Held()
+    async with a_group([held.spec]) as group:
+        await group.hear("Ann", "/hold it")
+        await held.has_begun("it")
+        await group.clock.advance(40)
+        group.deadlines.expire()
+        await group.settle()
+        assert await last_reason(group) == ("function_failed", "functions.hold.timeout_seconds")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -229,10 +352,9 @@ async def test_why_tells_nothing_of_another_chat() -> None:
 async def test_an_explanation_shows_the_beginning_of_a_long_message() -> None:
     async with a_group() as group:
         await group.say("Ann", "long " * 100, id="x1")
-        found = await StoredExplanations(group.daemon.store).of(group.chat, "x1")
-        assert found is not None
+        (found,) = await StoredExplanations(group.daemon.store).of(group.chat, "x1")
         assert (len(found.text), found.text[-1]) == (61, "…")
-        assert await StoredExplanations(group.daemon.store).of(group.chat, "x2") is None
+        assert await StoredExplanations(group.daemon.store).of(group.chat, "x2") == []
 
 
 async def test_id_shows_what_settings_need() -> None:

@@ -243,7 +243,7 @@ async def test_a_message_is_tried_as_often_as_the_settings_say(tmp_path: Path) -
     async with a_group([held.spec], home=tmp_path, settings=settings) as group:
         await group.settle()
         assert [one.text for one in group.platform.sent] == [EN.say("failures.gave_up")]
-        assert await reasons(group) == [("gave_up", "")]
+        assert await reasons(group) == [("gave_up", "limits.attempts_per_turn")]
 
 
 async def test_a_full_disk_delays_an_answer_and_changes_nothing_else() -> None:

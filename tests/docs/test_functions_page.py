@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -57,6 +58,17 @@ async def test_a_command_line_of_the_page_is_read_as_it_says(example: ModuleType
     assert f"`{line}`" in PAGE.text
     async with a_group(functions=[example.order_drink]) as group:
         assert await group.say("Ann", line) == [answer]
+
+
+async def test_the_filters_of_the_page_stand_where_they_say(example: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("\n".join(block.text for block in PAGE.of("python")))
+    names = {"call": "around_a_run", "round": "around_a_round", "turn": "around_a_turn"}
+    filters = {
+        grain: [{"python": {"file": str(tmp_path / "own.py"), "function": name}}] for grain, name in names.items()
+    }
+    async with a_group(functions=[example.order_drink], settings={"filters": filters}) as group:
+        group.model.says("Some coffee?")
+        assert await group.say("Ann", "@Rollcall hello") == ["Some tea?"]
 
 
 async def test_the_mapping_of_the_page_runs(example: ModuleType) -> None:

@@ -52,7 +52,7 @@ def a_bot_that_ran(home: Path) -> None:
             await group.say("Ann", "/break")
             await group.say("Bob", "nothing for the bot")
             group.model.says(call("nap", seconds=0.1), "Good morning.", ModelError(ErrorCode.PROVIDER_ERROR, "down"))
-            await group.say("Bob", "@Rollcall take a nap")
+            await group.say("Bob", "@Rollcall take a nap", id="nap-1")
             await group.say("Bob", "@Rollcall hello?")
 
     asyncio.run(scenario())
@@ -100,6 +100,15 @@ def test_why_may_be_asked_of_one_chat_and_of_the_last_messages(capsys: pytest.Ca
     assert "hello?" in last
     assert len(last.splitlines()) == 2
     assert command(capsys, "why", "test:bot:work", "--config", ran).out == "no message has come in test:bot:work\n"
+
+
+def test_why_may_be_asked_of_one_message_by_its_place_or_its_id(capsys: pytest.CaptureFixture[str], ran: Path) -> None:
+    third = command(capsys, "why", "--back", "3", "--config", ran).out
+    assert ("nothing for the bot" in third, len(third.splitlines())) == (True, 2)
+    assert command(capsys, "why", "--back", "200", "--config", ran).out == "there is no message that is 200 back\n"
+    assert "take a nap" in command(capsys, "why", "--id", "nap-1", "--config", ran).out
+    nothing = command(capsys, "why", "test:bot:family", "--id", "x", "--config", ran)
+    assert nothing == (0, "there is no message 'x' in test:bot:family\n", "")
 
 
 @pytest.mark.parametrize("report", ["why", "stats"])

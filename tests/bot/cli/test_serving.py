@@ -138,6 +138,20 @@ def test_the_interrupt_key_ends_it_as_well(settings: Path) -> None:
         assert asked_to_stop(process, signal.SIGINT)[0] == 0
 
 
+@pytest.mark.requirement("D67")
+def test_the_settings_are_read_again_when_it_is_told_to(settings: Path) -> None:
+    with running(settings) as (process, _):
+        for text, event in (("rollout: {percent: 0}\n", "settings_reloaded"), ("rollout: {x: 0}\n", "not_reloaded")):
+            a_settings_file(settings.parent, PAGE + text)
+            process.send_signal(signal.SIGHUP)
+            assert process.stderr is not None
+            while event not in (line := process.stderr.readline()):
+                assert line
+        assert asked_to_stop(process)[0] == 0
+    seen = ["started", "settings_reloaded", "settings_invalid", "settings_not_reloaded", "stopping", "stopped"]
+    assert events(settings) == seen
+
+
 def test_a_second_daemon_says_who_has_the_database(settings: Path) -> None:
     with running(settings) as (process, _):
         for command in (("run",), ("chat",)):

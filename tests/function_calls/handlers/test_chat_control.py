@@ -34,8 +34,12 @@ class Told:
         self.asked.append((chat, before_native_id, count))
         return [IGNORED, RAN][:count] if chat == FAMILY else []
 
-    async def of(self, chat: ChatRef, native_id: str) -> Explanation | None:
-        return RAN if (chat, native_id) == (FAMILY, "m7") else None
+    async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
+        self.asked.append((chat, before_native_id, -number))
+        return RAN if chat == FAMILY and number == 150 else None
+
+    async def of(self, chat: ChatRef, native_id: str) -> Sequence[Explanation]:
+        return [RAN] if (chat, native_id) == (FAMILY, "m7") else []
 
 
 class Stopping:
@@ -79,10 +83,26 @@ async def test_why_in_reply_to_a_message_explains_that_one(quoted: str, text: st
     assert told.asked == []
 
 
-@pytest.mark.parametrize("line", ["/why 0", "/why 11", "/why all"])
+@pytest.mark.parametrize("line", ["/why 0", "/why 11", "/why count=all"])
 async def test_why_wants_a_count_from_1_to_10(line: str) -> None:
     outcome = await a_chat().hears(line)
     assert (outcome.reason, "from 1 to 10" in said(outcome)[0]) == (ReasonCode.USAGE, True)
+
+
+async def test_why_explains_the_message_of_an_id() -> None:
+    chat = a_chat()
+    for line in ("/why m7", "/why id=m7"):
+        assert "“/weather”" in said(await chat.hears(line))[0]
+    outcome = await chat.hears("/why m8")
+    assert (outcome.reason, "“m8”" in said(outcome)[0]) == (ReasonCode.USAGE, True)
+
+
+async def test_why_explains_the_message_that_is_so_many_back() -> None:
+    told = Told()
+    assert "“/weather”" in said(await a_chat(told).hears(a_message("/why back=150", native_id="m9")))[0]
+    assert told.asked == [(FAMILY, "m9", -150)]
+    assert said(await a_chat().hears("/why back=151")) == ["There is no message that I could explain."]
+    assert (await a_chat().hears("/why back=201")).reason is ReasonCode.USAGE
 
 
 async def test_why_of_another_chat_knows_nothing_of_this_one() -> None:

@@ -1,0 +1,33 @@
+"""The filter `memory`: what functions write into a turn's state is there in the same member's next turns in that chat.
+It is for functions alone: no model is shown it, and no other member or chat ever has it."""
+
+from __future__ import annotations
+
+import orjson
+
+from function_calls.context import MessageContext
+from function_calls.filters.turn import TurnFilter
+from function_calls.turn import Dispatch, Turn, TurnOutcome
+from services.clock import Clock
+from services.store import turn_memory
+from services.store.port import Store
+
+_LONGEST = 100_000
+_MINUTE_MS = 60_000
+
+
+def memory(store: Store, minutes: int, clock: Clock) -> TurnFilter:
+    """Keeps a state for `minutes` after the last turn that changed it; one of more than 100 kB is not kept."""
+
+    async def around(context: MessageContext, turn: Turn, dispatch: Dispatch) -> TurnOutcome:
+        chat, member = context.chat.key, context.sender.ref.key
+        rows = await store.read(turn_memory.get(chat, member, clock.now_ms()))
+        before = rows[0]["state"] if rows else "{}"
+        turn.state.update(orjson.loads(before))
+        outcome = await dispatch(context, turn)
+        after = orjson.dumps(turn.state, default=str).decode()
+        if after != before and len(after) <= _LONGEST:
+            store.post([turn_memory.keep(chat, member, after, clock.now_ms() + minutes * _MINUTE_MS)])
+        return outcome
+
+    return around

@@ -1,0 +1,163 @@
+"""Filters that act only before or only after, as modules of tools declare them, as one layer of the onion.
+
+A module's `filters()` gives mappings {name, type, handler, priority}. `type` is `pre_invocation`, `post_invocation`
+(around a run), `pre_chat` or `post_chat` (around a request to the model); a lower `priority` comes first, on the way in
+and on the way out. A handler takes a dict and returns
+
+    None, or ("continue", dict)   go on, with what the dict holds now
+    ("skip", value)               `value` is the result; neither the run nor what comes after it happens
+    ("error", reason)             the run or the request fails, with `reason`
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any, Literal, cast, get_args
+
+from function_calls.definition import DefinitionError
+from function_calls.filters.call import CallFilter, Invocation, Proceed
+from function_calls.filters.round import Ask, Round, RoundFilter
+from function_calls.results import normalised
+from function_calls.spec import FunctionResult
+from services.llm.model import ModelAnswer, ModelError
+from services.refs import ErrorCode
+
+Kind = Literal["pre_invocation", "post_invocation", "pre_chat", "post_chat"]
+Handle = Callable[[dict[str, Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One of them."""
+
+    name: str
+    kind: Kind
+    handle: Handle
+    priority: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A step has decided: nothing further happens."""
+
+    value: Any = None
+    reason: str | None = None
+
+
+def steps_of(module: ModuleType) -> list[Step]:
+    """What `module.filters()` declares, in the order in which it acts. Raises DefinitionError with all problems."""
+    declare = getattr(module, "filters", None)
+    if not callable(declare):
+        raise DefinitionError(f"module {module.__name__}", ["it has no function filters()"])
+    problems: list[str] = []
+    steps: list[Step] = []
+    for place, declared in enumerate(declare()):
+        name = str(declared.get("name") or f"number {place}")
+        wrong = _problems(declared)
+        if wrong:
+            problems += [f"filter {name}: {one}" for one in wrong]
+        else:
+            kind = cast(Kind, declared["type"])
+            steps.append(Step(name, kind, declared["handler"], float(declared.get("priority", 0))))
+    if problems:
+        raise DefinitionError(f"module {module.__name__}", problems)
+    return sorted(steps, key=lambda step: step.priority)
+
+
+def call_filter(steps: Sequence[Step]) -> CallFilter:
+    """The steps before and after a run as one layer. What they make of the arguments is checked like any arguments."""
+    before = [step for step in steps if step.kind == "pre_invocation"]
+    after = [step for step in steps if step.kind == "post_invocation"]
+
+    async def around(invocation: Invocation, proceed: Proceed) -> FunctionResult:
+        spec = invocation.spec
+        given = spec.arguments.dump(invocation.arguments)
+        facts: dict[str, Any] = {"name": spec.name, "args": dict(given), "metadata": dict(spec.metadata)}
+        ended = await _walk(before, facts)
+        if ended is not None:
+            return _result(ended)
+        if facts["args"] != given:
+            invocation.arguments = spec.arguments.parse(facts["args"])
+        result = await proceed(invocation)
+        if not result.ok or not after:
+            return result
+        said = result.for_model()
+        facts["result"] = said.get("result", said.get("text"))
+        shown = facts["result"]
+        ended = await _walk(after, facts)
+        if ended is not None:
+            return _result(ended)
+        return result if facts["result"] == shown else replace(normalised(facts["result"]), handled=result.handled)
+
+    return around
+
+
+def round_filter(steps: Sequence[Step]) -> RoundFilter:
+    """The steps before and after a request to the model as one layer."""
+    before = [step for step in steps if step.kind == "pre_chat"]
+    after = [step for step in steps if step.kind == "post_chat"]
+
+    async def around(round_: Round, ask: Ask) -> ModelAnswer:
+        facts: dict[str, Any] = {"round": round_.number, "messages": list(round_.request.messages)}
+        ended = await _walk(before, facts)
+        if ended is not None:
+            return _answer(ended)
+        round_.request = replace(round_.request, messages=facts["messages"])
+        answer = await ask(round_)
+        facts |= {"text": answer.text, "calls": [call.name for call in answer.calls]}
+        ended = await _walk(after, facts)
+        if ended is not None:
+            return _answer(ended)
+        return answer if facts["text"] == answer.text else replace(answer, text=str(facts["text"]))
+
+    return around
+
+
+async def _walk(steps: Sequence[Step], facts: dict[str, Any]) -> _Ended | None:
+    """Let each step act on `facts`; None when all let it go on."""
+    for step in steps:
+        value = step.handle(facts)
+        if isinstance(value, Awaitable):
+            value = await value
+        match value:
+            case None:
+                continue
+            case ("continue", Mapping() as changed):
+                facts.update(changed)
+            case ("skip", result):
+                return _Ended(result)
+            case ("error", reason):
+                return _Ended(reason=str(reason))
+            case _:
+                raise TypeError(f"filter {step.name} returned {type(value).__name__}, which means nothing here")
+    return None
+
+
+def _result(ended: _Ended) -> FunctionResult:
+    return normalised(ended.value) if ended.reason is None else FunctionResult.fail(ErrorCode.FAILED, ended.reason)
+
+
+def _answer(ended: _Ended) -> ModelAnswer:
+    """Raises ModelError for an error and for an empty answer."""
+    if ended.reason is not None:
+        raise ModelError(ErrorCode.PROVIDER_ERROR, f"a filter ended the request: {ended.reason}")
+    if not ended.value:
+        raise ModelError(ErrorCode.EMPTY_RESPONSE, "a filter answered with nothing")
+    return ModelAnswer(text=str(ended.value), finish="stop")
+
+
+def _problems(declared: Mapping[str, Any]) -> list[str]:
+    problems: list[str] = []
+    if declared.get("type") not in get_args(Kind):
+        problems.append(f"type {declared.get('type')!r} is none of {', '.join(get_args(Kind))}")
+    handler = declared.get("handler")
+    if not callable(handler):
+        problems.append("it has no handler that can be called")
+    elif len(inspect.signature(handler).parameters) != 1:
+        problems.append("its handler has to take one parameter")
+    if not isinstance(declared.get("priority", 0), int | float):
+        problems.append("its priority has to be a number")
+    return problems

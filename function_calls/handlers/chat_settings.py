@@ -1,0 +1,77 @@
+"""What a chat may set for itself: look at it, change it, go back to what the operator's settings say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import BaseModel, Field
+
+from config.bots import ChatSettingName
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.ports import OwnSettings
+from function_calls.reasons import layer_text
+from function_calls.spec import FunctionResult
+from services.refs import ErrorCode
+
+_SHOWN_CHARS = 200
+
+
+class SettingsArguments(BaseModel, frozen=True, extra="forbid"):
+    """Which setting, and what it is to be."""
+
+    name: ChatSettingName | None = Field(default=None, description="The setting; without it all are shown")
+    value: str | None = Field(
+        default=None, description="Its new value; `default` goes back to what the operator has set", max_length=4000
+    )
+
+
+@tool_function(
+    name="settings",
+    description="Show the settings of this chat and where each comes from, or change one.",
+    commands=("settings", "设置"),
+    tags="chat",
+    offered_to=["command"],
+    roles="admin",
+    effect="idempotent",
+)
+async def settings(ctx: MessageContext, args: SettingsArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
+    """Show all or one of the chat's settings, or change one."""
+    name, value = args.name, (args.value or "").strip()
+    if name is None:
+        return _shown(ctx, own, call) if not value else _unknown(value, own, ctx, call)
+    if not value:
+        return _shown(ctx, own, call, only=name)
+    is_reset = value.casefold() in call.profile.texts.words("settings.reset_words")
+    by = ctx.sender.ref
+    why_not = await (own.clear(ctx.chat, name, by) if is_reset else own.put(ctx.chat, name, value, by))
+    if why_not == "not_changeable":
+        text = call.say("settings.not_changeable", name=name)
+        return replace(
+            FunctionResult.fail(ErrorCode.REFUSED, text), metadata={"refused_by": f"chats.changeable: {name}"}
+        )
+    if why_not is not None:
+        allowed = call.say(f"settings.allowed.{name}")
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("settings.bad_value", name=name, allowed=allowed))
+    return _shown(ctx, own, call, only=name)
+
+
+def _shown(ctx: MessageContext, own: OwnSettings, call: Call, only: str = "") -> FunctionResult:
+    lines: list[str] = []
+    for one in own.of(ctx.chat):
+        if only and one.name != only:
+            continue
+        value = one.value if len(one.value) <= _SHOWN_CHARS else f"{one.value[:_SHOWN_CHARS]}…"
+        fixed = "" if one.changeable else call.say("settings.fixed")
+        layer = layer_text(call.profile.texts, one.layer)
+        lines.append(call.say("settings.line", name=one.name, value=value or "–", layer=layer, fixed=fixed))
+    if not only:
+        lines.append(call.say("settings.how"))
+    return FunctionResult.say("\n".join(lines))
+
+
+def _unknown(said: str, own: OwnSettings, ctx: MessageContext, call: Call) -> FunctionResult:
+    names = ", ".join(one.name for one in own.of(ctx.chat))
+    text = call.say("settings.unknown", name=said.split()[0][:60], names=names)
+    return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text)

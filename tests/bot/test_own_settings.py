@@ -1,0 +1,122 @@
+"""A chat changes its own settings by a command, and sees where each comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.testing import FAMILY, Group, a_group, call
+from config.texts import Texts
+from services.refs import ChatRef, Role
+from services.store import audit, changes
+from services.store.chat_settings import CHAT_SETTINGS
+from services.store.port import Statement
+from tests.fakes.kept import last_reason
+
+EN, ZH = Texts().of("en"), Texts().of("zh")
+WORK = ChatRef("test", "bot", "work")
+ADMIN = {"role": Role.ADMIN}
+
+
+async def rows(group: Group) -> list[tuple[str, str, str, str]]:
+    found = await group.daemon.store.read(Statement("tests.own", CHAT_SETTINGS.select()).query())
+    return [(row["chat"], row["name"], row["value"], row["set_by"]) for row in found]
+
+
+async def acts(group: Group) -> list[tuple[str, str, str, str]]:
+    found = await group.daemon.store.read(audit.last(10))
+    return [(row["actor"], row["chat"], row["action"], row["detail"]) for row in found]
+
+
+async def test_an_admin_changes_a_setting_and_it_holds_at_the_next_message_in_that_chat_alone() -> None:
+    async with a_group() as group:
+        assert "set in this chat" in (await group.say("Ann", "/settings language zh", **ADMIN))[0]
+        assert await group.say("Bob", "/stop", chat=WORK) == [EN.say("stop.nothing")]
+        assert await group.say("Bob", "/stop") == [ZH.say("stop.nothing")]
+        assert await rows(group) == [(FAMILY.key, "language", "zh", "test:bot:ann")]
+
+
+async def test_a_change_is_kept_over_a_restart_with_who_did_it_and_told_to_other_processes(tmp_path: Path) -> None:
+    async with a_group(home=tmp_path) as group:
+        for _ in range(2):
+            await group.say("Ann", "/settings persona  Be kind,  and short.", **ADMIN)
+        counters = {row["name"]: row["count"] for row in await group.daemon.store.read(changes.counters())}
+        assert counters["chat_settings"] == 1
+    async with a_group(home=tmp_path) as group:
+        assert group.daemon.chats.profile(FAMILY).persona == "Be kind,  and short."
+        change = ("test:bot:ann", FAMILY.key, "chat_settings.persona", "None -> 'Be kind,  and short.'")
+        assert await acts(group) == [change]
+
+
+@pytest.mark.requirement("D64", "D67")
+async def test_function_calling_is_switched_off_and_on_and_why_names_the_chat_as_the_layer() -> None:
+    async with a_group() as group:
+        await group.say("Ann", "/settings functions_on off", **ADMIN)
+        group.model.says("Just words.", "Again.")
+        await group.say("Bob", "@Rollcall hello")
+        assert group.model.requests[-1].offer is None
+        assert "set in this chat with /settings" in (await group.say("Bob", "/why"))[0]
+        await group.say("Ann", "/settings functions_on default", **ADMIN)
+        await group.say("Bob", "@Rollcall hello")
+        assert group.model.requests[-1].offer is not None
+        assert await rows(group) == []
+
+
+async def test_all_settings_are_listed_with_their_layers() -> None:
+    chats = {"allow": ["*"], "changeable": ["language"], "settings": {FAMILY.key: {"timezone": "Europe/Oslo"}}}
+    async with a_group(settings={"chats": chats}) as group:
+        await group.say("Ann", "/settings language zh-CN", **ADMIN)
+        await group.say("Ann", "/设置 language en", **ADMIN)
+        (shown,) = await group.say("Ann", "/settings", **ADMIN)
+        assert shown.splitlines()[:4] == [
+            "language: en (set in this chat with /settings)",
+            f"timezone: Europe/Oslo (chats.settings.{FAMILY.key}.timezone) – only in the settings",
+            "persona: – (the default) – only in the settings",
+            "functions_on: on (the default) – only in the settings",
+        ]
+        assert await group.say("Ann", "/settings timezone", **ADMIN) == [shown.splitlines()[1]]
+
+
+@pytest.mark.parametrize("value", ["Asia/Shanghai", "default"])
+async def test_what_the_operator_keeps_is_refused_by_its_key(value: str) -> None:
+    async with a_group(settings={"chats": {"allow": ["*"], "changeable": ["language"]}}) as group:
+        (said,) = await group.say("Ann", f"/settings timezone {value}", **ADMIN)
+        assert said == EN.say("settings.not_changeable", name="timezone")
+        assert await last_reason(group) == ("refused", "chats.changeable: timezone")
+        assert (await rows(group), await acts(group)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "timezone Mars/Base",
+            EN.say("settings.bad_value", name="timezone", allowed=EN.say("settings.allowed.timezone")),
+        ),
+        ("functions_on maybe", EN.say("settings.bad_value", name="functions_on", allowed="on or off")),
+        ("limits 5", EN.say("settings.unknown", name="limits", names="language, timezone, persona, functions_on")),
+    ],
+)
+async def test_what_is_no_setting_or_no_value_of_it_changes_nothing(line: str, said: str) -> None:
+    async with a_group() as group:
+        assert await group.say("Ann", f"/settings {line}", **ADMIN) == [said]
+        assert await rows(group) == []
+
+
+@pytest.mark.parametrize("role", [Role.MEMBER, Role.MODERATOR])
+async def test_only_admins_change_settings(role: Role) -> None:
+    async with a_group() as group:
+        await group.say("Ann", "/settings language zh", role=role)
+        assert (await last_reason(group))[0] == "refused"
+        assert await rows(group) == []
+
+
+async def test_no_model_is_offered_the_settings_or_can_change_them() -> None:
+    async with a_group() as group:
+        group.model.says(call("settings", name="language", value="zh"), "Done.")
+        await group.say("Ann", "@Rollcall speak Chinese", **ADMIN)
+        offer: Any = group.model.requests[0].offer
+        assert "settings" not in [function.original for function in offer.functions]
+        assert await rows(group) == []
