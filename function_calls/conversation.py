@@ -7,11 +7,10 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-import orjson
-
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
+from function_calls.shortening import fitting
 from function_calls.spec import FunctionResult
 from function_calls.turn import HistoryLine
 from services.llm.model import ModelMessage
@@ -62,11 +61,8 @@ def last_round_message() -> ModelMessage:
 
 
 def result_text(result: FunctionResult, settings: RouterSettings, *, said: bool) -> str:
-    """A result as the model reads it: JSON, cut at the settings' length. `said`: the chat has seen its messages."""
-    text = orjson.dumps(result.for_model(said=said), default=str).decode()
-    if len(text) <= settings.result_chars:
-        return text
-    return text[: settings.result_chars] + f"… [{len(text) - settings.result_chars} more characters were cut]"
+    """A result as the model reads it: JSON that fits the settings' length. `said`: the chat has seen its messages."""
+    return fitting(result.for_model(said=said), settings.result_chars)
 
 
 def _within(history: Sequence[HistoryLine], settings: RouterSettings) -> Sequence[HistoryLine]:

@@ -12,6 +12,7 @@ from config.settings import RouterSettings
 from function_calls.context import MessageContext
 from function_calls.conversation import last_round_message, opening
 from function_calls.invocation import Invoker
+from function_calls.pairing import paired
 from function_calls.permissions import offered_here
 from function_calls.progress import FROM_BEFORE, Progress
 from function_calls.spec import FunctionResult, FunctionSpec, Message
@@ -81,7 +82,7 @@ class FunctionCallLLM:
         offer = offered_here(context, turn) if offered else None
         messages = [*progress.messages, last_round_message()] if last and progress.round_number else progress.messages
         request = ModelRequest(
-            messages=messages,
+            messages=paired(messages),
             offer=offer,
             tool_choice="none" if last else "auto",
             timeout_seconds=max(1.0, turn.deadline - self._clock.monotonic()),
@@ -138,7 +139,7 @@ class FunctionCallLLM:
 
     async def _rounds(self, context: MessageContext, turn: Turn, progress: Progress) -> TurnOutcome:
         while True:
-            last = progress.round_number >= self._settings.max_rounds - 1
+            last = self._is_last(progress)
             try:
                 answer = await self.select_function(context, turn, progress, last=last)
             except ModelError as error:
@@ -161,6 +162,11 @@ class FunctionCallLLM:
                 return progress.gave_up(turn.profile().texts, "")
             await turn.log.settle()
             progress.round_number += 1
+
+    def _is_last(self, progress: Progress) -> bool:
+        """Whether the model has to answer in words now: the rounds are used up, or it learns nothing new any more."""
+        used_up = progress.round_number >= self._settings.max_rounds - 1
+        return used_up or progress.loops.stalled >= max(1, self._settings.identical_calls - 1)
 
     async def _run_calls(
         self,
@@ -190,6 +196,7 @@ class FunctionCallLLM:
                     return progress.suspended(turn, spec, call, rest, result.question, final=final)
             faults += progress.note(call, spec, result, self._settings)
         progress.repairs += bool(faults)
+        progress.loops.end_round()
         return None
 
     async def _run_call(
