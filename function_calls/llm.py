@@ -16,6 +16,7 @@ from function_calls.pairing import paired
 from function_calls.permissions import offered_here
 from function_calls.progress import FROM_BEFORE, Progress
 from function_calls.spec import FunctionResult, FunctionSpec, Message
+from function_calls.true_answers import acts_told, false_claims, true_words
 from function_calls.turn import Continuation, OutcomeKind, Path, Turn, TurnOutcome, sent
 from services.clock import Clock
 from services.fault_points import FaultPoints
@@ -113,7 +114,7 @@ class FunctionCallLLM:
             return progress.model_failed(turn, error)
         if not answer.text:
             return progress.model_failed(turn, ModelError(ErrorCode.EMPTY_RESPONSE, "calls, though none were offered"))
-        return sent(ReasonCode.CHAT, [Message(answer.text)])
+        return sent(ReasonCode.CHAT, [Message(_true(answer.text, turn, progress))])
 
     async def resume(
         self, context: MessageContext, turn: Turn, on: Continuation, result: FunctionResult, function: str
@@ -122,6 +123,7 @@ class FunctionCallLLM:
         progress = Progress(
             [message_from_json(one) for one in on.transcript], turn.said, on.rounds, asked=tuple(on.asked)
         )
+        progress.acts += acts_told(progress.messages, turn.functions)
         spec = turn.functions.find(function)
         call = ToolCall(on.call_id, function, None, uncertain=on.uncertain)
         rest = tuple(call_from_json(one) for one in on.calls)
@@ -143,11 +145,16 @@ class FunctionCallLLM:
             try:
                 answer = await self.select_function(context, turn, progress, last=last)
             except ModelError as error:
+                if progress.doubted and not turn.effects:
+                    return progress.done(turn, _true(progress.doubted, turn, progress))
                 return progress.model_failed(turn, error)
             if not answer.calls:
-                return progress.done(turn, answer.text)
+                if not last and _is_to_be_doubted(answer.text, turn, progress):
+                    progress.doubt(answer.text)
+                    continue
+                return progress.done(turn, _true(answer.text, turn, progress))
             if last:
-                return progress.gave_up(turn.profile().texts, answer.text)
+                return progress.gave_up(turn.profile().texts, _true(answer.text, turn, progress))
             progress.messages.append(ModelMessage("assistant", answer.text, answer.calls, opaque=answer.opaque))
             progress.found.clear()
             progress.went_wrong = False
@@ -240,10 +247,22 @@ class FunctionCallLLM:
         arguments: dict[str, Any] = call.arguments or {}
         asked = arguments.get("question") or arguments.get("message")
         if call.name == INSUFFICIENT and isinstance(asked, str) and asked.strip():
-            return sent(ReasonCode.ASKED, [*progress.said, Message(asked.strip())])
+            return sent(ReasonCode.ASKED, [*progress.said, Message(_true(asked.strip(), turn, progress))])
         if turn.effects:
             return progress.done(turn, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
+
+
+def _is_to_be_doubted(text: str, turn: Turn, progress: Progress) -> bool:
+    """Whether to ask the model once whether it did what it says: only while nothing at all has been done."""
+    if progress.doubted or turn.effects:
+        return False
+    return bool(false_claims(text, turn, progress.acts, has_read=progress.has_read))
+
+
+def _true(text: str, turn: Turn, progress: Progress) -> str:
+    """The model's words, without claims that are not true."""
+    return true_words(text, turn, false_claims(text, turn, progress.acts, has_read=progress.has_read))
 
 
 def _printable(name: str) -> str:

@@ -11,7 +11,8 @@ import structlog
 
 from config.settings import RouterSettings
 from config.texts import Phrases
-from function_calls.conversation import result_text
+from function_calls.claims import Act
+from function_calls.conversation import doubt_message, result_text
 from function_calls.loops import LoopWatch
 from function_calls.questions import fingerprint, question_message
 from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
@@ -48,6 +49,12 @@ class Progress:
     """A call of the latest answer gave an error."""
     asked: tuple[str, ...] = ()
     loops: LoopWatch = field(default_factory=LoopWatch)
+    acts: list[Act] = field(default_factory=list)
+    """Effects that went well."""
+    has_read: bool = False
+    """A read gave something, so that the model may report what it found."""
+    doubted: str = ""
+    """What the model said before it was asked whether that is true."""
 
     def note(self, call: ToolCall, spec: FunctionSpec | None, result: FunctionResult, settings: RouterSettings) -> bool:
         """Tell the model how the call went, keep what is to be said. True when the call itself was faulty."""
@@ -67,10 +74,20 @@ class Progress:
             return code in _FAULTS_OF_THE_MODEL
         if spec is None or result.metadata is FROM_BEFORE:
             return False
+        if spec.effect is Effect.READ:
+            self.has_read = True
+        else:
+            self.acts.append(Act(spec, call.arguments or {}, result))
         self.called.append(spec.name)
         self.handled = self.handled or result.handled
         (self.found if spec.effect is Effect.READ else self.said).extend(shown(result))
         return False
+
+    def doubt(self, text: str) -> None:
+        """Ask the model in another round whether what it says is true."""
+        self.doubted = text
+        self.messages += [ModelMessage("assistant", text), doubt_message()]
+        self.round_number += 1
 
     def refuse_all(self, calls: Sequence[ToolCall], texts: Phrases, settings: RouterSettings) -> None:
         """None of these calls is run: the answer holds more than a whole turn may."""
