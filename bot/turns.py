@@ -21,6 +21,7 @@ from bot.turn_log import StoreTurnLog
 from bot.typing_sign import TypingSign
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
+from function_calls.failures import unknown
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import Message
@@ -277,6 +278,6 @@ def _interrupted(turn: Turn, reason: ReasonCode, text: str, detail: str) -> Turn
     told as unknown."""
     messages = [*turn.said, Message(text)]
     if turn.in_flight:
-        messages.append(Message(turn.profile().texts.say("failures.unknown_outcome", name=turn.in_flight)))
+        messages += unknown(turn.functions.find(turn.in_flight) or turn.in_flight, turn.profile().texts).for_chat()
         reason, detail = ReasonCode.UNKNOWN_OUTCOME, turn.in_flight
     return sent(reason, messages, detail)
