@@ -24,7 +24,7 @@ from function_calls.registry import BotFunctions
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ReasonCode
-from services.store import history, inbox, pending, turns
+from services.store import history, inbox, pending, summaries, turns
 from services.store.ids import Ids
 from services.store.port import Store, StoreError, Write
 
@@ -234,6 +234,8 @@ class Intake:
             else:
                 job.context = replace(job.context, text=context.text)
                 writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))
+        # A summary may hold what is taken back here.
+        writes.append(summaries.forget(chat, native_id))
         writes.append(history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.text))
         try:
             touched = await self._store.commit([self._changed(context, reason), *writes, *also])

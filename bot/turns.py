@@ -17,6 +17,8 @@ from bot.engine.job import Job
 from bot.metrics import Metrics
 from bot.open_questions import OpenQuestions
 from bot.outgoing import addressed_to, outgoing_to_json, pieces
+from bot.past import Past
+from bot.summaries import Summaries
 from bot.turn_log import StoreTurnLog
 from bot.typing_sign import TypingSign
 from config.settings import RouterSettings
@@ -25,7 +27,7 @@ from function_calls.failures import unknown
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import Message
-from function_calls.turn import HistoryLine, OutcomeKind, Turn, TurnOutcome, sent
+from function_calls.turn import OutcomeKind, Turn, TurnOutcome, sent
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
@@ -51,6 +53,7 @@ class Turns:
         questions: OpenQuestions,
         store: Store,
         delivery: Delivery,
+        summaries: Summaries,
         deadlines: Deadlines,
         metrics: Metrics,
         settings: RouterSettings,
@@ -66,6 +69,7 @@ class Turns:
         self._questions = questions
         self._store = store
         self._delivery = delivery
+        self._summaries = summaries
         self._deadlines = deadlines
         self._metrics = metrics
         self._settings = settings
@@ -94,21 +98,25 @@ class Turns:
         job.answered = False
         chat = job.context.chat
         sign = TypingSign(functools.partial(self._delivery.typing, chat))
-        turn = self._turn(job, log, sign)
+        past = self._past(job)
+        turn = self._turn(job, log, sign, past)
         try:
             outcome = _stopped(turn) if job.stopped else await self._outcome(job, turn, log)
             job.answered = True
             await self._close(job, turn, log, outcome)
+            past.is_over()
         finally:
             sign.take_down()
 
-    def _turn(self, job: Job, log: StoreTurnLog, sign: TypingSign) -> Turn:
+    def _past(self, job: Job) -> Past:
+        profile = self._chats.profile(job.context.chat)
+        count = self._settings.history_messages
+        return Past(self._store, self._summaries, job.context, job.turn_id, profile, count)
+
+    def _turn(self, job: Job, log: StoreTurnLog, sign: TypingSign, past: Past) -> Turn:
         context = job.context
         chat = context.chat
         profiles = self._chats
-
-        async def history_lines() -> Sequence[HistoryLine]:
-            return await self._history(chat.key, job.turn_id)
 
         return Turn(
             id=str(job.turn_id),
@@ -118,7 +126,8 @@ class Turns:
             log=log,
             addressed=job.addressed,
             answering=(job.question, context.text) if job.question else None,
-            history=history_lines,
+            history=past.lines,
+            recall=past.recall,
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
             status=_nothing_is_shown if context.private else sign.say,
         )
@@ -170,13 +179,6 @@ class Turns:
         if outcome.kind is not OutcomeKind.SENT and outcome.error is None:
             return replace(outcome, kind=OutcomeKind.SILENT, reason=ReasonCode.SILENT)
         return outcome
-
-    async def _history(self, chat: str, before: int) -> Sequence[HistoryLine]:
-        rows = await self._store.read(history.recent(chat, before, self._settings.history_messages))
-        return [
-            HistoryLine(row["sender_name"], row["text"], row["at_ms"], bool(row["from_bot"]), row["reply_to_name"])
-            for row in reversed(rows)
-        ]
 
     async def _close(self, job: Job, turn: Turn, log: StoreTurnLog, outcome: TurnOutcome) -> None:
         now_ms = self._clock.now_ms()
@@ -230,6 +232,8 @@ class Turns:
                         text=message.text,
                         at_ms=now_ms,
                         reply_to=message.reply_to,
+                        asked_by=context.sender.ref.key,
+                        answers=job.turn_id,
                     )
                 )
             claimed = platform.limits.sends_are_idempotent

@@ -23,6 +23,7 @@ from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from bot.platforms.base import ChatPlatform
 from bot.ports import EngineActions, PlatformMembers
+from bot.summaries import Summaries
 from bot.turns import Turns
 from config.settings import Settings
 from config.texts import Texts
@@ -40,6 +41,7 @@ from services.dice import Dice
 from services.fault_points import FaultPoints
 from services.http import WebClient
 from services.llm.model import ChatModel
+from services.llm.offline import OfflineModel
 from services.places import Places
 from services.polls import Polls
 from services.redaction import Redactor
@@ -163,6 +165,9 @@ def build_daemon(
         faults,
         resent=lambda chat: chats.profile(chat).texts.say("delivery.resent"),
     )
+    # The offline model puts nothing in short.
+    summariser = None if isinstance(model, OfflineModel) else model
+    summaries = Summaries(store, summariser, settings.router, settings.memory, clock)
     turns = Turns(
         router=router,
         functions=registry.of,
@@ -170,6 +175,7 @@ def build_daemon(
         questions=questions,
         store=store,
         delivery=delivery,
+        summaries=summaries,
         deadlines=deadlines,
         metrics=metrics,
         settings=settings.router,
@@ -209,6 +215,7 @@ def build_daemon(
         questions=questions,
         engine=engine,
         delivery=delivery,
+        summaries=summaries,
         intake=intake,
         platforms=platforms,
         metrics=metrics,

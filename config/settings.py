@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
+from config.memory import MemorySettings
 from config.terms import (
     BaseUrl,
     Count,
@@ -115,8 +116,8 @@ class RouterSettings(Section):
     """After this time a turn is ended."""
     history_messages: Count = Field(default=30, ge=0, le=1000)
     """Earlier messages of the chat that the model is shown."""
-    history_chars: Count = Field(default=8000, ge=0, le=1_000_000)
-    """Characters of earlier messages that the model is shown."""
+    history_tokens: Count = Field(default=2500, ge=0, le=1_000_000)
+    """Tokens of earlier messages that the model is shown, as estimated."""
     result_chars: Count = Field(default=8000, ge=100, le=1_000_000)
     """Characters of one function's result that the model is shown."""
 
@@ -244,6 +245,7 @@ class Settings(Section):
     """The language models, in the order in which they are asked. With none usable the bot works without a model:
     commands and the functions' own examples."""
     router: RouterSettings = RouterSettings()
+    memory: MemorySettings = MemorySettings()
     questions: QuestionsSettings = QuestionsSettings()
     limits: LimitsSettings = LimitsSettings()
     delivery: DeliverySettings = DeliverySettings()

@@ -10,7 +10,7 @@ import orjson
 
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
-from function_calls.conversation import last_round_message, opening
+from function_calls.conversation import last_round_message, opened
 from function_calls.invocation import Invoker
 from function_calls.pairing import paired
 from function_calls.permissions import offered_here
@@ -99,14 +99,12 @@ class FunctionCallLLM:
 
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer a message from the beginning."""
-        history = await turn.history()
-        messages = opening(context, turn.profile(), history, self._settings)
+        messages = await opened(context, turn, self._settings)
         return await self._rounds(context, turn, Progress(messages, turn.said))
 
     async def chat(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in words alone: no function is offered."""
-        history = await turn.history()
-        messages = opening(context, turn.profile(), history, self._settings)
+        messages = await opened(context, turn, self._settings)
         progress = Progress(messages, turn.said, self._settings.max_rounds + 1)
         try:
             answer = await self.select_function(context, turn, progress, last=True, offered=False)
