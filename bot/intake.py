@@ -246,6 +246,9 @@ class Intake:
                 if job is not arriving:
                     self._engine.submit(job)
             raise
+        running = None if deletes or job is not None else self._engine.running_job(context.chat, native_id)
+        if running is not None and running.context.text != context.text:
+            running.edited = True
         if touched[len(writes)] == 0:
             self._arrivals.remember_early((chat, native_id), None if deletes else context.text)
         return Accepted.NEW if touched[0] else Accepted.DUPLICATE

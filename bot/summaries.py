@@ -133,7 +133,7 @@ class Summaries:
         return int(rows[kept - 1]["id"]) if kept else before
 
     async def _asked(self, model: ChatModel, before: str, rows: Sequence[Row], profile: ChatProfile) -> str:
-        lines = [attributed(line_of(row), profile) for row in rows if row["change"] != "deleted"]
+        lines = [attributed(line_of(row), profile, None) for row in rows if row["change"] != "deleted"]
         earlier = f"Before that, in short:\n{before}\n\n" if before else ""
         instructions = _INSTRUCTIONS.format(
             language=profile.texts.language, words=self._settings.summary_tokens * 3 // 4

@@ -183,7 +183,7 @@ class Turns:
     async def _close(self, job: Job, turn: Turn, log: StoreTurnLog, outcome: TurnOutcome) -> None:
         now_ms = self._clock.now_ms()
         writes = log.rest()
-        said, parcels = self._said(job, turn, outcome.messages, now_ms)
+        said, parcels = self._said(job, turn, _of_this_text(job, turn, outcome.messages), now_ms)
         writes += said
         question = outcome.question
         question_id = self._ids.next() if question is not None else 0
@@ -264,6 +264,15 @@ class Turns:
 
 async def _nothing_is_shown(text: str) -> None:
     return None
+
+
+def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
+    """`messages`; when what they answer was edited meanwhile, the last one says so."""
+    if not job.edited or not messages:
+        return messages
+    *others, last = messages
+    note = turn.profile().texts.say("turns.edited_meanwhile")
+    return [*others, replace(last, text=f"{last.text}\n{note}".strip())]
 
 
 def _explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome:

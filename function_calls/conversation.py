@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
@@ -73,7 +73,7 @@ def opening(
     kept = shown(history, settings)
     if _is_cut(history, kept, settings):
         messages.append(ModelMessage("user", f"{_SUMMARY}\n{summary}" if summary else _LEFT_OUT))
-    messages += _transcript(kept, profile)
+    messages += _transcript(kept, profile, context.sent_at.astimezone(profile.timezone).date())
     messages.append(ModelMessage("user", _question(context, profile, history)))
     return messages
 
@@ -116,13 +116,13 @@ def _is_cut(history: Sequence[HistoryLine], kept: Sequence[HistoryLine], setting
     return len(history) >= settings.history_messages or len(kept) < len(history)
 
 
-def _transcript(history: Sequence[HistoryLine], profile: ChatProfile) -> list[ModelMessage]:
+def _transcript(history: Sequence[HistoryLine], profile: ChatProfile, today: date) -> list[ModelMessage]:
     """History as messages: the bot's lines as its own, others' lines joined while they follow each other."""
     messages: list[ModelMessage] = []
     lines: list[str] = []
     for line in history:
         if not line.from_bot:
-            lines.append(attributed(line, profile))
+            lines.append(attributed(line, profile, today))
             continue
         if lines:
             messages.append(ModelMessage("user", "\n".join(lines)))
@@ -133,13 +133,14 @@ def _transcript(history: Sequence[HistoryLine], profile: ChatProfile) -> list[Mo
     return messages
 
 
-def attributed(line: HistoryLine, profile: ChatProfile) -> str:
-    """One line with its time and who said it to whom."""
+def attributed(line: HistoryLine, profile: ChatProfile, today: date | None) -> str:
+    """One line with its local time and who said it to whom; with its day, unless that is `today`."""
     at = datetime.fromtimestamp(line.at_ms / 1000, profile.timezone)
+    day = "" if at.date() == today else f"{at.year}-{at.month:02}-{at.day:02} "
     reply = f" (to {_name(line.reply_to_name)})" if line.reply_to_name else ""
     # Indented, so that nobody can write a line that seems to be another member's.
     text = _LINE_STARTS.sub("\n    ", line.text)
-    return f"[{at.hour:02}:{at.minute:02}] {_name(line.sender_name)}{reply}: {text}"
+    return f"[{day}{at.hour:02}:{at.minute:02}] {_name(line.sender_name)}{reply}: {text}"
 
 
 def _question(context: MessageContext, profile: ChatProfile, history: Sequence[HistoryLine]) -> str:

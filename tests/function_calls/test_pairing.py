@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 
 from function_calls.pairing import is_paired, paired
 from services.llm.model import ModelMessage, ToolCall
+from services.refs import ErrorCode
+from tests.fakes.functions import Recorder
+from tests.fakes.model import call, calls, says, unreadable_call
+from tests.function_calls.routing import Routing
 
 ids = st.sampled_from(["a", "b", "b-2", "c", ""])
 tool = st.builds(lambda id_, text: ModelMessage("tool", text, call_id=id_), ids, st.text(max_size=3))
@@ -59,3 +63,35 @@ def test_a_result_that_came_late_is_put_to_its_call() -> None:
         ModelMessage("tool", "1", call_id="a"),
     ]
     assert [one.content for one in paired(late)] == ["", "1", "2", "hm"]
+
+
+TEXT = {"text": {"type": "string", "required": True}}
+wanted = st.one_of(
+    st.builds(lambda id_, text: call("look", id_, text=text), ids, st.text(max_size=2)),
+    st.builds(lambda id_: call("note", id_, text="x"), ids),
+    st.builds(lambda id_: call("gone", id_), ids),
+    st.builds(lambda id_: unreadable_call("look", ErrorCode.INVALID_JSON, id_), ids),
+    st.builds(lambda id_: call("look", id_, text=5), ids),
+    st.builds(lambda id_: call("break", id_), ids),
+    st.builds(lambda id_: call("look", id_), ids),
+)
+
+
+@given(st.lists(st.lists(wanted, min_size=1, max_size=3), min_size=1, max_size=4), st.sampled_from(["tea", "cancel"]))
+async def test_every_request_of_a_turn_and_of_its_continuation_is_paired(
+    answers: list[list[ToolCall]], reply: str
+) -> None:
+    functions = [
+        Recorder("look", TEXT, gives=("ok", "found")),
+        Recorder("note", TEXT, effect="once", gives="Noted."),
+        Recorder("break", gives=RuntimeError("no")),
+    ]
+    script = [*(calls(*answer) for answer in answers), *[says("Well.")] * 20]
+    routing = Routing(*functions, script=script)
+    outcome = await routing.hears("do it")
+    for _ in range(12):
+        if outcome.question is None:
+            break
+        outcome = await routing.hears_answer(outcome, reply)
+    assert routing.model.requests
+    assert all(is_paired(request.messages) for request in routing.model.requests)
