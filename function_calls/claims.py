@@ -53,10 +53,11 @@ class Claim(NamedTuple):
 
 
 def unfounded(
-    text: str, specs: tuple[FunctionSpec, ...], acts: Sequence[Act], *, has_read: bool = False
+    text: str, specs: tuple[FunctionSpec, ...], acts: Sequence[Act], *, has_read: bool = False, told_before: str = ""
 ) -> list[Claim]:
     """The claims in `text` that none of `acts` bears out. `specs`: the functions there are. `has_read`: something was
-    looked up in this turn, so that "the poll has been closed" may be what was found."""
+    looked up in this turn, so that "the poll has been closed" may be what was found. `told_before`: what was reported
+    earlier, where the past was asked for."""
     if HINTS.isdisjoint(_LATIN_WORD.findall(text.lower())) and (text.isascii() or not CHINESE_HINT.search(text)):
         return []
     vocabulary = _vocabulary(specs)
@@ -64,7 +65,14 @@ def unfounded(
     if not claims:
         return []
     done = frozenset[str]().union(*map(_words_of_act, acts))
-    return [claim for claim in claims if not _is_borne_out(claim, done, vocabulary, nothing=not acts and not has_read)]
+    told = _words(told_before)
+    nothing = not acts and not has_read
+    return [
+        claim
+        for claim in claims
+        if told.isdisjoint(_words(text[claim.start : claim.end]))
+        and not _is_borne_out(claim, done, vocabulary, nothing=nothing)
+    ]
 
 
 def corrected(text: str, claims: Sequence[Claim], instead: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from config.settings import RouterSettings
+from function_calls.claims import Claim
 from function_calls.context import MessageContext
 from function_calls.conversation import last_round_message, opened
 from function_calls.invocation import Invoker
@@ -16,7 +17,7 @@ from function_calls.pairing import paired
 from function_calls.permissions import offered_here
 from function_calls.progress import FROM_BEFORE, Progress
 from function_calls.spec import FunctionResult, FunctionSpec, Message
-from function_calls.true_answers import acts_told, false_claims, true_words
+from function_calls.true_answers import acts_told, false_claims, told_before, true_words
 from function_calls.turn import Continuation, OutcomeKind, Path, Turn, TurnOutcome, sent
 from services.clock import Clock
 from services.fault_points import FaultPoints
@@ -100,12 +101,14 @@ class FunctionCallLLM:
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer a message from the beginning."""
         messages = await opened(context, turn, self._settings)
-        return await self._rounds(context, turn, Progress(messages, turn.said))
+        progress = Progress(messages, turn.said, told_before=told_before(context.text, messages))
+        return await self._rounds(context, turn, progress)
 
     async def chat(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in words alone: no function is offered."""
         messages = await opened(context, turn, self._settings)
-        progress = Progress(messages, turn.said, self._settings.max_rounds + 1)
+        past = told_before(context.text, messages)
+        progress = Progress(messages, turn.said, self._settings.max_rounds + 1, told_before=past)
         try:
             answer = await self.select_function(context, turn, progress, last=True, offered=False)
         except ModelError as error:
@@ -253,14 +256,16 @@ class FunctionCallLLM:
 
 def _is_to_be_doubted(text: str, turn: Turn, progress: Progress) -> bool:
     """Whether to ask the model once whether it did what it says: only while nothing at all has been done."""
-    if progress.doubted or turn.effects:
-        return False
-    return bool(false_claims(text, turn, progress.acts, has_read=progress.has_read))
+    return not progress.doubted and not turn.effects and bool(_claims(text, turn, progress))
 
 
 def _true(text: str, turn: Turn, progress: Progress) -> str:
     """The model's words, without claims that are not true."""
-    return true_words(text, turn, false_claims(text, turn, progress.acts, has_read=progress.has_read))
+    return true_words(text, turn, _claims(text, turn, progress))
+
+
+def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:
+    return false_claims(text, turn, progress.acts, has_read=progress.has_read, told_before=progress.told_before)
 
 
 def _printable(name: str) -> str:

@@ -53,6 +53,8 @@ class Progress:
     """Effects that went well."""
     has_read: bool = False
     """A read gave something, so that the model may report what it found."""
+    told_before: str = ""
+    """What was reported earlier, where the message asks for it."""
     doubted: str = ""
     """What the model said before it was asked whether that is true."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,14 +15,30 @@ from function_calls.turn import Turn
 from services.llm.model import ModelMessage
 from services.refs import Effect
 
+_ABOUT_THE_PAST = re.compile(
+    r"\b(?:have(?:n['’]?t)?\s+you|(?:did(?:n['’]?t)?|has(?:n['’]?t)?|was|were)\s+(?:you|it|that|the|my|our|any\w*))\b"
+    r"|了吗|了没|有没有|是不是已经|是否已",
+    re.IGNORECASE,
+)
 _log = structlog.get_logger("claims")
 
 
-def false_claims(text: str, turn: Turn, acts: Sequence[Act], *, has_read: bool) -> list[Claim]:
+def false_claims(
+    text: str, turn: Turn, acts: Sequence[Act], *, has_read: bool = False, told_before: str = ""
+) -> list[Claim]:
     """The sentences of `text` that claim what no run of this turn did."""
     if not text:
         return []
-    return unfounded(text, turn.functions.specs, [*acts, *_nested(turn)], has_read=has_read)
+    acts = [*acts, *_nested(turn)]
+    return unfounded(text, turn.functions.specs, acts, has_read=has_read, told_before=told_before)
+
+
+def told_before(asked: str, conversation: Sequence[ModelMessage]) -> str:
+    """What the bot said earlier, when `asked` is a question about the past: "did you add milk?" may be answered by what
+    another turn did."""
+    if not _ABOUT_THE_PAST.search(asked):
+        return ""
+    return "\n".join(message.content for message in conversation if message.role == "assistant" and not message.calls)
 
 
 def true_words(text: str, turn: Turn, claims: Sequence[Claim]) -> str:

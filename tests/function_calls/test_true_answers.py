@@ -13,7 +13,7 @@ from config.texts import Texts
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.spec import ToolError
-from function_calls.turn import OutcomeKind
+from function_calls.turn import HistoryLine, OutcomeKind
 from services.llm.model import ModelAnswer, ModelError
 from services.refs import ErrorCode
 from tests.fakes.builders import a_message
@@ -127,6 +127,22 @@ async def test_what_was_done_before_a_question_is_still_known_after_its_answer()
     assert question.kind is OutcomeKind.SENT
     outcome = await routing.hears_answer(question, "tea")
     assert said(outcome) == ["Reminder 1 for 17:00.", "I've added milk to your list and set a reminder."]
+
+
+@pytest.mark.parametrize("asked", ["did you add milk?", "Have you added milk yet", "has the milk been added?"])
+async def test_asked_about_the_past_the_model_may_tell_of_what_an_earlier_turn_reported(asked: str) -> None:
+    reported = [HistoryLine("Rollcall", "Added #1 milk.", 0, from_bot=True)]
+    words = says("Yes, I've added milk to your list.")
+    assert said(await Routing(todo(), history=reported, script=[words]).hears(asked)) == [words.text]
+    untold = [HistoryLine("Rollcall", "It rains.", 0, from_bot=True)]
+    assert said(await Routing(todo(), history=untold, script=[words] * 2).hears(asked)) == [NOTHING]
+    assert said(await Routing(todo(), script=[words] * 2).hears(asked)) == [NOTHING]
+
+
+async def test_asked_to_do_it_again_what_an_earlier_turn_did_bears_nothing_out() -> None:
+    reported = [HistoryLine("Rollcall", "Added #1 milk.", 0, from_bot=True)]
+    words = says("I've added milk to your list.")
+    assert said(await Routing(todo(), history=reported, script=[words] * 2).hears("add milk again")) == [NOTHING]
 
 
 async def test_a_doubt_costs_a_round_and_there_is_only_one() -> None:
