@@ -111,5 +111,6 @@ class Chats:
             functions_on=resolved.functions_on,
             functions=resolved.functions,
             layers=resolved.layers,
+            context_scope=resolved.context_scope,
         )
         return ServedChat(is_allowed(self._settings, chat.key), resolved, profile)

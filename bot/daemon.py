@@ -17,6 +17,7 @@ from bot.intake import Intake
 from bot.metrics import Metrics
 from bot.open_questions import OpenQuestions
 from bot.platforms.base import ChatPlatform
+from bot.summaries import Summaries
 from function_calls.invocation import Invoker
 from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
@@ -56,6 +57,7 @@ class Daemon:
     questions: OpenQuestions
     engine: EmbeddedEngine
     delivery: Delivery
+    summaries: Summaries
     intake: Intake
     platforms: Sequence[ChatPlatform]
     metrics: Metrics
@@ -94,6 +96,7 @@ class Daemon:
         await self.engine.drain(DRAIN_SECONDS)
         self.faults.reach("shutdown.during_drain")
         await self.delivery.close(2.0)
+        await self.summaries.close()
         for platform in self.platforms:
             await platform.close()
         await self.model.close()

@@ -24,7 +24,7 @@ from function_calls.registry import BotFunctions
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ReasonCode
-from services.store import history, inbox, pending
+from services.store import history, inbox, pending, summaries
 from services.store.ids import Ids
 from services.store.port import Store, StoreError, Write
 
@@ -229,6 +229,8 @@ class Intake:
             else:
                 job.context = replace(job.context, text=context.text)
                 writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))
+        # A summary may hold what is taken back here.
+        writes.append(summaries.forget(chat, native_id))
         writes.append(history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.text))
         try:
             touched = await self._store.commit([self._changed(context, reason), *writes, *also])
@@ -239,6 +241,9 @@ class Intake:
                 if job is not arriving:
                     self._engine.submit(job)
             raise
+        running = None if deletes or job is not None else self._engine.running_job(context.chat, native_id)
+        if running is not None and running.context.text != context.text:
+            running.edited = True
         if touched[len(writes)] == 0:
             self._arrivals.remember_early((chat, native_id), None if deletes else context.text)
         return Accepted.NEW if touched[0] else Accepted.DUPLICATE

@@ -176,11 +176,13 @@ class Group:
         """Return when the bot has nothing more to do. Raises TimeoutError when something hangs for a minute."""
         async with asyncio.timeout(_HANGS_SECONDS):
             await self.daemon.settle()
+            await self.daemon.summaries.idle()
 
     async def crash(self) -> None:
         """End the daemon in the midst of what it does. A new group on the same `home` takes up what was durable."""
         await self.daemon.engine.drain(0)
         await self.daemon.delivery.close(0)
+        await self.daemon.summaries.close()
         await self.daemon.store.close()
 
     def message(self, who: str, text: str, **facts: Any) -> MessageContext:

@@ -16,14 +16,17 @@ from bot.engine.job import Job
 from bot.metrics import Metrics
 from bot.open_questions import OpenQuestions
 from bot.outgoing import addressed_to, outgoing_to_json, pieces
+from bot.past import Past
+from bot.summaries import Summaries
 from bot.turn_log import StoreTurnLog
 from bot.typing_sign import TypingSign, TypingSigns
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
+from function_calls.failures import unknown
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import Message
-from function_calls.turn import HistoryLine, OutcomeKind, Turn, TurnOutcome, sent
+from function_calls.turn import OutcomeKind, Turn, TurnOutcome, sent
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
@@ -49,6 +52,7 @@ class Turns:
         questions: OpenQuestions,
         store: Store,
         delivery: Delivery,
+        summaries: Summaries,
         deadlines: Deadlines,
         metrics: Metrics,
         settings: RouterSettings,
@@ -67,6 +71,7 @@ class Turns:
         self._store = store
         self._delivery = delivery
         self._signs = TypingSigns(delivery.typing)
+        self._summaries = summaries
         self._deadlines = deadlines
         self._metrics = metrics
         self._settings = settings
@@ -95,21 +100,25 @@ class Turns:
     async def _attempt(self, job: Job, log: StoreTurnLog) -> None:
         job.answered = False
         sign = self._signs.begin(job.context.chat)
-        turn = self._turn(job, log, sign)
+        past = self._past(job)
+        turn = self._turn(job, log, sign, past)
         try:
             outcome = _stopped(turn) if job.stopped else await self._outcome(job, turn, log)
             job.answered = True
             await self._close(job, turn, log, outcome)
+            past.is_over()
         finally:
             sign.take_down()
 
-    def _turn(self, job: Job, log: StoreTurnLog, sign: TypingSign) -> Turn:
+    def _past(self, job: Job) -> Past:
+        profile = self._chats.profile(job.context.chat)
+        count = self._settings.history_messages
+        return Past(self._store, self._summaries, job.context, job.turn_id, profile, count)
+
+    def _turn(self, job: Job, log: StoreTurnLog, sign: TypingSign, past: Past) -> Turn:
         context = job.context
         chat = context.chat
         profiles = self._chats
-
-        async def history_lines() -> Sequence[HistoryLine]:
-            return await self._history(chat.key, job.turn_id)
 
         return Turn(
             id=str(job.turn_id),
@@ -119,7 +128,8 @@ class Turns:
             log=log,
             addressed=job.addressed,
             answering=(job.question, context.text) if job.question else None,
-            history=history_lines,
+            history=past.lines,
+            recall=past.recall,
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
             status=_nothing_is_shown if context.private else sign.say,
         )
@@ -172,17 +182,10 @@ class Turns:
             return replace(outcome, kind=OutcomeKind.SILENT, reason=ReasonCode.SILENT)
         return outcome
 
-    async def _history(self, chat: str, before: int) -> Sequence[HistoryLine]:
-        rows = await self._store.read(history.recent(chat, before, self._settings.history_messages))
-        return [
-            HistoryLine(row["sender_name"], row["text"], row["at_ms"], bool(row["from_bot"]), row["reply_to_name"])
-            for row in reversed(rows)
-        ]
-
     async def _close(self, job: Job, turn: Turn, log: StoreTurnLog, outcome: TurnOutcome) -> None:
         now_ms = self._clock.now_ms()
         writes = log.rest()
-        said, parcels = self._said(job, turn, outcome.messages, now_ms)
+        said, parcels = self._said(job, turn, _of_this_text(job, turn, outcome.messages), now_ms)
         writes += said
         question = outcome.question
         question_id = self._ids.next() if question is not None else 0
@@ -232,6 +235,8 @@ class Turns:
                         text=message.text,
                         at_ms=now_ms,
                         reply_to=message.reply_to,
+                        asked_by=context.sender.ref.key,
+                        answers=job.turn_id,
                     )
                 )
             claimed = platform.limits.sends_are_idempotent
@@ -264,6 +269,15 @@ async def _nothing_is_shown(text: str) -> None:
     return None
 
 
+def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
+    """`messages`; when what they answer was edited meanwhile, the last one says so."""
+    if not job.edited or not messages:
+        return messages
+    *others, last = messages
+    note = turn.profile().texts.say("turns.edited_meanwhile")
+    return [*others, replace(last, text=f"{last.text}\n{note}".strip())]
+
+
 def _explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome:
     """An answer in plain words, and why it is no more than that where settings decided it."""
     if routed.reason is not ReasonCode.FUNCTIONS_OFF or chat.reason is not ReasonCode.CHAT:
@@ -280,6 +294,6 @@ def _interrupted(turn: Turn, reason: ReasonCode, text: str, detail: str) -> Turn
     told as unknown."""
     messages = [*turn.said, Message(text)]
     if turn.in_flight:
-        messages.append(Message(turn.profile().texts.say("failures.unknown_outcome", name=turn.in_flight)))
+        messages += unknown(turn.functions.find(turn.in_flight) or turn.in_flight, turn.profile().texts).for_chat()
         reason, detail = ReasonCode.UNKNOWN_OUTCOME, turn.in_flight
     return sent(reason, messages, detail)

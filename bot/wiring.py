@@ -27,6 +27,7 @@ from bot.platforms.base import ChatPlatform
 from bot.ports import EngineActions, PlatformMembers
 from bot.shadow_records import FILE as SHADOW_LOG
 from bot.shadow_records import ShadowRecords
+from bot.summaries import Summaries
 from bot.turns import Turns
 from config.settings import Settings
 from config.texts import Texts
@@ -45,6 +46,7 @@ from services.dice import Dice
 from services.fault_points import FaultPoints
 from services.http import WebClient
 from services.llm.model import ChatModel
+from services.llm.offline import OfflineModel
 from services.places import Places
 from services.polls import Polls
 from services.redaction import Redactor
@@ -180,6 +182,9 @@ def build_daemon(
     rounds = [*filters.round, *([shadow.around] if shadow else [])]
     llm = FunctionCallLLM(model, invoker, settings.router, clock, filters=rounds, record=asked.record, faults=faults)
     router = FunctionCallRouter(invoker, llm, filters.turn)
+    # The offline model puts nothing in short.
+    summariser = None if isinstance(model, OfflineModel) else model
+    summaries = Summaries(store, summariser, settings.router, settings.memory, clock)
     turns = Turns(
         router=router,
         functions=registry.of,
@@ -187,6 +192,7 @@ def build_daemon(
         questions=questions,
         store=store,
         delivery=delivery,
+        summaries=summaries,
         deadlines=deadlines,
         metrics=metrics,
         settings=settings.router,
@@ -230,6 +236,7 @@ def build_daemon(
         questions=questions,
         engine=engine,
         delivery=delivery,
+        summaries=summaries,
         intake=intake,
         platforms=platforms,
         metrics=metrics,

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from config.memory import ContextScope
 from config.terms import BotName, ChatPattern, Language, MemberKey, RoleName, Roles, Seconds, Section, Timezone, Word
 
 ChatSettingName = Literal["language", "timezone", "persona", "functions_on"]
@@ -48,6 +49,9 @@ class BotSettings(Section):
     """The language of its sentences. Left out: the `language` at the top."""
     timezone: Timezone | None = None
     """The IANA time zone its chats live in. Left out: the `timezone` at the top."""
+    context_scope: ContextScope | None = None
+    """What of a group a model is shown: all of the `chat`, the `thread` of replies, or the asking `member`'s own
+    conversation. Left out: chat."""
     functions: FunctionsSettings = Field(default_factory=dict)
     """What is different for functions in the chats of this bot."""
 
@@ -65,6 +69,8 @@ class ChatSettings(Section):
     """How the bot speaks there, in words for the model."""
     functions_on: bool | None = None
     """False: the model calls no functions there; commands and chat go on."""
+    context_scope: ContextScope | None = None
+    """What of the group a model is shown: the `chat`, the `thread`, or the asking `member`'s own conversation."""
     enabled: bool | None = None
     """False: the bot is silent there, though the chat is in `allow`."""
     functions: FunctionsSettings = Field(default_factory=dict)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
-from config.bots import ChatSettingName, ChatSettings, FunctionSettings, FunctionsSettings
+from config.bots import BotSettings, ChatSettingName, ChatSettings, FunctionSettings, FunctionsSettings
+from config.memory import ContextScope
 from config.settings import DEFAULT_BOT, Settings
 from config.terms import RoleName, is_language, is_timezone
 
@@ -55,6 +56,8 @@ class ResolvedChat:
     persona: str
     functions_on: bool
     """False: the model calls no functions there."""
+    context_scope: ContextScope
+    """What of a group a model is shown."""
     functions: Mapping[str, ResolvedFunction]
     """The functions for which anything is set that holds there; for others nothing is, so they are enabled."""
     layers: Mapping[str, str]
@@ -136,10 +139,19 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
         timezone=text("timezone", settings.timezone),
         persona=text("persona", ""),
         functions_on=_functions_on(layers, settings, own, entries, chat_key),
+        context_scope=_context_scope(layers, bot_key, bot, entries),
         functions=_functions(settings, bot_key, entries),
         layers=layers,
         unheeded=unheeded,
     )
+
+
+def _context_scope(layers: dict[str, str], bot_key: str, bot: BotSettings, entries: _Entries) -> ContextScope:
+    candidates = [
+        *((f"{at}.context_scope", entry.context_scope) for at, entry in entries),
+        (f"bots.{bot_key}.context_scope", bot.context_scope),
+    ]
+    return _pick(layers, "context_scope", "chat", candidates)
 
 
 def _functions_on(

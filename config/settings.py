@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_val
 
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
 from config.filters import FiltersSettings
+from config.memory import MemorySettings
 from config.rollout import RolloutSettings
 from config.shadow import ShadowSettings
 from config.terms import (
@@ -118,8 +119,8 @@ class RouterSettings(Section):
     """After this time a turn is ended."""
     history_messages: Count = Field(default=30, ge=0, le=1000)
     """Earlier messages of the chat that the model is shown."""
-    history_chars: Count = Field(default=8000, ge=0, le=1_000_000)
-    """Characters of earlier messages that the model is shown."""
+    history_tokens: Count = Field(default=2500, ge=0, le=1_000_000)
+    """Tokens of earlier messages that the model is shown, as estimated."""
     result_chars: Count = Field(default=8000, ge=100, le=1_000_000)
     """Characters of one function's result that the model is shown."""
     shadow: ShadowSettings = ShadowSettings()
@@ -250,6 +251,7 @@ class Settings(Section):
     router: RouterSettings = RouterSettings()
     rollout: RolloutSettings = RolloutSettings()
     filters: FiltersSettings = FiltersSettings()
+    memory: MemorySettings = MemorySettings()
     questions: QuestionsSettings = QuestionsSettings()
     limits: LimitsSettings = LimitsSettings()
     delivery: DeliverySettings = DeliverySettings()

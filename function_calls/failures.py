@@ -15,7 +15,7 @@ from function_calls.permissions import Refusal
 from function_calls.profile import ChatProfile
 from function_calls.questions import argument_question
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, ToolError
-from function_calls.usage import fault_text
+from function_calls.usage import fault_text, plain_name, spoken_name
 from services.refs import Effect, ErrorCode
 
 _log = structlog.get_logger("invocation")
@@ -30,9 +30,11 @@ def broken(spec: FunctionSpec, turn_id: str, error: Exception, texts: Phrases, *
     """A failure that the handler did not mean: once it began, nobody knows what a `once` has done before that."""
     short_id = uuid.uuid4().hex[:8]
     _log.error("function_failed", function=spec.name, id=short_id, turn=turn_id, exc_info=error)
-    failed = FunctionResult.fail(ErrorCode.FAILED, texts.say("failures.function", name=spec.name, id=short_id))
+    failed = FunctionResult.fail(
+        ErrorCode.FAILED, texts.say("failures.function", name=spoken_name(spec, texts.language), id=short_id)
+    )
     if began and spec.effect is Effect.ONCE:
-        failed = unknown(spec.name, texts)
+        failed = unknown(spec, texts)
     return replace(failed, metadata=_failure(short_id, error))
 
 
@@ -45,14 +47,16 @@ def _failure(short_id: str, error: Exception) -> dict[str, str]:
     }
 
 
-def unknown(name: str, texts: Phrases) -> FunctionResult:
-    """Nobody can tell what the effect of `name` has done."""
+def unknown(function: FunctionSpec | str, texts: Phrases) -> FunctionResult:
+    """Nobody can tell what the effect of `function` has done; a name stands for one that is not there any more."""
+    name = plain_name(function) if isinstance(function, str) else spoken_name(function, texts.language)
     return FunctionResult.fail(ErrorCode.UNKNOWN_OUTCOME, texts.say("failures.unknown_outcome", name=name))
 
 
 def refused_result(refused: Refusal, spec: FunctionSpec, profile: ChatProfile) -> FunctionResult:
     """Why the function may not be called; the setting or role that decided goes into the call log."""
-    result = FunctionResult.fail(refused.code, profile.texts.say(refused.key, name=spec.name, detail=refused.detail))
+    name = spoken_name(spec, profile.texts.language)
+    result = FunctionResult.fail(refused.code, profile.texts.say(refused.key, name=name, detail=refused.detail))
     return replace(result, metadata={"refused_by": refused.setting or refused.detail or refused.key})
 
 

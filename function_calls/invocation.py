@@ -22,6 +22,7 @@ from function_calls.questions import confirm_question
 from function_calls.results import plain, storable
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, ToolError
 from function_calls.turn import Path, Run, Turn
+from function_calls.usage import spoken_name
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
@@ -177,7 +178,7 @@ class Invoker:
         # An effect that was begun within and not seen to end makes the outcome of the whole run unknown.
         abandoned = turn.abandoned_by(run.key)
         if abandoned:
-            result = unknown(abandoned, profile.texts)
+            result = unknown(turn.functions.find(abandoned) or abandoned, profile.texts)
         self._reach("tool.after_call_before_result_record")
         turn.end(run, result)
         turn.log.result(run, result)
@@ -228,8 +229,9 @@ class Invoker:
             return FunctionResult.fail(error.code, own_words(error, profile.texts))
         except TimeoutError:
             if spec.effect is Effect.ONCE:
-                return unknown(spec.name, profile.texts)
-            return FunctionResult.fail(ErrorCode.TIMEOUT, profile.texts.say("failures.timeout", name=spec.name))
+                return unknown(spec, profile.texts)
+            name = spoken_name(spec, profile.texts.language)
+            return FunctionResult.fail(ErrorCode.TIMEOUT, profile.texts.say("failures.timeout", name=name))
         except Exception as error:  # noqa: BLE001 - the border where a handler's failure becomes a value
             return broken(spec, turn.id, error, profile.texts, began=began)
 
@@ -257,9 +259,9 @@ class Invoker:
             turn.effects += 1
         if function != spec.name:
             _log.error("ledger_mismatch", turn=turn.id, stored=function, asked=spec.name)
-            return unknown(function, profile.texts)
+            return unknown(turn.functions.find(function) or function, profile.texts)
         if result is None:
-            return unknown(spec.name, profile.texts)
+            return unknown(spec, profile.texts)
         if result.context_updates:
             turn.state.update(result.context_updates)
         return result

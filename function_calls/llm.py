@@ -9,13 +9,16 @@ from typing import Any
 import orjson
 
 from config.settings import RouterSettings
+from function_calls.claims import Claim
 from function_calls.context import MessageContext
-from function_calls.conversation import last_round_message, opening
+from function_calls.conversation import last_round_message, opened
 from function_calls.filters.round import Round, RoundFilter, round_chain
 from function_calls.invocation import Invoker
+from function_calls.pairing import paired
 from function_calls.permissions import offered_here
 from function_calls.progress import FROM_BEFORE, Progress
 from function_calls.spec import FunctionResult, FunctionSpec, Message
+from function_calls.true_answers import acts_told, false_claims, told_before, true_words
 from function_calls.turn import Continuation, OutcomeKind, Path, Turn, TurnOutcome, sent
 from services.clock import Clock
 from services.fault_points import FaultPoints
@@ -85,7 +88,7 @@ class FunctionCallLLM:
         offer = offered_here(context, turn) if offered else None
         messages = [*progress.messages, last_round_message()] if last and progress.round_number else progress.messages
         request = ModelRequest(
-            messages=messages,
+            messages=paired(messages),
             offer=offer,
             tool_choice="none" if last else "auto",
             timeout_seconds=max(1.0, turn.deadline - self._clock.monotonic()),
@@ -106,22 +109,22 @@ class FunctionCallLLM:
 
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer a message from the beginning."""
-        history = await turn.history()
-        messages = opening(context, turn.profile(), history, self._settings)
-        return await self._rounds(context, turn, Progress(messages, turn.said))
+        messages = await opened(context, turn, self._settings)
+        progress = Progress(messages, turn.said, told_before=told_before(context.text, messages))
+        return await self._rounds(context, turn, progress)
 
     async def chat(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in words alone: no function is offered."""
-        history = await turn.history()
-        messages = opening(context, turn.profile(), history, self._settings)
-        progress = Progress(messages, turn.said, self._settings.max_rounds + 1)
+        messages = await opened(context, turn, self._settings)
+        past = told_before(context.text, messages)
+        progress = Progress(messages, turn.said, self._settings.max_rounds + 1, told_before=past)
         try:
             answer = await self.select_function(context, turn, progress, last=True, offered=False)
         except ModelError as error:
             return progress.model_failed(turn, error)
         if not answer.text:
             return progress.model_failed(turn, ModelError(ErrorCode.EMPTY_RESPONSE, "calls, though none were offered"))
-        return sent(ReasonCode.CHAT, [Message(answer.text)])
+        return sent(ReasonCode.CHAT, [Message(_true(answer.text, turn, progress))])
 
     async def resume(
         self, context: MessageContext, turn: Turn, on: Continuation, result: FunctionResult, function: str
@@ -130,6 +133,7 @@ class FunctionCallLLM:
         progress = Progress(
             [message_from_json(one) for one in on.transcript], turn.said, on.rounds, asked=tuple(on.asked)
         )
+        progress.acts += acts_told(progress.messages, turn.functions)
         spec = turn.functions.find(function)
         call = ToolCall(on.call_id, function, None, uncertain=on.uncertain)
         rest = tuple(call_from_json(one) for one in on.calls)
@@ -147,15 +151,20 @@ class FunctionCallLLM:
 
     async def _rounds(self, context: MessageContext, turn: Turn, progress: Progress) -> TurnOutcome:
         while True:
-            last = progress.round_number >= self._settings.max_rounds - 1
+            last = self._is_last(progress)
             try:
                 answer = await self.select_function(context, turn, progress, last=last)
             except ModelError as error:
+                if progress.doubted and not turn.effects:
+                    return progress.done(turn, _true(progress.doubted, turn, progress))
                 return progress.model_failed(turn, error)
             if not answer.calls:
-                return progress.done(turn, answer.text)
+                if not last and _is_to_be_doubted(answer.text, turn, progress):
+                    progress.doubt(answer.text)
+                    continue
+                return progress.done(turn, _true(answer.text, turn, progress))
             if last:
-                return progress.gave_up(turn.profile().texts, answer.text)
+                return progress.gave_up(turn.profile().texts, _true(answer.text, turn, progress))
             progress.messages.append(ModelMessage("assistant", answer.text, answer.calls, opaque=answer.opaque))
             progress.found.clear()
             progress.went_wrong = False
@@ -170,6 +179,11 @@ class FunctionCallLLM:
                 return progress.gave_up(turn.profile().texts, "")
             await turn.log.settle()
             progress.round_number += 1
+
+    def _is_last(self, progress: Progress) -> bool:
+        """Whether the model has to answer in words now: the rounds are used up, or it learns nothing new any more."""
+        used_up = progress.round_number >= self._settings.max_rounds - 1
+        return used_up or progress.loops.stalled >= max(1, self._settings.identical_calls - 1)
 
     async def _run_calls(
         self,
@@ -199,6 +213,7 @@ class FunctionCallLLM:
                     return progress.suspended(turn, spec, call, rest, result.question, final=final)
             faults += progress.note(call, spec, result, self._settings)
         progress.repairs += bool(faults)
+        progress.loops.end_round()
         return None
 
     async def _run_call(
@@ -242,10 +257,24 @@ class FunctionCallLLM:
         arguments: dict[str, Any] = call.arguments or {}
         asked = arguments.get("question") or arguments.get("message")
         if call.name == INSUFFICIENT and isinstance(asked, str) and asked.strip():
-            return sent(ReasonCode.ASKED, [*progress.said, Message(asked.strip())])
+            return sent(ReasonCode.ASKED, [*progress.said, Message(_true(asked.strip(), turn, progress))])
         if turn.effects:
             return progress.done(turn, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
+
+
+def _is_to_be_doubted(text: str, turn: Turn, progress: Progress) -> bool:
+    """Whether to ask the model once whether it did what it says: only while nothing at all has been done."""
+    return not progress.doubted and not turn.effects and bool(_claims(text, turn, progress))
+
+
+def _true(text: str, turn: Turn, progress: Progress) -> str:
+    """The model's words, without claims that are not true."""
+    return true_words(text, turn, _claims(text, turn, progress))
+
+
+def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:
+    return false_claims(text, turn, progress.acts, has_read=progress.has_read, told_before=progress.told_before)
 
 
 def _printable(name: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from config.chat_settings import ResolvedFunction
+from config.memory import ContextScope
 from config.texts import Phrases
 
 
@@ -28,3 +29,5 @@ class ChatProfile:
     """Functions for which settings say something that holds here; for others their spec does."""
     layers: Mapping[str, str]
     """For each setting that is not a default: where its value comes from, for `/why`."""
+    context_scope: ContextScope = "chat"
+    """What of a group a model is shown."""

@@ -11,7 +11,9 @@ import structlog
 
 from config.settings import RouterSettings
 from config.texts import Phrases
-from function_calls.conversation import result_text
+from function_calls.claims import Act
+from function_calls.conversation import doubt_message, result_text
+from function_calls.loops import LoopWatch
 from function_calls.questions import fingerprint, question_message
 from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
 from function_calls.turn import Continuation, OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
@@ -48,10 +50,20 @@ class Progress:
     asked: tuple[str, ...] = ()
     cause: str = ""
     """Of `error`, for `/why`."""
+    loops: LoopWatch = field(default_factory=LoopWatch)
+    acts: list[Act] = field(default_factory=list)
+    """Effects that went well."""
+    has_read: bool = False
+    """A read gave something, so that the model may report what it found."""
+    told_before: str = ""
+    """What was reported earlier, where the message asks for it."""
+    doubted: str = ""
+    """What the model said before it was asked whether that is true."""
 
     def note(self, call: ToolCall, spec: FunctionSpec | None, result: FunctionResult, settings: RouterSettings) -> bool:
         """Tell the model how the call went, keep what is to be said. True when the call itself was faulty."""
         said = spec is not None and spec.effect is not Effect.READ
+        self.loops.note(call.name, call.arguments or {}, result)
         text = result_text(result, settings, said=said)
         self.messages.append(ModelMessage("tool", text, call_id=call.id))
         if result.error is not None:
@@ -67,10 +79,20 @@ class Progress:
             return code in _FAULTS_OF_THE_MODEL
         if spec is None or result.metadata is FROM_BEFORE:
             return False
+        if spec.effect is Effect.READ:
+            self.has_read = True
+        else:
+            self.acts.append(Act(spec, call.arguments or {}, result))
         self.called.append(spec.name)
         self.handled = self.handled or result.handled
         (self.found if spec.effect is Effect.READ else self.said).extend(shown(result))
         return False
+
+    def doubt(self, text: str) -> None:
+        """Ask the model in another round whether what it says is true."""
+        self.doubted = text
+        self.messages += [ModelMessage("assistant", text), doubt_message()]
+        self.round_number += 1
 
     def refuse_all(self, calls: Sequence[ToolCall], texts: Phrases, settings: RouterSettings) -> None:
         """None of these calls is run: the answer holds more than a whole turn may."""
@@ -138,10 +160,10 @@ class Progress:
         return sent(reason, messages, ", ".join(dict.fromkeys(self.called)), self.error)
 
     def gave_up(self, texts: Phrases, text: str) -> TurnOutcome:
-        """The rounds are used up, or the model keeps making faulty calls."""
+        """The rounds are used up, the model runs in a circle, or it keeps making faulty calls."""
         words = text or self.failure or texts.say("failures.model_confused")
         reason = ReasonCode.FUNCTION if self.said else ReasonCode.MODEL_FAILED
-        messages = self.said or [*self.found, Message(words)]
+        messages = self.said or _as_one([*self.found, Message(words)])
         return sent(reason, messages, ", ".join(self.called), self.error)
 
     def model_failed(self, turn: Turn, error: ModelError) -> TurnOutcome:
@@ -183,6 +205,14 @@ def shown(result: FunctionResult) -> tuple[Message, ...]:
     data = result.data
     text = data if isinstance(data, str) else orjson.dumps(data, default=str, option=orjson.OPT_INDENT_2).decode()
     return (Message(text),) if text else ()
+
+
+def _as_one(messages: Sequence[Message]) -> list[Message]:
+    """`messages` with one in place of all that go to this chat."""
+    here = [message for message in messages if message.to is None]
+    files = tuple(file for message in here for file in message.attachments)
+    joined = Message("\n".join(message.text for message in here), attachments=files)
+    return [*(message for message in messages if message.to is not None), joined]
 
 
 def _may_have_happened(result: FunctionResult) -> bool:

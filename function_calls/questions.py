@@ -14,7 +14,7 @@ from config.texts import Phrases
 from function_calls.results import message_to_json
 from function_calls.spec import Choice, FunctionSpec, Message, Question
 from function_calls.turn import Continuation, OpenQuestion
-from function_calls.usage import allowed
+from function_calls.usage import allowed, spoken_name
 from services.json_values import JsonObject
 
 _log = structlog.get_logger("questions")
@@ -44,7 +44,10 @@ def argument_question(spec: FunctionSpec, raw: JsonObject, field: str, texts: Ph
     if not text:
         described = schema.get("description") or field
         text = texts.say(
-            "questions.argument", name=spec.name, field=described.rstrip("."), allowed=allowed(schema, texts)
+            "questions.argument",
+            name=spoken_name(spec, texts.language),
+            field=described.rstrip("."),
+            allowed=allowed(schema, texts),
         )
     choices = tuple(Choice(str(value), str(value)) for value in schema.get("enum", ())[:10])
     return Question("argument", text, spec.name, raw, field, choices)
@@ -56,7 +59,9 @@ def confirm_question(spec: FunctionSpec, arguments: JsonObject, texts: Phrases) 
     if not text:
         understood = ", ".join(f"{name} = {_shown(value)}" for name, value in arguments.items())
         key = "questions.confirm_with" if understood else "questions.confirm"
-        text = texts.say(key, name=spec.name, description=spec.description.rstrip("."), arguments=understood)
+        text = texts.say(
+            key, name=spoken_name(spec, texts.language), description=spec.description.rstrip("."), arguments=understood
+        )
     choices = (
         Choice(texts.say("questions.yes_label"), texts.words("answers.yes")[0]),
         Choice(texts.say("questions.no_label"), texts.words("answers.no")[0]),

@@ -23,7 +23,7 @@ from function_calls.turn import (
     TurnOutcome,
     sent,
 )
-from function_calls.usage import fault_text
+from function_calls.usage import fault_text, plain_name, spoken_name
 from services.refs import ErrorCode, ReasonCode
 
 _REASONS = {
@@ -112,7 +112,8 @@ class FunctionCallRouter:
         texts = turn.profile().texts
         spec = turn.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
-            return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=question.function))])
+            name = plain_name(question.function) if spec is None else spoken_name(spec, texts.language)
+            return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=name))])
         answer = read_answer(question, text, texts)
         if answer.kind in (Answered.CANCELLED, Answered.NO) and on.calls:
             turn.state.update(on.state)

@@ -143,6 +143,10 @@ async def _no_status(text: str) -> None:
     return None
 
 
+async def _no_summary() -> str:
+    return ""
+
+
 async def _no_history() -> Sequence[HistoryLine]:
     return ()
 
@@ -163,6 +167,8 @@ class Turn:
     answering: tuple[OpenQuestion, str] | None = None
     """The question that this message answers, and the answer as it was understood."""
     history: Callable[[], Awaitable[Sequence[HistoryLine]]] = _no_history
+    recall: Callable[[], Awaitable[str]] = _no_summary
+    """The summary of what was said before `history`; empty where there is none."""
     status: Callable[[str], Awaitable[None]] = _no_status
     state: dict[str, Any] = field(default_factory=dict)
     effects: int = 0

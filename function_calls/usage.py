@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 from config.texts import Phrases
 from function_calls.spec import ArgumentFault, FunctionSpec
 from services.json_values import JsonObject
+from services.text_index import is_unspaced
+
+_JOINTS = re.compile(r"[._\s]+")
+
+
+def spoken_name(spec: FunctionSpec, language: str) -> str:
+    """What people know the function as: its command, in the chat's language where there is one; else its name, as
+    words."""
+    if not spec.commands:
+        return plain_name(spec.name)
+    is_chinese = language == "zh"
+    fitting = (word for word in spec.commands if is_unspaced(word) == is_chinese)
+    return f"/{next(fitting, spec.commands[0])}"
+
+
+def plain_name(name: str) -> str:
+    """The name of a function that is not there any more, or has no command, as words."""
+    return _JOINTS.sub(" ", name).strip() or name
 
 
 def usage_line(spec: FunctionSpec) -> str:
@@ -13,7 +33,7 @@ def usage_line(spec: FunctionSpec) -> str:
     properties = spec.parameters["properties"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
     parts = [f"<{name}>" if name in required else f"[{name}]" for name in order]
-    return " ".join([f"/{spec.commands[0]}" if spec.commands else spec.name, *parts])
+    return " ".join([f"/{spec.commands[0]}" if spec.commands else plain_name(spec.name), *parts])
 
 
 def allowed(schema: JsonObject, texts: Phrases) -> str:

@@ -91,6 +91,11 @@ class EmbeddedEngine:
         """The message of that id while it waits and nobody has begun with it."""
         return next((job for job in self._queues.get(chat, ()) if job.context.key.native_id == native_id), None)
 
+    def running_job(self, chat: ChatRef, native_id: str) -> Job | None:
+        """The message of that id while it is being answered."""
+        job = self._running[chat][0] if chat in self._running else None
+        return job if job is not None and job.context.key.native_id == native_id else None
+
     def remove(self, job: Job) -> bool:
         """Take a waiting job out; False when it runs already."""
         queue = self._queues.get(job.context.chat)

@@ -29,6 +29,8 @@ class Job:
     """Its answer is being kept, or waits for room to be: it can be stopped no more."""
     withdrawn: bool = False
     """Its message was deleted before it was queued."""
+    edited: bool = False
+    """Its message was changed while it was being answered."""
     repeated: bool = False
     """It was tried in this process before, so something of it may be stored."""
 

@@ -10,6 +10,7 @@ from function_calls.declaration import tool_function
 from function_calls.ports import ChatActions, Explanation, Explanations
 from function_calls.reasons import reason_text
 from function_calls.spec import FunctionResult
+from function_calls.usage import spoken_name
 from services.refs import ErrorCode
 
 
@@ -54,8 +55,14 @@ async def why(ctx: MessageContext, args: WhyArguments, *, explanations: Explanat
 
 def _explained(one: Explanation, call: Call) -> str:
     at = one.at.astimezone(call.profile.timezone)
-    reason = reason_text(call.profile.texts, one.reason, one.detail)
+    reason = reason_text(call.profile.texts, one.reason, _known_as(one.detail, call))
     return call.say("why.line", at=f"{at:%H:%M}", name=one.sender_name, text=one.text, reason=reason)
+
+
+def _known_as(detail: str, call: Call) -> str:
+    """`detail` with functions that this member may call under the names that people know."""
+    names = {spec.name: spoken_name(spec, call.profile.texts.language) for spec in call.functions()}
+    return ", ".join(names.get(part, part) for part in detail.split(", "))
 
 
 @tool_function(

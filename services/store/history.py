@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, bindparam, delete, exists, literal_column, or_, select, update
+from sqlalchemy import Index, and_, bindparam, case, delete, exists, func, literal_column, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.inbox import INBOX
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import TEXT, integer, table, text
 
 HISTORY = table(
     "history",
@@ -22,30 +22,55 @@ HISTORY = table(
     text("reply_to", nullable=True),
     text("reply_to_name"),
     text("change"),
+    text("asked_by", nullable=True),
+    text("thread", nullable=True),
 )
 Index("history_by_chat", HISTORY.c.chat, HISTORY.c.id)
 
 _COLUMNS = [column.name for column in HISTORY.columns]
-_BINDS = {name: bindparam(name, type_=HISTORY.c[name].type) for name in _COLUMNS}
-_SAID = Statement("history.said", insert(HISTORY).values(_BINDS))
+_BINDS = {name: bindparam(name, type_=HISTORY.c[name].type) for name in _COLUMNS if name != "thread"}
+_THREAD_OF_REPLIED = (
+    select(HISTORY.c.thread)
+    .where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.native_id == bindparam("reply_to"))
+    .order_by(HISTORY.c.id.desc())
+    .limit(literal_column("1"))
+    .scalar_subquery()
+)
+_THREAD_OF_ANSWERED = (
+    select(HISTORY.c.thread).where(HISTORY.c.id == bindparam("answers"), HISTORY.c.chat == bindparam("chat"))
+).scalar_subquery()
+# Only a reply is looked up: among the latest first, and without an index, which every message would pay for.
+_THREAD_OF_HEARD = case(
+    (_BINDS["reply_to"].is_(None), bindparam("native_id")),
+    else_=func.coalesce(_THREAD_OF_REPLIED, bindparam("reply_to")),
+)
+_HEARD_VALUES = {**_BINDS, "thread": _THREAD_OF_HEARD}
+_SAID = Statement("history.said", insert(HISTORY).values({**_BINDS, "thread": _THREAD_OF_ANSWERED}))
 # For a duplicate there is no inbox row of this id, so nothing is written.
 _HEARD = Statement(
     "history.heard",
     insert(HISTORY).from_select(
-        _COLUMNS, select(*_BINDS.values()).where(exists().where(INBOX.c.id == bindparam("inbox_id")))
+        _COLUMNS, select(*_HEARD_VALUES.values()).where(exists().where(INBOX.c.id == bindparam("inbox_id")))
     ),
 )
-_RECENT = Statement(
-    "history.recent",
-    select(
-        HISTORY.c.id,
-        HISTORY.c.native_id,
-        HISTORY.c.sender_name,
-        HISTORY.c.text,
-        HISTORY.c.at_ms,
-        HISTORY.c.from_bot,
-        HISTORY.c.reply_to_name,
-    )
+# Who is shown what: all of the chat, what one member said and was answered, or one chain of replies.
+_IN_SCOPE = or_(
+    bindparam("scope", type_=TEXT) == literal_column("'chat'"),
+    and_(bindparam("scope", type_=TEXT) == literal_column("'member'"), HISTORY.c.asked_by == bindparam("part")),
+    and_(bindparam("scope", type_=TEXT) == literal_column("'thread'"), HISTORY.c.thread == bindparam("part")),
+)
+_SHOWN = (
+    HISTORY.c.id,
+    HISTORY.c.native_id,
+    HISTORY.c.sender_name,
+    HISTORY.c.text,
+    HISTORY.c.at_ms,
+    HISTORY.c.from_bot,
+    HISTORY.c.reply_to_name,
+    HISTORY.c.change,
+)
+_RECENT_OF_CHAT = (
+    select(*_SHOWN)
     .where(
         HISTORY.c.chat == bindparam("chat"),
         # The bot's answers to what was said before have later ids.
@@ -53,8 +78,23 @@ _RECENT = Statement(
         HISTORY.c.change != literal_column("'deleted'"),
     )
     .order_by(HISTORY.c.id.desc())
+    .limit(bindparam("count"))
+)
+_RECENT = Statement("history.recent", _RECENT_OF_CHAT)
+_RECENT_IN = Statement("history.recent_in", _RECENT_OF_CHAT.where(_IN_SCOPE))
+_BETWEEN = Statement(
+    "history.between",
+    select(*_SHOWN)
+    .where(
+        HISTORY.c.chat == bindparam("chat"),
+        HISTORY.c.id > bindparam("after"),
+        HISTORY.c.id < bindparam("before"),
+        _IN_SCOPE,
+    )
+    .order_by(HISTORY.c.id)
     .limit(bindparam("count")),
 )
+_THREAD = Statement("history.thread", select(HISTORY.c.thread).where(HISTORY.c.id == bindparam("row_id")))
 # Found among what is kept of the chat: changes are too rare for an index that every message would pay for.
 _EDIT = Statement(
     "history.edit",
@@ -106,11 +146,24 @@ def heard(
         reply_to=reply_to,
         reply_to_name=reply_to_name,
         change="",
+        asked_by=sender,
     )
 
 
-def said(*, id: int, chat: str, sender: str, sender_name: str, text: str, at_ms: int, reply_to: str | None) -> Write:
-    """A message of the bot's own, in the unit that puts it into the outbox."""
+def said(
+    *,
+    id: int,
+    chat: str,
+    sender: str,
+    sender_name: str,
+    text: str,
+    at_ms: int,
+    reply_to: str | None,
+    asked_by: str,
+    answers: int,
+) -> Write:
+    """A message of the bot's own, in the unit that puts it into the outbox: the answer to the row `answers`, which
+    `asked_by` said."""
     return _SAID.write(
         id=id,
         chat=chat,
@@ -123,6 +176,8 @@ def said(*, id: int, chat: str, sender: str, sender_name: str, text: str, at_ms:
         reply_to=reply_to,
         reply_to_name="",
         change="",
+        asked_by=asked_by,
+        answers=answers,
     )
 
 
@@ -144,6 +199,21 @@ def sent(id: int, native_id: str) -> Write:
 def recent(chat: str, before: int, count: int) -> Query:
     """The last `count` messages of `chat` before the row `before`, newest first; and what the bot said since."""
     return _RECENT.query(chat=chat, before=before, count=count)
+
+
+def recent_in(chat: str, scope: str, part: str, before: int, count: int) -> Query:
+    """`recent`, of what `scope` leaves: `member` and whose conversation, or `thread` and which one."""
+    return _RECENT_IN.query(chat=chat, scope=scope, part=part, before=before, count=count)
+
+
+def between(chat: str, scope: str, part: str, after: int, before: int, count: int) -> Query:
+    """The rows of `chat` between two ids, oldest first, those that were taken back as well, with `change`."""
+    return _BETWEEN.query(chat=chat, scope=scope, part=part, after=after, before=before, count=count)
+
+
+def thread(id: int) -> Query:
+    """The `thread` of a row: the native id of the message that its chain of replies began with."""
+    return _THREAD.query(row_id=id)
 
 
 def prune(chat: str, keep: int) -> Write:

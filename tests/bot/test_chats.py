@@ -54,7 +54,7 @@ def offered(group: Group) -> set[str]:
 async def test_a_function_that_is_switched_off_is_neither_offered_nor_run() -> None:
     note = Recorder("note", commands=["note"])
     async with a_group([note.spec], settings=settings(functions={"note": {"enabled": False}})) as group:
-        assert await group.say("Ann", "/note") == [EN.say("refusals.disabled", name="note")]
+        assert await group.say("Ann", "/note") == [EN.say("refusals.disabled", name="/note")]
         assert await last_reason(group) == ("refused", "functions.note.enabled")
         group.model.says(call("note"), "No.")
         await group.say("Ann", "@Rollcall please write it down")
@@ -68,7 +68,7 @@ async def test_a_function_may_be_on_in_one_chat_alone() -> None:
     chats = {"allow": ["*"], "settings": {WORK.key: {"functions": {"note": {"enabled": True}}}}}
     async with a_group([note.spec], settings={"functions": {"note": {"enabled": False}}, "chats": chats}) as group:
         assert await group.say("Ann", "/note", chat=WORK) == ["done"]
-        assert await group.say("Ann", "/note") == [EN.say("refusals.disabled", name="note")]
+        assert await group.say("Ann", "/note") == [EN.say("refusals.disabled", name="/note")]
 
 
 async def test_roles_of_a_function_may_differ_in_a_chat() -> None:

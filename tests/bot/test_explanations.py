@@ -16,6 +16,7 @@ from config.wording import _names_known_at
 from function_calls.context import Kind, Quoted
 from function_calls.reasons import reason_text
 from function_calls.spec import FunctionResult, FunctionSpec
+from function_calls.usage import spoken_name
 from services.llm.model import ModelAnswer, ModelError
 from services.refs import ChatRef, ErrorCode, ReasonCode
 from services.store.inbox import INBOX
@@ -225,7 +226,9 @@ async def test_every_reason_is_found_by_the_id_of_the_message_after_a_restart(
         assert names_a_setting(words) == (expected in BY_SETTINGS)
         if chat not in (QUIET, ELSE):
             (said,) = await group.say("Bob", "/why x1", chat=chat)
-            assert words in said
+            known_as = {spec.name: spoken_name(spec, language) for spec in group.daemon.registry.specs}
+            detail = known_as.get(explained[-1].detail, explained[-1].detail)
+            assert reason_text(texts, expected, detail) in said
 
 
 async def test_the_last_two_hundred_messages_are_explained_by_their_place() -> None:
@@ -247,7 +250,7 @@ async def test_why_in_reply_to_the_bot_explains_what_it_answered_and_of_other_ch
         await group.say("Ann", "/tell")
         here, there = (f"sent-{one.key}" for one in group.platform.sent)
         (answer,) = await group.say("Bob", "/why", reply_to=Quoted(here, "Rollcall", "done", from_bot=True))
-        assert "“/note” — it was a command, and “note” answered it." in answer
+        assert "“/note” — it was a command, and “/note” answered it." in answer
         quoted = Quoted(there, "Rollcall", "told", from_bot=True)
         assert await group.say("Bob", "/why", chat=PLAIN, reply_to=quoted) == [Texts().of("en").say("why.nothing")]
 

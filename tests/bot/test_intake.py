@@ -290,7 +290,7 @@ async def test_rights_are_those_of_the_moment_when_a_turn_begins(tmp_path: Path)
         await group.crash()
     async with a_group([held.spec], home=tmp_path) as group:
         await group.settle()
-        assert [one.text for one in group.platform.sent] == ["“hold” is for admins and above."]
+        assert [one.text for one in group.platform.sent] == ["“/hold” is for admins and above."]
     assert held.begun == ["x"]
 
 

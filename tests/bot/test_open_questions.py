@@ -233,7 +233,7 @@ async def test_a_yes_from_long_ago_runs_nothing_when_the_function_has_changed(tm
     async with a_group([before.spec], home=tmp_path) as group:
         await group.say("Ann", "/wipe")
     async with a_group([after.spec], home=tmp_path) as group:
-        assert await group.say("Ann", "yes") == ["“wipe” has changed since I asked. Please ask again."]
+        assert await group.say("Ann", "yes") == ["“/wipe” has changed since I asked. Please ask again."]
     assert (before.runs, after.runs) == ([], [])
 
 

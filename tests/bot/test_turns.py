@@ -30,7 +30,7 @@ from tests.fakes.kept import heard, kept, last_reason, reasons
 from tests.fakes.openai_server import OpenAIServer
 
 EN = Texts().of("en")
-UNKNOWN = EN.say("failures.unknown_outcome", name="hold")
+UNKNOWN = EN.say("failures.unknown_outcome", name="/hold")
 
 
 @pytest.mark.requirement("D4", "D24", "D14")
@@ -166,7 +166,7 @@ async def test_a_turn_that_takes_too_long_is_ended_with_a_sentence() -> None:
 
 @pytest.mark.requirement("E6")
 async def test_a_function_that_takes_too_long_is_ended_and_an_unknown_outcome_is_said() -> None:
-    for effect, said in (("read", EN.say("failures.timeout", name="hold")), ("once", UNKNOWN)):
+    for effect, said in (("read", EN.say("failures.timeout", name="/hold")), ("once", UNKNOWN)):
         held = Held(effect=effect)
         async with a_group([held.spec]) as group:
             await group.hear("Ann", "/hold it")

@@ -28,7 +28,7 @@ def test_without_any_setting_everything_is_a_default() -> None:
     assert chat.enabled
     assert chat.functions_on
     assert set(chat.layers.values()) == {"default"}
-    assert set(chat.layers) == {"bot", "enabled", "language", "timezone", "persona", "functions_on"}
+    assert set(chat.layers) == {"bot", "enabled", "language", "timezone", "persona", "functions_on", "context_scope"}
 
 
 @pytest.mark.parametrize(

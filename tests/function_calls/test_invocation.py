@@ -39,7 +39,7 @@ async def test_a_strangers_exception_becomes_a_neutral_sentence_with_an_id_and_a
         outcome = await routing.hears("/boom")
     ((_, result),) = routing.recorded
     short_id = result.metadata["failure_id"]
-    assert said(outcome) == [EN.say("failures.function", name="boom", id=short_id)]
+    assert said(outcome) == [EN.say("failures.function", name="/boom", id=short_id)]
     assert "hunter2" not in str(outcome)
     assert (outcome.error, outcome.reason, outcome.detail) == (ErrorCode.FAILED, ReasonCode.FUNCTION_FAILED, short_id)
     (entry,) = [one for one in logs if one["event"] == "function_failed"]

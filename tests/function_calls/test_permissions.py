@@ -98,10 +98,10 @@ async def test_a_function_on_request_is_not_offered_until_then_but_may_be_called
 @pytest.mark.parametrize(
     ("setting", "text"),
     [
-        (a_setting(enabled=False), "“act” is switched off here."),
-        (a_setting(scope="private"), "“act” works only in a private chat."),
-        (a_setting(require_at=True), "Mention me to use “act”."),
-        (a_setting(roles=frozenset({"owner"})), "“act” is for owners and above."),
+        (a_setting(enabled=False), "“/act” is switched off here."),
+        (a_setting(scope="private"), "“/act” works only in a private chat."),
+        (a_setting(require_at=True), "Mention me to use “/act”."),
+        (a_setting(roles=frozenset({"owner"})), "“/act” is for owners and above."),
     ],
 )
 @pytest.mark.requirement("D37", "D40")

@@ -154,7 +154,7 @@ async def test_a_member_who_may_not_call_it_learns_nothing_of_its_arguments() ->
     routing = Routing(ban)
     for line in ("/ban 1", "/ban 1 2 3", "/ban many"):
         outcome = await routing.hears(line)
-        assert (outcome.reason, said(outcome)) == (ReasonCode.REFUSED, ["“ban” is for admins and above."])
+        assert (outcome.reason, said(outcome)) == (ReasonCode.REFUSED, ["“/ban” is for admins and above."])
     assert ban.runs == []
 
 

@@ -11,7 +11,7 @@ from config.texts import Texts
 from services.store.backups import damage
 from tests.harness.outside import Outside, Sent
 
-_UNKNOWN = Texts().of("en").say("failures.unknown_outcome", name="pay")
+_UNKNOWN = Texts().of("en").say("failures.unknown_outcome", name="/pay")
 
 
 def answers(outside: Outside) -> dict[str, list[str]]:

@@ -94,7 +94,7 @@ async def offered(round_: Round, ask: Ask) -> ModelAnswer:
 
 
 @pytest.mark.requirement("E35")
-@pytest.mark.parametrize(("filter_", "script"), [(invented, []), (offered, [calls(call("ban")), says("Done.")])])
+@pytest.mark.parametrize(("filter_", "script"), [(invented, []), (offered, [calls(call("ban")), says("Sorry, no.")])])
 async def test_whatever_a_round_filter_does_nobody_calls_what_they_may_not(
     filter_: RoundFilter, script: list[Scripted]
 ) -> None:

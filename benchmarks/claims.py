@@ -1,0 +1,204 @@
+"""How many false claims of a model are noticed, and how often an honest sentence is taken for one.
+
+    python -m benchmarks.claims [--data DIR] [--errors N]
+
+The sentences are those of data sets, none written for this: the assistant's turns of ACEBench in English and Chinese
+(`B_function_calls`), recorded answers of providers (`A_provider_traffic`), what people ask assistants (`C_intents`) and
+lines of a group (`F_group_chat`). Which of ACEBench's turns after a call claim a change is said in `CLAIMS`, by hand; a
+liar is the same turn without the run, an honest model the same turn with it. Prints one JSON line; pairs are
+[noticed, of how many].
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from function_calls.claims import Act, unfounded
+from function_calls.definition import build_spec, schema_arguments
+from function_calls.sources.mappings import parameters_of
+from function_calls.spec import FunctionSpec
+from services.text_index import listed
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("ROLLCALL_DATA", REPOSITORY.parent / "shared" / "data"))
+
+CLAIMS = frozenset(
+    listed("""
+    ace_en_normal_atom_object_deep_21:0 ace_en_normal_atom_object_short_14:0
+    ace_en_normal_multi_turn_user_adjust_5_1:0 ace_en_normal_multi_turn_user_adjust_15_1:0
+    ace_en_normal_multi_turn_user_adjust_17_1:0 ace_en_normal_multi_turn_user_adjust_21_1:0
+    ace_en_normal_multi_turn_user_adjust_23_1:0 ace_en_normal_multi_turn_user_adjust_25_1:0
+    ace_en_normal_multi_turn_user_adjust_29_1:0 ace_en_normal_multi_turn_user_adjust_44_2:1
+    ace_en_normal_multi_turn_user_adjust_49_2:1 ace_en_normal_multi_turn_user_switch_7_1:0
+    ace_en_normal_multi_turn_user_switch_26_1:0 ace_en_normal_multi_turn_user_switch_36_1:0
+    ace_en_normal_multi_turn_user_switch_42_1:0 ace_en_normal_similar_api_38:0
+    ace_zh_normal_atom_object_deep_2:0 ace_zh_normal_atom_object_deep_14:0 ace_zh_normal_atom_object_deep_35:0
+    ace_zh_normal_atom_object_short_14:0 ace_zh_normal_multi_turn_user_adjust_4_1:0
+    ace_zh_normal_multi_turn_user_adjust_21_1:0 ace_zh_normal_multi_turn_user_adjust_30_2:1
+    ace_zh_normal_multi_turn_user_adjust_44_2:1 ace_zh_normal_multi_turn_user_adjust_46_2:0
+    ace_zh_normal_multi_turn_user_switch_10_2:0 ace_zh_normal_multi_turn_user_switch_26_1:0
+    """)
+)
+"""The turns after a call that say something was changed or made beyond the words themselves, as `id:number`."""
+_TURN = re.compile(r"\n(?=(?:user|system): ?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One turn of an assistant."""
+
+    key: str
+    text: str
+    specs: tuple[FunctionSpec, ...]
+    """The functions there were, each taken for one with an effect."""
+    acts: Sequence[Act]
+    """Those that had just been called; empty where none was."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what the data folder has. 2: a set is not there."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder of the data sets")
+    parser.add_argument("--errors", type=int, default=0, help="how many misjudged sentences to show on stderr")
+    options = parser.parse_args(arguments)
+    if not (options.data / "B_function_calls").is_dir():
+        print(f"{options.data} has no B_function_calls", file=sys.stderr)
+        return 2
+    wrong: list[str] = []
+    line = {**_assistants(options.data, wrong), **_people(options.data, wrong)}
+    for one in wrong[: options.errors]:
+        print(one, file=sys.stderr)
+    print(json.dumps({"name": "claims", **line}))
+    return 0
+
+
+def _assistants(data: Path, wrong: list[str]) -> dict[str, list[int]]:
+    counts: Counter[tuple[str, bool]] = Counter()
+
+    def count(group: str, text: str, found: object, expected: bool) -> None:
+        counts[group, bool(found)] += 1
+        if bool(found) is not expected:
+            wrong.append(f"{group}: {text[:160]!r}")
+
+    for language in ("en", "zh"):
+        for said in _acebench(data / "B_function_calls" / f"acebench_{language}.jsonl"):
+            alone = unfounded(said.text, said.specs, [])
+            if not said.acts:
+                count(f"no_call_{language}", said.text, alone, False)
+            elif said.key in CLAIMS:
+                count(f"lies_{language}", said.text, alone, True)
+                count(
+                    f"honest_after_the_call_{language}", said.text, unfounded(said.text, said.specs, said.acts), False
+                )
+            else:
+                reported = unfounded(said.text, said.specs, [], has_read=True)
+                count(f"reports_after_a_read_{language}", said.text, reported, False)
+    for text in _recorded(data / "A_provider_traffic"):
+        count("recorded_answers", text, unfounded(text, (), []), False)
+    groups = sorted({group for group, _ in counts})
+    return {group: [counts[group, True], counts[group, True] + counts[group, False]] for group in groups}
+
+
+def _people(data: Path, wrong: list[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for group, texts in (("requests", _requests(data)), ("group_lines", _lines(data))):
+        hits = total = 0
+        for text in texts:
+            total += 1
+            if unfounded(text, (), []):
+                hits += 1
+                wrong.append(f"{group}: {text[:160]!r}")
+        found[group] = [hits, total]
+    return found
+
+
+def _acebench(file: Path) -> Iterator[Said]:
+    seen: set[str] = set()
+    for row in _rows(file):
+        specs = {function["name"]: _spec(function["name"], function["description"]) for function in row["functions"]}
+        called, number = "", 0
+        for turn in _TURN.split(row["question"]):
+            role, _, text = turn.partition(":")
+            text = text.strip()
+            if role != "system" or text.startswith("["):
+                called = text if role == "system" else ""
+                continue
+            key = f"{row['id']}:{number}"
+            number += bool(called)
+            acts = [Act(spec, {"called": called}) for name, spec in specs.items() if f"{name}(" in called]
+            called = ""
+            if text not in seen:
+                seen.add(text)
+                yield Said(key, text, tuple(specs.values()), acts)
+
+
+def _spec(name: str, description: str) -> FunctionSpec:
+    schema, arguments = schema_arguments("f", parameters_of({}))
+    plain = re.sub(r"\W", "_", name)
+
+    async def nothing(*_: object) -> None:
+        return None
+
+    return build_spec(
+        name=plain,
+        description=description,
+        handler=nothing,
+        arguments=arguments,
+        parameters=schema,
+        options={"effect": "once"},
+        source=plain,
+    )
+
+
+def _recorded(folder: Path) -> Iterator[str]:
+    """What models said in answers without a call to conversations without a result."""
+    for name in ("chat_completions.jsonl", "anthropic_messages.jsonl"):
+        for row in _rows(folder / name):
+            asked = json.dumps(row["request_json"])
+            if '"tool"' in asked or "tool_result" in asked:
+                continue
+            body = row.get("response_body")
+            answer = json.loads(body) if isinstance(body, str) and body.startswith("{") else body
+            yield from _texts(answer) if isinstance(answer, Mapping) else ()
+
+
+def _texts(answer: Mapping[str, Any]) -> Iterator[str]:
+    for choice in answer.get("choices") or ():
+        message = choice.get("message") or {}
+        if isinstance(message.get("content"), str) and message["content"] and not message.get("tool_calls"):
+            yield message["content"]
+    blocks = answer.get("content")
+    if isinstance(blocks, list) and all(block.get("type") == "text" for block in blocks):
+        yield from (block["text"] for block in blocks)
+
+
+def _requests(data: Path) -> Iterator[str]:
+    for file in sorted((data / "C_intents").glob("*.jsonl")):
+        yield from (row["text"] for row in _rows(file))
+
+
+def _lines(data: Path) -> Iterator[str]:
+    file = data / "F_group_chat" / "irc_disentanglement_dev.jsonl.gz"
+    if file.exists():
+        with gzip.open(file, "rt") as lines:
+            yield from (json.loads(line)["text"] for line in lines)
+
+
+def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    if file.exists():
+        with file.open() as lines:
+            yield from map(json.loads, lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

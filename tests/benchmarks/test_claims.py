@@ -1,0 +1,37 @@
+"""How well claims are noticed in sentences that others wrote: no worse than when it was last measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.claims import DATA, main
+
+needs_data = pytest.mark.skipif(
+    not (DATA / "B_function_calls").is_dir(), reason="needs B_function_calls in $ROLLCALL_DATA"
+)
+
+
+@needs_data
+def test_most_lies_are_noticed_and_hardly_an_honest_sentence_is_taken_for_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([]) == 0
+    (printed,) = capsys.readouterr().out.splitlines()
+    line = json.loads(printed)
+
+    def share(*groups: str) -> float:
+        return sum(line[group][0] for group in groups) / sum(line[group][1] for group in groups)
+
+    assert share("lies_en", "lies_zh") >= 0.7
+    assert share("honest_after_the_call_en", "honest_after_the_call_zh") <= 0.08
+    assert share("no_call_en", "no_call_zh", "reports_after_a_read_en", "reports_after_a_read_zh") == 0
+    assert share("recorded_answers") == 0
+    assert share("requests") < 0.001
+
+
+def test_without_the_data_set_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--data", str(tmp_path)]) == 2
+    assert "B_function_calls" in capsys.readouterr().err

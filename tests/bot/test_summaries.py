@@ -1,0 +1,157 @@
+"""What no longer fits is put in short by the model, for its own chat alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bot.testing import Group, a_group
+from function_calls.context import Kind
+from services.llm.model import ModelAnswer, ModelError, ModelRequest
+from services.refs import ChatRef, ErrorCode
+
+SMALL = {
+    "chats": {"allow": ["*"]},
+    "router": {"history_messages": 4},
+    "memory": {"summarise_after_tokens": 20, "summary_tokens": 50},
+}
+WORK = ChatRef("test", "bot", "work")
+
+
+class Talker:
+    """A model that answers `Ok.`, and puts in short what it is given by a word for it."""
+
+    name = "talker"
+
+    def __init__(self, *failures: ModelError) -> None:
+        self.asked: list[ModelRequest] = []
+        self.summaries: list[ModelRequest] = []
+        self._failures = list(failures)
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        if not request.messages[0].content.startswith("Put in short"):
+            self.asked.append(request)
+            return ModelAnswer(text="Ok.", finish="stop")
+        self.summaries.append(request)
+        if self._failures:
+            raise self._failures.pop(0)
+        return ModelAnswer(text=f"Summary {len(self.summaries)}.", finish="stop")
+
+    async def probe(self) -> str:
+        return "talker"
+
+    async def close(self) -> None:
+        return None
+
+    def told(self, number: int = -1) -> str:
+        """All that the model was told for an answer."""
+        return "\n".join(message.content for message in self.asked[number].messages)
+
+
+async def talk(group: Group, count: int, word: str = "word", **facts: Any) -> None:
+    for number in range(count):
+        await group.hear("Ann", f"{word} number {number} is about many things, all of them long", **facts)
+
+
+async def test_what_is_shown_no_longer_is_put_in_short_after_the_turn_and_told_in_the_next() -> None:
+    model = Talker()
+    async with a_group(settings=SMALL, model=model) as group:
+        await talk(group, 10)
+        await group.say("Ann", "@Rollcall hello")
+        assert "[What was said before is not shown.]" in model.told()
+        (request,) = model.summaries
+        assert (request.offer, request.tool_choice) == (None, "none")
+        assert "Ann: word number 0" in request.messages[1].content
+        assert "word number 9" not in request.messages[1].content
+        await group.say("Ann", "@Rollcall hello again")
+        assert "Summary 1." in model.told()
+        assert "is not shown" not in model.told()
+        assert model.asked[0].messages[0] == model.asked[1].messages[0]
+
+
+async def test_a_summary_goes_on_from_the_one_before_and_no_line_is_in_two() -> None:
+    model = Talker()
+    async with a_group(settings=SMALL, model=model) as group:
+        for part in range(3):
+            await talk(group, 8, f"part{part}")
+            await group.say("Ann", "@Rollcall hello")
+        assert len(model.summaries) == 3
+        texts = [request.messages[1].content for request in model.summaries]
+        assert "Summary 1." in texts[1]
+        assert "Summary 2." in texts[2]
+        for number in range(8):
+            assert sum(text.count(f"part0 number {number} ") for text in texts) == 1
+
+
+async def test_a_summary_survives_a_restart(tmp_path: Path) -> None:
+    async with a_group(settings=SMALL, model=Talker(), home=tmp_path) as group:
+        await talk(group, 10)
+        await group.say("Ann", "@Rollcall hello")
+    model = Talker()
+    async with a_group(settings=SMALL, model=model, home=tmp_path) as group:
+        await group.say("Ann", "@Rollcall hello")
+        assert "Summary 1." in model.told()
+
+
+@pytest.mark.parametrize("kind", [Kind.DELETE, Kind.EDIT])
+async def test_what_is_taken_back_lives_on_in_no_summary(kind: Kind) -> None:
+    model = Talker()
+    async with a_group(settings=SMALL, model=model) as group:
+        await group.hear("Ann", "my password is hunter2, do not tell anybody", id="x1")
+        await talk(group, 10)
+        await group.say("Ann", "@Rollcall hello")
+        await group.say("Ann", "something else", id="x1", kind=kind)
+        await group.say("Ann", "@Rollcall hello")
+        assert "Summary" not in model.told()
+        assert "hunter2" not in model.summaries[-1].messages[1].content
+        await group.say("Ann", "@Rollcall hello")
+        assert "Summary 2." in model.told()
+
+
+async def test_an_edit_of_a_shown_line_leaves_the_summary_alone() -> None:
+    model = Talker()
+    async with a_group(settings=SMALL, model=model) as group:
+        await talk(group, 10)
+        await group.say("Ann", "@Rollcall hello", id="late")
+        await group.say("Ann", "@Rollcall hullo", id="late", kind=Kind.EDIT)
+        await group.say("Ann", "@Rollcall hello")
+        assert "Summary 1." in model.told()
+
+
+async def test_a_summary_that_fails_is_tried_again_after_the_next_turn() -> None:
+    model = Talker(ModelError(ErrorCode.PROVIDER_ERROR, "down"))
+    async with a_group(settings=SMALL, model=model) as group:
+        await talk(group, 10)
+        assert await group.say("Ann", "@Rollcall hello") == ["Ok."]
+        await group.say("Ann", "@Rollcall hello")
+        await group.say("Ann", "@Rollcall hello")
+        assert "Summary 2." in model.told()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"memory": {"summarise_after_tokens": 0}}, {"memory": {}}, {"router": {"history_messages": 0}}]
+)
+async def test_where_little_was_said_or_none_is_wanted_the_model_is_not_asked(changes: dict[str, Any]) -> None:
+    model = Talker()
+    async with a_group(settings=SMALL | changes, model=model) as group:
+        await talk(group, 10)
+        await group.say("Ann", "@Rollcall hello")
+        assert model.summaries == []
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(st.sampled_from(["family", "work"]), st.booleans()), min_size=12, max_size=40))
+async def test_nothing_of_one_chat_is_in_requests_for_another(order: list[tuple[str, bool]]) -> None:
+    model = Talker()
+    chats = {"family": ChatRef("test", "bot", "family"), "work": WORK}
+    async with a_group(settings=SMALL, model=model) as group:
+        for number, (name, asks) in enumerate(order):
+            text = f"canary-{name} {number} and a few more words to fill the line"
+            await group.say("Ann", f"@Rollcall {text}" if asks else text, chat=chats[name])
+    for request in [*model.asked, *model.summaries]:
+        told = "\n".join(message.content for message in request.messages)
+        assert ("canary-family" in told) + ("canary-work" in told) <= 1

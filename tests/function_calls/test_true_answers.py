@@ -1,0 +1,166 @@
+"""What the chat is told was done is what was done, whatever a model says or leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from bot.testing import a_group
+from bot.testing import call as a_call
+from config.texts import Texts
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.spec import ToolError
+from function_calls.turn import HistoryLine, OutcomeKind
+from services.llm.model import ModelAnswer, ModelError
+from services.refs import ErrorCode
+from tests.fakes.builders import a_message
+from tests.fakes.functions import Recorder
+from tests.fakes.model import Scripted, call, calls, says
+from tests.function_calls.routing import Routing, said
+
+EN, ZH = Texts().of("en"), Texts().of("zh")
+NOTHING = EN.say("claims.nothing_done")
+UNCONFIRMED = EN.say("claims.unconfirmed")
+TEXT = {"text": {"type": "string", "required": True}}
+
+
+def todo(**options: Any) -> Recorder:
+    options = {"effect": "once", "gives": "Added #1 milk.", "description": "Add to the to-do list"} | options
+    return Recorder("todo_add", TEXT, **options)
+
+
+def remind(**options: Any) -> Recorder:
+    return Recorder(
+        "remind", TEXT, description="Set a reminder", effect="once", gives="Reminder 1 for 17:00.", **options
+    )
+
+
+ADD = calls(call("todo_add", text="milk"))
+
+
+@pytest.mark.requirement("C26")
+@pytest.mark.parametrize(
+    ("last", "heard"),
+    [
+        (says("I've added milk to your list."), ["Added #1 milk.", "I've added milk to your list."]),
+        (says("I couldn't add milk, sorry."), ["Added #1 milk.", "I couldn't add milk, sorry."]),
+        (calls(call("none")), ["Added #1 milk."]),
+        (ModelError(ErrorCode.EMPTY_RESPONSE, "nothing"), ["Added #1 milk."]),
+        (ModelError(ErrorCode.TIMEOUT, "slow"), ["Added #1 milk."]),
+        (says("I've set a reminder for five. Bye."), ["Added #1 milk.", f"{UNCONFIRMED} Bye."]),
+        (says("I've added milk to your list and set a reminder."), ["Added #1 milk.", UNCONFIRMED]),
+        (says("I will remind you at five."), ["Added #1 milk.", UNCONFIRMED]),
+    ],
+    ids=["repeats", "contradicts", "declines", "silent", "fails", "claims another", "claims one more", "promises"],
+)
+async def test_after_an_effect_the_chat_hears_its_message_and_no_other_claim(last: Scripted, heard: list[str]) -> None:
+    routing = Routing(todo(), remind(), script=[ADD, last])
+    assert said(await routing.hears("add milk")) == heard
+    assert routing.model.answers_left == 0
+
+
+async def test_a_claim_without_a_run_is_asked_about_once_and_the_function_that_is_called_then_speaks() -> None:
+    note = remind()
+    routing = Routing(
+        note, script=[says("I've set a reminder."), calls(call("remind", text="tea")), says("See you then.")]
+    )
+    assert said(await routing.hears("remind me of tea")) == ["Reminder 1 for 17:00.", "See you then."]
+    assert len(note.runs) == 1
+    claim, doubt = routing.model.requests[1].messages[-2:]
+    assert (claim.role, claim.content, doubt.role) == ("assistant", "I've set a reminder.", "system")
+
+
+async def test_a_model_that_corrects_itself_is_heard_in_its_own_words() -> None:
+    routing = Routing(remind(), script=[says("I've set a reminder."), says("I have no function for that, sorry.")])
+    assert said(await routing.hears("remind me")) == ["I have no function for that, sorry."]
+
+
+@pytest.mark.requirement("C26")
+@pytest.mark.parametrize(
+    ("script", "language", "heard"),
+    [
+        ([says("Sure! I've set a reminder. Bye.")] * 2, "en", f"Sure! {NOTHING} Bye."),
+        ([says("好的。我已经设置了提醒。")] * 2, "zh", f"好的。{ZH.say('claims.nothing_done')}"),
+        ([says("Done!")] * 2, "en", NOTHING),
+        ([says("I've set a reminder."), ModelError(ErrorCode.TIMEOUT, "slow")], "en", NOTHING),
+        ([calls(call("insufficient_arguments", question="I've set a reminder. When?"))], "en", f"{NOTHING} When?"),
+    ],
+    ids=["english", "chinese", "done", "the model fails when asked", "in a question"],
+)
+async def test_a_model_that_insists_is_corrected_before_anybody_reads_it(
+    script: Sequence[Scripted], language: str, heard: str
+) -> None:
+    routing = Routing(remind(), script=script, texts=Texts().of(language))
+    assert said(await routing.hears("remind me")) == [heard]
+    assert routing.model.answers_left == 0
+
+
+async def test_words_of_plain_chat_are_judged_too() -> None:
+    routing = Routing(remind(), script=[says("I've set a reminder.")])
+    assert said(await routing.router.run_chat_fallback(a_message("remind me"), routing.a_turn())) == [NOTHING]
+
+
+@pytest.mark.parametrize(
+    "gives", [ToolError("You may not.", ErrorCode.REFUSED), TimeoutError(), RuntimeError("secret")], ids=repr
+)
+async def test_an_effect_that_failed_bears_nothing_out(gives: Exception) -> None:
+    routing = Routing(todo(gives=gives), script=[ADD, says("I've added milk to your list.")])
+    assert said(await routing.hears("add milk"))[-1] == UNCONFIRMED
+
+
+async def test_an_effect_within_another_function_bears_a_claim_out() -> None:
+    async def outer(context: MessageContext, arguments: dict[str, Any], run: Call) -> str:
+        return (await run.invoke("todo_add", {"text": "milk"})).reply
+
+    functions = [todo(), Recorder("errand", does=outer)]
+    routing = Routing(*functions, script=[calls(call("errand")), says("I've added milk to your list.")])
+    assert said(await routing.hears("run the errand")) == ["I've added milk to your list."]
+
+
+async def test_what_was_done_before_a_question_is_still_known_after_its_answer() -> None:
+    asked = calls(call("todo_add", "a", text="milk"), call("remind", "b"))
+    routing = Routing(todo(), remind(), script=[asked, says("I've added milk to your list and set a reminder.")])
+    question = await routing.hears("add milk and remind me")
+    assert question.kind is OutcomeKind.SENT
+    outcome = await routing.hears_answer(question, "tea")
+    assert said(outcome) == ["Reminder 1 for 17:00.", "I've added milk to your list and set a reminder."]
+
+
+@pytest.mark.parametrize("asked", ["did you add milk?", "Have you added milk yet", "has the milk been added?"])
+async def test_asked_about_the_past_the_model_may_tell_of_what_an_earlier_turn_reported(asked: str) -> None:
+    reported = [HistoryLine("Rollcall", "Added #1 milk.", 0, from_bot=True)]
+    words = says("Yes, I've added milk to your list.")
+    assert said(await Routing(todo(), history=reported, script=[words]).hears(asked)) == [words.text]
+    untold = [HistoryLine("Rollcall", "It rains.", 0, from_bot=True)]
+    assert said(await Routing(todo(), history=untold, script=[words] * 2).hears(asked)) == [NOTHING]
+    assert said(await Routing(todo(), script=[words] * 2).hears(asked)) == [NOTHING]
+
+
+async def test_asked_to_do_it_again_what_an_earlier_turn_did_bears_nothing_out() -> None:
+    reported = [HistoryLine("Rollcall", "Added #1 milk.", 0, from_bot=True)]
+    words = says("I've added milk to your list.")
+    assert said(await Routing(todo(), history=reported, script=[words] * 2).hears("add milk again")) == [NOTHING]
+
+
+async def test_a_doubt_costs_a_round_and_there_is_only_one() -> None:
+    routing = Routing(remind(), script=[says("I've set a reminder.")] * 2, settings={"max_rounds": 2})
+    assert said(await routing.hears("remind me")) == [NOTHING]
+    assert [request.tool_choice for request in routing.model.requests] == ["auto", "none"]
+
+
+@pytest.mark.parametrize("words", ["I've set a reminder.", "Your poll has been closed.", "I'll remind you.", "Done!"])
+async def test_a_liar_delivers_no_false_claim(words: str) -> None:
+    async with a_group() as group:
+        group.model.says(*[ModelAnswer(text=words, finish="stop")] * 2)
+        assert await group.say("Ann", "@Rollcall remind me at five") == [NOTHING]
+
+
+async def test_the_daemons_own_to_do_list_bears_out_what_is_said_of_it() -> None:
+    async with a_group() as group:
+        group.model.says(a_call("todo_add", text="milk"), "I've added milk to your to-do list.")
+        heard = await group.say("Ann", "@Rollcall add milk to the todo list")
+        assert heard[1:] == ["I've added milk to your to-do list."]
+        assert "milk" in heard[0]
