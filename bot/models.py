@@ -11,7 +11,8 @@ from services.clock import Clock
 from services.json_values import JsonValue
 from services.llm.model import ChatModel
 from services.llm.offline import OfflineModel
-from services.llm.openai_chat import OpenAIChat, OpenAIProfile
+from services.llm.openai_chat import OpenAIChat
+from services.llm.profile import ModelProfile
 from services.llm.resilient import ResilientModel
 from services.retry import Retry, RetryPolicy
 
@@ -30,7 +31,7 @@ def _online(settings: ModelSettings, clock: Clock) -> ChatModel:
         extra["temperature"] = settings.temperature
     if settings.max_output_tokens is not None:
         extra["max_completion_tokens"] = settings.max_output_tokens
-    profile = OpenAIProfile(
+    profile = ModelProfile(
         name=settings.name,
         model=settings.model,
         base_url=settings.base_url or _USUAL_URL,

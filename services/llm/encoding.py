@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from services.json_values import JsonObject
+from services.json_values import JsonObject, JsonValue
 from services.llm.model import ModelMessage, Offer, ToolCall
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -38,12 +38,22 @@ def encode_tools(offer: Offer) -> bytes:
 def encode_messages(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True) -> bytes:
     """`messages` as a JSON array. `echo_reasoning` sends a model's reasoning back to it, word for word: some providers
     insist on it beside tool calls, some refuse it."""
-    encoded = [_encode(message, echo_reasoning=echo_reasoning) for message in messages]
+    return dumps([_encode(message, echo_reasoning=echo_reasoning) for message in messages])
+
+
+def dumps(value: JsonValue) -> bytes:
+    """`value` as JSON, whatever stands in its texts."""
     try:
-        return orjson.dumps(encoded)
+        return orjson.dumps(value)
     except TypeError:
         # Half a surrogate pair, for instance from a file's name, is no text for any provider.
-        return orjson.dumps(_without_surrogates(encoded))
+        return orjson.dumps(_without_surrogates(value))
+
+
+def wire_name(name: str) -> str:
+    """`name` as far as it may stand in a request: providers refuse a whole conversation for a name that they do not
+    allow, even in the past."""
+    return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "unnamed"
 
 
 def _encode(message: ModelMessage, *, echo_reasoning: bool) -> JsonObject:
@@ -63,15 +73,14 @@ def _encode(message: ModelMessage, *, echo_reasoning: bool) -> JsonObject:
 
 
 def _encode_call(call: ToolCall) -> JsonObject:
-    # Providers refuse a whole conversation for a name or for arguments that they cannot parse, even in the past.
-    name = _NOT_IN_NAMES.sub("_", call.name)[:_LONGEST_NAME] or "unnamed"
+    # Arguments that cannot be parsed are refused as well.
     if call.arguments is None:
         arguments = "{}"
     elif call.raw.startswith("{"):
         arguments = call.raw
     else:
         arguments = orjson.dumps(call.arguments).decode()
-    return {"id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {"id": call.id, "type": "function", "function": {"name": wire_name(call.name), "arguments": arguments}}
 
 
 def _without_surrogates(value: object) -> object:

@@ -77,6 +77,8 @@ class Usage:
 
     prompt: int = 0
     completion: int = 0
+    cached: int = 0
+    """Those of the prompt that the provider had read before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,7 @@ def answer_to_json(answer: ModelAnswer) -> JsonObject:
         "finish": answer.finish,
         "model": answer.model,
         "request_id": answer.request_id,
-        "usage": [answer.usage.prompt, answer.usage.completion],
+        "usage": [answer.usage.prompt, answer.usage.completion, answer.usage.cached],
         "opaque": answer.opaque,
         "final": answer.final,
     }

@@ -6,7 +6,8 @@ from pydantic import SecretStr
 
 from services.clock import VirtualClock
 from services.llm.model import ModelMessage, ModelRequest, Offer, OfferedFunction, ToolCall
-from services.llm.openai_chat import OpenAIChat, OpenAIProfile
+from services.llm.openai_chat import OpenAIChat
+from services.llm.profile import ModelProfile
 from services.refs import ErrorCode
 from tests.services.llm.wire import a_body, a_tool_call, read
 
@@ -22,7 +23,7 @@ NEWS = OfferedFunction("get_news", "get_news", "今日新闻", {"type": "object"
 
 def a_model(**profile: object) -> OpenAIChat:
     fields = {"name": "main", "model": "m-1", "base_url": "http://127.0.0.1:1/v1", "api_key": SecretStr("k"), **profile}
-    return OpenAIChat(OpenAIProfile(**fields), VirtualClock())  # type: ignore[arg-type]
+    return OpenAIChat(ModelProfile(**fields), VirtualClock())  # type: ignore[arg-type]
 
 
 def a_conversation() -> list[ModelMessage]:

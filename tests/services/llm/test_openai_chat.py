@@ -14,11 +14,12 @@ from pydantic import SecretStr
 
 from services.clock import SystemClock, VirtualClock
 from services.llm.model import ModelAnswer, ModelError, ModelMessage, ModelRequest
-from services.llm.openai_chat import OpenAIChat, OpenAIProfile
+from services.llm.openai_chat import OpenAIChat
+from services.llm.profile import ModelProfile
 from services.llm.resilient import ResilientModel
 from services.refs import ErrorCode
 from services.retry import Retry
-from tests.fakes.openai_server import OpenAIServer
+from tests.fakes.provider_server import ProviderServer
 from tests.services.llm.wire import a_body, a_tool_call
 
 KEY = "sk-very-secret"
@@ -27,9 +28,9 @@ BUSY = {"error": {"message": "slow down", "type": "rate_limit"}}
 
 
 @asynccontextmanager
-async def talking_to(*script: dict[str, Any]) -> AsyncIterator[tuple[OpenAIServer, OpenAIChat]]:
-    async with OpenAIServer(script) as server:
-        profile = OpenAIProfile("main", "m-1", server.base_url, SecretStr(KEY))
+async def talking_to(*script: dict[str, Any]) -> AsyncIterator[tuple[ProviderServer, OpenAIChat]]:
+    async with ProviderServer(script) as server:
+        profile = ModelProfile("main", "m-1", server.base_url, SecretStr(KEY))
         model = OpenAIChat(profile, SystemClock())
         try:
             yield server, model
@@ -104,9 +105,9 @@ async def test_a_dropped_connection_may_be_tried_again(after_bytes: int) -> None
 
 
 async def test_a_server_that_is_not_there_may_be_tried_again() -> None:
-    async with OpenAIServer([]) as server:
+    async with ProviderServer([]) as server:
         gone = server.base_url
-    model = OpenAIChat(OpenAIProfile("main", "m-1", gone, SecretStr(KEY)), SystemClock())
+    model = OpenAIChat(ModelProfile("main", "m-1", gone, SecretStr(KEY)), SystemClock())
     with pytest.raises(ModelError) as caught:
         await model.complete(HELLO)
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.TRANSIENT, True)
@@ -114,7 +115,7 @@ async def test_a_server_that_is_not_there_may_be_tried_again() -> None:
 
 
 async def test_a_redirect_is_not_followed_so_the_key_stays_where_it_belongs() -> None:
-    async with OpenAIServer([{"body": a_body("gotcha")}]) as other:
+    async with ProviderServer([{"body": a_body("gotcha")}]) as other:
         location = {"location": f"{other.base_url}/chat/completions"}
         for status in (301, 302, 307, 308):
             error = await failure_of({"status": status, "headers": location})

@@ -1,4 +1,4 @@
-"""A real HTTP server on 127.0.0.1 that answers from a script, as an OpenAI-compatible provider would or should not."""
+"""A real HTTP server on 127.0.0.1 that answers from a script, as a provider would or should not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Received:
         return json.loads(self.body)
 
 
-class OpenAIServer:
+class ProviderServer:
     """Gives the answers of `script` in their order, whatever is asked, and keeps the requests.
 
     An answer has `status` (200), `headers`, and `body` (JSON, text or bytes) or `sse` (text); `delay_seconds` waits
