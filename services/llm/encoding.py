@@ -8,31 +8,28 @@ from collections.abc import Sequence
 import orjson
 
 from services.json_values import JsonObject, JsonValue
-from services.llm.model import ModelMessage, Offer, ToolCall
+from services.llm.model import ModelMessage, Offer, OfferedFunction, ToolCall
+from services.llm.strict_schema import strict_schema
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 
 
-def encode_tools(offer: Offer) -> bytes:
-    """The functions of `offer` as a JSON array, encoded once for each Offer."""
-    encoded = offer.encoded.get("openai")
+def encode_tools(offer: Offer, *, strict: bool = False) -> bytes:
+    """The functions of `offer` as a JSON array, encoded once for each Offer. `strict` marks those to whose schema a
+    server can hold the model."""
+    key = "openai-strict" if strict else "openai"
+    encoded = offer.encoded.get(key)
     if encoded is None:
-        encoded = orjson.dumps(
-            [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": function.name,
-                        "description": function.description,
-                        "parameters": function.parameters,
-                    },
-                }
-                for function in offer.functions
-            ]
-        )
-        offer.encoded["openai"] = encoded
+        tools = [{"type": "function", "function": _function(function, strict)} for function in offer.functions]
+        encoded = offer.encoded[key] = orjson.dumps(tools)
     return encoded
+
+
+def _function(function: OfferedFunction, strict: bool) -> JsonObject:
+    told = {"name": function.name, "description": function.description, "parameters": function.parameters}
+    narrowed = strict_schema(function.parameters) if strict else None
+    return told if narrowed is None else {**told, "parameters": narrowed, "strict": True}
 
 
 def encode_messages(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True) -> bytes:

@@ -139,10 +139,11 @@ def _is_nothing_but_calls(text: str) -> bool:
     except orjson.JSONDecodeError:
         return False
     entries = value if isinstance(value, list) else [value]
-    return bool(entries) and all(_is_call(entry) for entry in entries)
+    return bool(entries) and all(is_call(entry) for entry in entries)
 
 
-def _is_call(value: JsonValue) -> bool:
+def is_call(value: JsonValue) -> bool:
+    """Whether `value` has the form of a call, or of a message's list of calls, and holds nothing else."""
     if not isinstance(value, dict):
         return False
     if value.keys() == {"tool_calls"} or value.keys() == {"function_call"}:

@@ -27,6 +27,8 @@ class OfferedFunction:
     """True when a run changes something, so that a model which merely guesses has to ask first."""
     commands: tuple[str, ...] = ()
     """Direct words for it, for a model that names the command instead."""
+    system_prompt: str = ""
+    """What a model without function calling is told instead of the description; `{schema}` stands for a sample."""
 
 
 class Offer:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import orjson
 
 from services.clock import Clock
+from services.llm.dialects import reader_for
 from services.llm.encoding import encode_messages, encode_tools
 from services.llm.endpoint import Endpoint
-from services.llm.model import ModelAnswer, ModelRequest
+from services.llm.model import ModelAnswer, ModelRequest, Offer, OfferedFunction
 from services.llm.openai_answers import read_body
 from services.llm.profile import ModelProfile
 from services.llm.provider import Provider, say_hello
 
+_EXAMPLE = OfferedFunction(
+    "ready", "ready", "Says that you are ready.", {"type": "object", "properties": {}, "required": []}
+)
+"""What a probe offers."""
 _MODES = frozenset({"auto", "none", "required"})
 
 
@@ -21,6 +26,7 @@ class OpenAIChat:
     def __init__(self, profile: ModelProfile, clock: Clock) -> None:
         self.name = profile.name
         self._profile = profile
+        self._dialect = profile.dialect
         self._clock = clock
         endpoint = Endpoint(profile.base_url, "chat/completions", profile.api_key, connections=profile.connections)
         self._provider = Provider(endpoint, clock)
@@ -30,13 +36,17 @@ class OpenAIChat:
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         """The model's answer. Raises ModelError as `Provider.post` and `read_body` do."""
         status, headers, answer = await self._provider.post(self.encode(request), request.timeout_seconds)
-        return read_body(status, headers, answer, self._clock.now())
+        return read_body(status, headers, answer, self._clock.now(), reader_for(self._dialect, request.offer))
 
     def encode(self, request: ModelRequest) -> bytes:
         """The bytes of the request's body: what every request shares, the functions, then the messages."""
         parts = [self._head]
         if request.offer is not None and request.offer.functions:
-            parts += [b',"tools":', encode_tools(request.offer), self._tool_choice(request.tool_choice)]
+            parts += [
+                b',"tools":',
+                encode_tools(request.offer, strict=self._profile.strict),
+                self._tool_choice(request.tool_choice),
+            ]
             if self._profile.parallel_flag is not None:
                 parts.append(b',"parallel_tool_calls":%b' % orjson.dumps(self._profile.parallel_flag))
         parts += [b',"messages":', encode_messages(request.messages, echo_reasoning=self._profile.echo_reasoning), b"}"]
@@ -44,7 +54,7 @@ class OpenAIChat:
 
     async def probe(self) -> str:
         """One line that says how fast the model answered a word. Raises ModelError when it did not."""
-        return await say_hello(self, self._profile.model, self._clock)
+        return await say_hello(self, self._profile.model, self._clock, Offer([_EXAMPLE]))
 
     async def close(self) -> None:
         """Close the connections; the model is not used afterwards."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from services.clock import Clock
 from services.llm.endpoint import Endpoint
-from services.llm.model import ChatModel, ModelError, ModelMessage, ModelRequest
+from services.llm.model import ChatModel, ModelError, ModelMessage, ModelRequest, Offer
 from services.refs import ErrorCode
 
 if TYPE_CHECKING:
@@ -52,8 +52,10 @@ class Provider:
             return self._transport
 
 
-async def say_hello(model: ChatModel, usual_name: str, clock: Clock) -> str:
-    """One line that says how fast `model` answered a word. Raises ModelError when it did not."""
+async def say_hello(model: ChatModel, usual_name: str, clock: Clock, offer: Offer | None = None) -> str:
+    """One line that says how fast `model` answered a word. With an `offer`, a server that takes no functions shows
+    itself. Raises ModelError when there is no answer."""
     began = clock.monotonic()
-    answer = await model.complete(ModelRequest([ModelMessage("user", "Say OK.")], timeout_seconds=_PROBE_SECONDS))
+    hello = ModelRequest([ModelMessage("user", "Say OK.")], offer, timeout_seconds=_PROBE_SECONDS)
+    answer = await model.complete(hello)
     return f"{answer.model or usual_name} answered in {clock.monotonic() - began:.1f} s"
