@@ -33,7 +33,8 @@ class ProviderTransport:
         timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
         self._client = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
-            api_key=endpoint.api_key.get_secret_value(),
+            # A server on this machine may want no key; the package insists on one, which is not sent then.
+            api_key=endpoint.api_key.get_secret_value() or "none",
             max_retries=0,
             timeout=timeout,
             http_client=openai.DefaultAioHttpClient(
@@ -51,9 +52,10 @@ class ProviderTransport:
         base = self._client.base_url
         self._url = str(base.copy_with(raw_path=base.raw_path + endpoint.path.encode()))
         headers: dict[str, str | openai.Omit] = {"content-type": "application/json", **endpoint.headers}
-        if not endpoint.bearer:
+        bearer = endpoint.bearer and bool(endpoint.api_key.get_secret_value())
+        if not bearer:
             headers["authorization"] = openai.Omit()
-        self._options: openai.RequestOptions = {"headers": headers, "security": {"bearer_auth": endpoint.bearer}}
+        self._options: openai.RequestOptions = {"headers": headers, "security": {"bearer_auth": bearer}}
 
     async def post(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of the answer to `body`; at most 8 MiB and one byte of the body are read.

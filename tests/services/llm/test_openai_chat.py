@@ -59,6 +59,14 @@ async def test_an_answer_is_read_and_the_request_is_what_was_encoded() -> None:
         assert received.headers["content-type"] == "application/json"
 
 
+async def test_a_server_that_wants_no_key_gets_none() -> None:
+    async with ProviderServer([{"body": a_body("Hi")}]) as server:
+        model = OpenAIChat(ModelProfile("main", "m-1", server.base_url, SecretStr("")), SystemClock())
+        assert (await model.complete(HELLO)).text == "Hi"
+        await model.close()
+    assert "authorization" not in server.requests[0].headers
+
+
 async def test_one_connection_serves_many_requests_at_once() -> None:
     async with talking_to(*({"body": a_body("Hi")} for _ in range(50))) as (server, model):
         answers = await asyncio.gather(*(model.complete(HELLO) for _ in range(50)))

@@ -98,7 +98,6 @@ def test_without_functions_nothing_is_told_of_them_and_nothing_is_read(form: For
     assert read(form, JSON_OSLO, None).calls == ()
 
 
-@pytest.mark.requirement("C17")
 def test_a_function_with_instructions_of_its_own_is_told_in_those_with_its_sample() -> None:
     own = OfferedFunction("own", "own", "D", {"type": "object"}, system_prompt="Use it rarely, so:\n{schema}")
     (system, _) = sent("xml", [ModelMessage("user", "hi")], offer=Offer([own]))
