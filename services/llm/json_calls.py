@@ -13,9 +13,8 @@ from services.llm.text_calls import CallForm, Schemas, UnreadableCalls
 from services.llm.typed_text import exact_json
 from services.refs import ErrorCode
 
-_SIGNS = re.compile(
-    r'\{\s{0,20}"tool_calls"\s{0,20}:|"name"\s{0,20}:\s{0,20}"(?P<name>[^"\\]{1,64})"\s{0,20},\s{0,20}"arguments"\s{0,20}:'
-)
+_NAME = r'"(?:name|function)"\s{0,20}:\s{0,20}"(?P<name>[^"\\]{1,64})"'
+_SIGNS = re.compile(rf'\{{\s{{0,20}}"tool_calls"\s{{0,20}}:|{_NAME}\s{{0,20}},\s{{0,20}}"arguments"\s{{0,20}}:')
 
 
 def write_calls(calls: Sequence[tuple[str, Mapping[str, JsonValue]]]) -> str:
@@ -47,7 +46,11 @@ def _calls_in(source: str, schemas: Schemas) -> list[JsonObject]:
 
 def _entries(value: JsonValue) -> list[JsonObject] | None:
     """The calls that `value` is; None when it is none."""
-    if not isinstance(value, dict) or not is_call(value):
+    if not isinstance(value, dict):
+        return None
+    if value.keys() == {"function", "arguments"} and isinstance(value["function"], str):
+        return [{"name": value["function"], "arguments": value["arguments"]}]
+    if not is_call(value):
         return None
     listed = value.get("tool_calls", [value.get("function_call", value)])
     entries: list[JsonObject] = []
@@ -60,8 +63,8 @@ def _entries(value: JsonValue) -> list[JsonObject] | None:
 
 
 def _name_in(source: str) -> str:
-    named = re.search(r'"name"\s{0,20}:\s{0,20}"([^"\\]{1,64})"', source)
-    return named[1] if named else ""
+    named = re.search(_NAME, source)
+    return named["name"] if named else ""
 
 
 def _is_complete(source: str) -> bool:

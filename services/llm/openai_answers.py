@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple
 
 from services.json_values import JsonObject, JsonValue
 from services.llm.answer_bodies import NO_HEADERS, accepted, is_stream, parse
@@ -52,7 +51,8 @@ def read_body(
     body = accepted(status, headers, body, now)
     if is_stream(body):
         return read_stream(body, headers, read_text)
-    return _read_completion(parse(body, _OBJECT_ARGUMENTS, request_id_of(headers)), request_id_of(headers), read_text)
+    request_id = request_id_of(headers)
+    return _read_completion(parse(body, _OBJECT_ARGUMENTS, request_id), request_id, read_text)
 
 
 def read_stream(sse: bytes, headers: Mapping[str, str] = NO_HEADERS, read_text: ReadText = visible_text) -> ModelAnswer:
@@ -79,8 +79,8 @@ def _read_completion(data: JsonObject, request_id: str, read_text: ReadText) -> 
     finish = choice.get("finish_reason")
     finish = finish.strip().lower() if isinstance(finish, str) else ""
     model = data.get("model")
-    head = _Head(finish, model if isinstance(model, str) else "", request_id, _usage(data.get("usage")))
-    return _read_message(message, head, read_text)
+    model = model if isinstance(model, str) else ""
+    return _read_message(message, finish, model, request_id, _usage(data.get("usage")), read_text)
 
 
 def _first_choice(data: JsonObject, request_id: str) -> JsonObject:
@@ -97,35 +97,26 @@ def _first_choice(data: JsonObject, request_id: str) -> JsonObject:
     return choice
 
 
-class _Head(NamedTuple):
-    """What an answer says beside its message."""
-
-    finish: str
-    model: str
-    request_id: str
-    usage: Usage
-
-
-def _read_message(message: JsonObject, head: _Head, read_text: ReadText) -> ModelAnswer:
+def _read_message(
+    message: JsonObject, finish: str, model: str, request_id: str, usage: Usage, read_text: ReadText
+) -> ModelAnswer:
     content, refusal = _words(message)
     if refusal:
-        return ModelAnswer(refusal, (), "refusal", *head[1:])
-    found = read_calls(message, head.request_id)
-    calls, text = found.calls, ""
+        return ModelAnswer(refusal, (), "refusal", model, request_id, usage)
+    found = read_calls(message, request_id)
+    calls, text, leaked = found.calls, "", False
     if content:
-        visible = read_text(content, head.request_id)
-        text = visible.text
+        visible = read_text(content, request_id)
         # Where a server gives calls as fields, what looks like calls in the text is not asked for.
-        if not calls:
-            calls = visible.calls
-            if visible.leaked:
-                what = "the text holds calls or special tokens of the model"
-                refuse_finish(head.finish, bool(found.unreadable), bool(text.strip()), head.request_id)
-                raise ModelError(ErrorCode.LEAKED_MARKUP, what, request_id=head.request_id)
-    refuse_finish(head.finish, bool(calls or found.unreadable), bool(text.strip()), head.request_id)
+        text, leaked, calls = visible.text, visible.leaked and not calls, calls or visible.calls
+    refuse_finish(finish, bool(calls or found.unreadable), bool(text.strip()), request_id)
+    if leaked:
+        raise ModelError(
+            ErrorCode.LEAKED_MARKUP, "the text holds calls or special tokens of the model", request_id=request_id
+        )
     if not calls and not text.strip():
-        nothing_to_say(head.finish, found.unreadable, head.request_id)
-    return ModelAnswer(text, calls, *head, _opaque(message, found))
+        nothing_to_say(finish, found.unreadable, request_id)
+    return ModelAnswer(text, calls, finish, model, request_id, usage, _opaque(message, found))
 
 
 def _words(message: JsonObject) -> tuple[str, str]:

@@ -68,11 +68,19 @@ class _Element:
     """One element of the document."""
 
     tag: str
-    name: str
-    """Its attribute `name`; else its tag."""
+    attributes: Mapping[str, str]
     pieces: list[tuple[str, bool]] = field(default_factory=list)
     """Text, and whether it stood in CDATA."""
     children: list[_Element] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """What it stands for: its attribute `name`, else its tag."""
+        return self.attributes.get("name", self.tag)
+
+    def from_attributes(self) -> list[_Element]:
+        """Its attributes, as elements of their names."""
+        return [_Element(name, {}, [(text, True)]) for name, text in self.attributes.items()]
 
     @property
     def text(self) -> str:
@@ -91,12 +99,12 @@ class _Reader:
     """Builds the elements of one block."""
 
     def __init__(self) -> None:
-        self.root = _Element("", "")
+        self.root = _Element("", {})
         self._open = [self.root]
         self._in_cdata = False
 
     def begin(self, tag: str, attributes: dict[str, str]) -> None:
-        element = _Element(tag, attributes.get("name", tag))
+        element = _Element(tag, attributes)
         self._open[-1].children.append(element)
         self._open.append(element)
         if len(self._open) > _MOST_DEPTH:
@@ -141,19 +149,22 @@ def _calls_in(source: str, schemas: Schemas) -> list[JsonObject]:
     calls: list[JsonObject] = []
     for element in _parsed(source):
         for tool in element.children if element.tag == "tools" else [element]:
-            calls.append(_call(tool, schemas))
+            calls += _calls_of(tool, schemas)
     return calls
 
 
-def _call(tool: _Element, schemas: Schemas) -> JsonObject:
-    if tool.tag != "tool" or tool.text or tool.name == "tool":
+def _calls_of(tool: _Element, schemas: Schemas) -> list[JsonObject]:
+    """The calls of one tool: its arguments stand in `parameters` or directly in it; or there are several `action`s."""
+    if tool.tag != "tool" or tool.text or "name" not in tool.attributes:
         raise UnreadableCalls(ErrorCode.MALFORMED_BY_PROVIDER)
-    groups = tool.children
-    if len(groups) > 1 or any(one.tag != "parameters" or one.text for one in groups):
-        raise UnreadableCalls(ErrorCode.MALFORMED_BY_PROVIDER, tool.name)
     schema = schemas.get(plain_name(tool.name), {})
-    arguments = _object(groups[0].children, schema, tool.name) if groups else {}
-    return {"name": tool.name, "arguments": orjson.dumps(arguments).decode()}
+    groups = [tool.children]
+    if [one.tag for one in tool.children] == ["parameters"] and not tool.children[0].text:
+        groups = [tool.children[0].children]
+    elif tool.children and all(one.tag == "action" for one in tool.children):
+        groups = [[*one.from_attributes(), *one.children] for one in tool.children]
+    arguments = [_object(group, schema, tool.name) for group in groups]
+    return [{"name": tool.name, "arguments": orjson.dumps(one).decode()} for one in arguments]
 
 
 def _object(elements: Sequence[_Element], schema: JsonObject, function: str) -> JsonObject:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.held import until
-from tests.fakes.provider_server import ProviderServer
+from tests.fakes.openai_server import OpenAIServer
 from tests.harness.audit import answers, expected, in_doubt, problems
 from tests.harness.nursery import Nursery
 from tests.harness.outside import Outside, Said, an_outside
@@ -206,7 +206,7 @@ async def test_a_daemon_that_is_told_to_stop_finishes_what_runs_and_leaves_the_r
 async def test_sigterm_under_load_finishes_what_runs_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     chats = [f"chat{number}" for number in range(5)]
     slow, quick = {"body": HELLO, "delay_seconds": 2}, {"body": HELLO}
-    async with ProviderServer([slow] * 5 + [quick] * 15) as server:
+    async with OpenAIServer([slow] * 5 + [quick] * 15) as server:
         async with a_real_daemon(tmp_path, server.base_url) as daemon:
             for number in range(20):
                 await daemon.say(chats[number % 5], f"m{number}", "good morning to all of you")
@@ -219,7 +219,7 @@ async def test_sigterm_under_load_finishes_what_runs_and_nothing_is_lost_or_doub
 
 
 async def test_a_second_sigterm_ends_at_once_and_the_message_is_answered_after_the_next_start(tmp_path: Path) -> None:
-    async with ProviderServer([{"body": HELLO, "delay_seconds": 60}, {"body": HELLO}]) as server:
+    async with OpenAIServer([{"body": HELLO, "delay_seconds": 60}, {"body": HELLO}]) as server:
         async with a_real_daemon(tmp_path, server.base_url) as daemon:
             await daemon.say("family", "m1", "good morning to all of you")
             await until(lambda: bool(server.requests))

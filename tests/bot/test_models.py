@@ -16,7 +16,7 @@ from services.llm.dialect_notations import DIALECTS
 from services.llm.model import ModelMessage, ModelRequest, Offer
 from services.llm.offline import OfflineModel
 from services.llm.profile import ModelProfile
-from tests.fakes.provider_server import ProviderServer, Received
+from tests.fakes.openai_server import OpenAIServer, Received
 from tests.fakes.wires import WIRES, Wire
 from tests.services.llm.test_encoding import WEATHER
 
@@ -25,7 +25,7 @@ LEAK = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_
 
 async def asked(answer: dict[str, Any], **settings: Any) -> tuple[Any, Received]:
     """The answer of the model that `settings` name, and what its server got."""
-    async with ProviderServer([answer]) as server:
+    async with OpenAIServer([answer]) as server:
         written = {"name": "main", "model": "m-1", "base_url": server.base_url, "api_key": "k", **settings}
         clock = SystemClock()
         model = model_of(Settings.model_validate({"models": [written]}), Texts(), clock)
@@ -63,7 +63,7 @@ async def test_what_the_profile_says_reaches_the_wire() -> None:
 async def test_a_server_without_function_calling_is_spoken_to_in_prose() -> None:
     refusal = {"status": 400, "body": {"error": {"message": "m-1 does not support tools"}}}
     prose = next(wire for wire in WIRES if wire.name == "json_text")
-    async with ProviderServer([refusal, prose.calls("", [("get_weather", {"city": "Oslo"})])]) as server:
+    async with OpenAIServer([refusal, prose.calls("", [("get_weather", {"city": "Oslo"})])]) as server:
         settings = ModelSettings.model_validate({"name": "main", "model": "m-1", "base_url": server.base_url})
         model = model_of(Settings(models=(settings,)), Texts(), SystemClock())
         got = await model.complete(ModelRequest([ModelMessage("user", "cold?")], Offer([WEATHER]), timeout_seconds=20))

@@ -28,7 +28,7 @@ from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held, until
 from tests.fakes.kept import heard, kept, last_reason, reasons
-from tests.fakes.provider_server import ProviderServer
+from tests.fakes.openai_server import OpenAIServer
 
 EN = Texts().of("en")
 UNKNOWN = EN.say("failures.unknown_outcome", name="hold")
@@ -277,7 +277,7 @@ async def test_a_full_disk_delays_an_answer_and_changes_nothing_else() -> None:
 async def test_what_a_real_provider_answers_wrongly_ends_in_one_clear_sentence(
     answer: dict[str, Any], said: str
 ) -> None:
-    async with ProviderServer([answer] * 3) as server:
+    async with OpenAIServer([answer] * 3) as server:
         profile = ModelProfile("main", "m", server.base_url, SecretStr("k"))
         retry = Retry(SystemClock(), RetryPolicy(attempts=2, first_wait_seconds=0.001))
         model = ResilientModel(OpenAIChat(profile, SystemClock()), retry, SystemClock(), 5.0)
@@ -299,7 +299,7 @@ async def test_a_real_provider_chooses_a_function() -> None:
         {"body": {"id": "r2", "choices": [{"message": says, "finish_reason": "stop"}]}},
     ]
     climate = Recorder("climate", CITY, gives="cold")
-    async with ProviderServer(answers) as server:
+    async with OpenAIServer(answers) as server:
         model = OpenAIChat(ModelProfile("main", "m", server.base_url, SecretStr("k")), SystemClock())
         async with a_group([climate.spec], model=model) as group:
             assert await group.say("Ann", "@Rollcall how is Oslo?") == ["It is cold."]

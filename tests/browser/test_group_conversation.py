@@ -17,7 +17,7 @@ import orjson
 import pytest
 from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 
-from tests.fakes.provider_server import ProviderServer
+from tests.fakes.openai_server import OpenAIServer
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium-headless-shell")
@@ -94,7 +94,7 @@ async def test_two_people_and_the_bot_talk_by_command_by_function_and_in_plain_w
 ) -> None:
     rolls = {"id": "call_1", "type": "function", "function": {"name": "roll_dice", "arguments": '{"dice": "2d6"}'}}
     script = [completion(None, [rolls]), completion("You rolled two dice, Ben!"), completion("Nice to meet you both.")]
-    async with ProviderServer(script) as model:
+    async with OpenAIServer(script) as model:
         environment = {"OPENAI_API_KEY": "test-key", "OPENAI_BASE_URL": model.base_url, "OPENAI_MODEL": "m"}
         async with a_running_daemon(tmp_path, **environment) as (address, _):
             ann = await a_person(browser, address, "Ann")

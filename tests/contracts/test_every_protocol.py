@@ -16,7 +16,7 @@ from services.llm.model import ModelError, ModelMessage, ModelRequest
 from services.refs import ErrorCode, ReasonCode
 from tests.fakes.builders import a_message
 from tests.fakes.functions import CITY, Recorder
-from tests.fakes.provider_server import ProviderServer
+from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.wires import WIRES, Answer, Wire
 from tests.function_calls.routing import Routing, said
 
@@ -31,7 +31,7 @@ pytestmark = [
 class Talk:
     """One chat whose model stands on the other side of a wire."""
 
-    def __init__(self, wire: Wire, server: ProviderServer, routing: Routing) -> None:
+    def __init__(self, wire: Wire, server: OpenAIServer, routing: Routing) -> None:
         self.wire = wire
         self.server = server
         self.routing = routing
@@ -48,7 +48,7 @@ class Talk:
 
 @asynccontextmanager
 async def talking(wire: Wire, *functions: Recorder, script: list[Answer], **settings: int) -> AsyncIterator[Talk]:
-    async with ProviderServer(script) as server:
+    async with OpenAIServer(script) as server:
         model = wire.model(server.base_url)
         try:
             yield Talk(wire, server, Routing(*functions, model=model, settings=settings))
@@ -221,7 +221,7 @@ async def test_special_tokens_of_a_model_never_reach_the_chat(wire: Wire) -> Non
 async def test_a_failure_that_may_pass_is_told_from_a_lasting_one(wire: Wire) -> None:
     slow_down = {"status": 429, "headers": {"Retry-After": "7"}, "body": {"error": {"type": "rate_limit_error"}}}
     refused = {"status": 401, "body": {"error": {"message": "bad key"}}}
-    async with ProviderServer([slow_down, refused]) as server:
+    async with OpenAIServer([slow_down, refused]) as server:
         model = wire.model(server.base_url)
         failures = []
         for _ in range(2):
@@ -233,7 +233,7 @@ async def test_a_failure_that_may_pass_is_told_from_a_lasting_one(wire: Wire) ->
 
 
 async def test_a_probe_says_that_the_model_answers(wire: Wire) -> None:
-    async with ProviderServer([wire.says("OK")]) as server:
+    async with OpenAIServer([wire.says("OK")]) as server:
         model = wire.model(server.base_url)
         assert "answered in" in await model.probe()
         await model.close()

@@ -12,7 +12,7 @@ import pytest
 
 from tests.docs.documents import ROOT, Page
 from tests.docs.terminal import Terminal
-from tests.fakes.provider_server import ProviderServer
+from tests.fakes.openai_server import OpenAIServer
 
 README = Page("README.md")
 
@@ -81,7 +81,7 @@ async def test_where_there_is_a_terminal_one_chats_there_below_the_greeting(term
 
 
 async def test_a_newcomer_connects_a_model(terminal: Terminal) -> None:
-    async with ProviderServer([says("OK")]) as provider:
+    async with OpenAIServer([says("OK")]) as provider:
         blocks = README.of("console", "Connect a model")
         await asyncio.to_thread(terminal.follow, blocks, {"http://127.0.0.1:11434/v1": provider.base_url})
         assert provider.requests[0].headers["authorization"] == "Bearer your-key"
@@ -96,7 +96,7 @@ def test_the_first_function_is_shown_called_by_hand_by_command_and_by_plain_word
 
 @pytest.mark.requirement("D8")
 async def test_the_first_function_is_offered_to_a_model_and_called_by_it(terminal: Terminal, my_bot: Path) -> None:
-    async with ProviderServer([calls("greet", '{"name": "Dora"}'), says("Hello Dora! Done.")]) as provider:
+    async with OpenAIServer([calls("greet", '{"name": "Dora"}'), says("Hello Dora! Done.")]) as provider:
         environment = terminal.environment(OPENAI_API_KEY="a-key", OPENAI_BASE_URL=provider.base_url)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "bot", "chat", "--config", str(my_bot / "bot.yaml")),

@@ -17,7 +17,7 @@ from services.llm.model import ModelError
 from services.refs import ErrorCode
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
-from tests.fakes.provider_server import ProviderServer
+from tests.fakes.openai_server import OpenAIServer
 
 SINCE_EVER = ["--hours", "500000"]
 
@@ -171,7 +171,7 @@ async def test_the_doctor_asks_the_model(capsys: pytest.CaptureFixture[str], tmp
     message = {"role": "assistant", "content": "OK"}
     answer = {"body": {"model": "m-1", "choices": [{"message": message, "finish_reason": "stop"}]}}
     refusal = {"status": 401, "body": {"error": {"message": "bad key sk-abcdefghijklmnop", "type": "auth"}}}
-    async with ProviderServer([answer, refusal]) as server:
+    async with OpenAIServer([answer, refusal]) as server:
         model = f"{{name: main, model: m-1, api_key: sk-abcdefghijklmnop, base_url: '{server.base_url}'}}"
         settings = a_settings_file(tmp_path, f"models: [{model}]\n")
         good = await asyncio.to_thread(command, capsys, "doctor", "--config", settings)

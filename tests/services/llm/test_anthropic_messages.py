@@ -24,7 +24,7 @@ from services.llm.model import (
 )
 from services.llm.profile import ModelProfile
 from services.refs import ErrorCode
-from tests.fakes.provider_server import ProviderServer
+from tests.fakes.openai_server import OpenAIServer
 from tests.services.llm.anthropic_wire import a_message, a_text, a_use, read
 from tests.services.llm.test_encoding import NEWS, WEATHER, a_conversation
 
@@ -150,7 +150,7 @@ def test_a_call_of_another_provider_is_told_in_names_and_ids_that_this_one_takes
 
 async def test_the_key_goes_into_its_own_header_and_the_answer_comes_back() -> None:
     script = [{"body": a_message(a_use({"city": "Oslo"})), "headers": {"request-id": "req_7"}}]
-    async with ProviderServer(script) as server:
+    async with OpenAIServer(script) as server:
         model = AnthropicMessages(ModelProfile("main", "c-1", server.base_url, SecretStr(KEY)), SystemClock())
         answer = await model.complete(HELLO)
         await model.close()
@@ -165,7 +165,7 @@ async def test_the_key_goes_into_its_own_header_and_the_answer_comes_back() -> N
 
 async def test_the_key_is_never_in_an_error_even_if_the_provider_quotes_it() -> None:
     body = {"type": "error", "error": {"type": "authentication_error", "message": f"bad key {KEY}"}}
-    async with ProviderServer([{"status": 401, "body": body}]) as server:
+    async with OpenAIServer([{"status": 401, "body": body}]) as server:
         model = AnthropicMessages(ModelProfile("main", "c-1", server.base_url, SecretStr(KEY)), SystemClock())
         with pytest.raises(ModelError) as caught:
             await model.complete(replace(HELLO))

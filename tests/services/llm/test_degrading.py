@@ -17,7 +17,7 @@ from services.llm.openai_chat import OpenAIChat
 from services.llm.profile import ModelProfile
 from services.llm.text_protocol import TextProtocol
 from services.refs import ErrorCode
-from tests.fakes.provider_server import ProviderServer
+from tests.fakes.openai_server import OpenAIServer
 from tests.services.llm.test_encoding import WEATHER
 from tests.services.llm.wire import a_body
 
@@ -27,8 +27,8 @@ IN_PROSE = {"body": a_body('{"tool_calls": [{"name": "get_weather", "arguments":
 
 
 @asynccontextmanager
-async def talking_to(*script: dict[str, object]) -> AsyncIterator[tuple[ProviderServer, DegradingModel]]:
-    async with ProviderServer(script) as server:
+async def talking_to(*script: dict[str, object]) -> AsyncIterator[tuple[OpenAIServer, DegradingModel]]:
+    async with OpenAIServer(script) as server:
         profile, clock = ModelProfile("main", "m-1", server.base_url, SecretStr("k")), SystemClock()
         model = DegradingModel(OpenAIChat(profile, clock), lambda: TextProtocol(profile, clock, "json"))
         try:

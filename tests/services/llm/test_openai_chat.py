@@ -19,7 +19,7 @@ from services.llm.profile import ModelProfile
 from services.llm.resilient import ResilientModel
 from services.refs import ErrorCode
 from services.retry import Retry
-from tests.fakes.provider_server import ProviderServer
+from tests.fakes.openai_server import OpenAIServer
 from tests.services.llm.wire import a_body, a_tool_call
 
 KEY = "sk-very-secret"
@@ -28,8 +28,8 @@ BUSY = {"error": {"message": "slow down", "type": "rate_limit"}}
 
 
 @asynccontextmanager
-async def talking_to(*script: dict[str, Any]) -> AsyncIterator[tuple[ProviderServer, OpenAIChat]]:
-    async with ProviderServer(script) as server:
+async def talking_to(*script: dict[str, Any]) -> AsyncIterator[tuple[OpenAIServer, OpenAIChat]]:
+    async with OpenAIServer(script) as server:
         profile = ModelProfile("main", "m-1", server.base_url, SecretStr(KEY))
         model = OpenAIChat(profile, SystemClock())
         try:
@@ -60,7 +60,7 @@ async def test_an_answer_is_read_and_the_request_is_what_was_encoded() -> None:
 
 
 async def test_a_server_that_wants_no_key_gets_none() -> None:
-    async with ProviderServer([{"body": a_body("Hi")}]) as server:
+    async with OpenAIServer([{"body": a_body("Hi")}]) as server:
         model = OpenAIChat(ModelProfile("main", "m-1", server.base_url, SecretStr("")), SystemClock())
         assert (await model.complete(HELLO)).text == "Hi"
         await model.close()
@@ -113,7 +113,7 @@ async def test_a_dropped_connection_may_be_tried_again(after_bytes: int) -> None
 
 
 async def test_a_server_that_is_not_there_may_be_tried_again() -> None:
-    async with ProviderServer([]) as server:
+    async with OpenAIServer([]) as server:
         gone = server.base_url
     model = OpenAIChat(ModelProfile("main", "m-1", gone, SecretStr(KEY)), SystemClock())
     with pytest.raises(ModelError) as caught:
@@ -123,7 +123,7 @@ async def test_a_server_that_is_not_there_may_be_tried_again() -> None:
 
 
 async def test_a_redirect_is_not_followed_so_the_key_stays_where_it_belongs() -> None:
-    async with ProviderServer([{"body": a_body("gotcha")}]) as other:
+    async with OpenAIServer([{"body": a_body("gotcha")}]) as other:
         location = {"location": f"{other.base_url}/chat/completions"}
         for status in (301, 302, 307, 308):
             error = await failure_of({"status": status, "headers": location})

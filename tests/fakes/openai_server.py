@@ -26,7 +26,7 @@ class Received:
         return json.loads(self.body)
 
 
-class ProviderServer:
+class OpenAIServer:
     """Gives the answers of `script` in their order, whatever is asked, and keeps the requests.
 
     An answer has `status` (200), `headers`, and `body` (JSON, text or bytes) or `sse` (text); `delay_seconds` waits
