@@ -66,7 +66,12 @@ class ReplaySettings(_Part):
     @field_validator("profile", mode="before")
     @classmethod
     def _named(cls, profile: object) -> object:
-        return {"dialect": dialect_of(profile)} if isinstance(profile, str) else profile
+        if isinstance(profile, str):
+            return {"dialect": dialect_of(profile)}
+        if not isinstance(profile, Mapping):
+            return profile
+        # As everywhere in a case, further keys are the author's own notes.
+        return {key: value for key, value in profile.items() if key in ModelProfileSettings.model_fields}
 
 
 class ExpectedCall(BaseModel):

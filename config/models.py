@@ -24,6 +24,11 @@ Dialect = Literal[
     "granite",
     "nemotron",
     "phi",
+    "jamba",
+    "hunyuan",
+    "longcat",
+    "internlm",
+    "seed",
 ]
 """A family of models, by the notation in which they are trained to write calls."""
 

@@ -49,6 +49,8 @@ def _read_message(data: JsonObject, request_id: str) -> ModelAnswer:
     if data.get("error") or data.get("type") == "error":
         raise error_of_payload(data.get("error") or data, request_id=request_id)
     content, model, finish = data.get("content"), data.get("model"), data.get("stop_reason")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
     if not isinstance(content, list):
         passing(ErrorCode.MALFORMED_BY_PROVIDER, "there is no content where it belongs", request_id)
     blocks: list[JsonObject] = [block for block in content if isinstance(block, dict)]

@@ -9,7 +9,7 @@ import structlog
 
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
 
-_STATUSES = frozenset({400, 404, 405, 415, 422, 501})
+_STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
 _TOOLS = r"(?:tools?|functions?|tool[ _-](?:use|call(?:ing|s)?)|function[ _-]call(?:ing|s)?)"
 _REFUSALS = re.compile(
     rf"""
@@ -19,7 +19,7 @@ _REFUSALS = re.compile(
     | \b(?:unsupported|unrecognized|unknown|unexpected|extra)\s+(?:\w+\s+){{0,3}}?(?:supplied\s*)?:?\s*["'`\[]{{0,2}}
       (?:tool_choice["'`]?\s*,\s*["'`]?)?tools\b
     | \bno\s+endpoints?\b[^.;]{{0,60}}\btool\s+use\b
-    | --enable-auto-tool-choice
+    | --enable-auto-tool-choice | \btools\s+param\s+requires\b
     | "tools"\s*\]?[^.;]{{0,40}}(?:extra\s+inputs|extra\s+fields|not\s+permitted)
     """,
     re.VERBOSE | re.IGNORECASE,

@@ -46,10 +46,11 @@ def _json_between(opening: str, closing: str) -> Notation:
 
 
 _HERMES = _json_between("<tool_call>", "</tool_call>")
+_TOOL_CALLS_TAG = _json_between("<tool_calls>", "</tool_calls>")
 _FUNCTION_TAGS = _notation(
-    r"(?:<tool_call>\s*)?<function=",
+    r"(?:<(?:seed:)?tool_call>\s*)?<function=",
     rf"<function={_NAME}>(?P<tags>.*?)</function>",
-    r"(?:\s|</?tool_call>)*",
+    r"(?:\s|</?(?:seed:)?tool_call>)*",
     r"<parameter=(?P<key>[^>]{1,64})>\n?(?P<value>.*?)\n?</parameter>",
 )
 _FUNCTION_JSON = _notation("<function=", rf"<function={_NAME}>{_OBJECT}</function>")
@@ -111,10 +112,15 @@ DIALECTS: Mapping[str, tuple[Notation, ...]] = MappingProxyType(
         "deepseek": (_DEEPSEEK, _DSML),
         "kimi": (_SECTION,),
         "gpt-oss": (_CHANNELS,),
-        "minimax": (_INVOKES,),
+        "minimax": (_INVOKES, _TOOL_CALLS_TAG),
         "gemma": (_TOOL_CODE,),
         "granite": (_json_between(r"<\|tool_call\|>", ""), _HERMES),
         "nemotron": (_json_between("<TOOLCALL>", "</TOOLCALL>"), _HERMES),
+        "jamba": (_TOOL_CALLS_TAG,),
+        "hunyuan": (_TOOL_CALLS_TAG,),
+        "longcat": (_json_between("<longcat_tool_call>", "</longcat_tool_call>"),),
+        "internlm": (_json_between(r"<\|action_start\|>\s*<\|plugin\|>", r"<\|action_end\|>"),),
+        "seed": (_FUNCTION_TAGS,),
         "phi": (_json_between(r"<\|tool_call\|>", r"<\|/tool_call\|>"), _json_between(r"functools(?=\[)", "")),
     }
 )

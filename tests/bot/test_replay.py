@@ -395,7 +395,7 @@ def test_a_case_may_speak_any_protocol(replayed: Run, protocol: str, answer: Any
     assert replayed(case)[0]["ok"]
 
 
-@pytest.mark.parametrize("profile", ["qwen3-32b", {"dialect": "qwen"}, {"dialect": "hermes"}])
+@pytest.mark.parametrize("profile", ["qwen3-32b", {"dialect": "qwen"}, {"dialect": "hermes", "note": "slow"}])
 def test_a_profile_names_the_dialect_that_is_read(replayed: Run, profile: Any) -> None:
     leak = says('<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>')
     read, unread = replayed(

@@ -39,6 +39,10 @@ def test_text_and_several_calls_of_one_answer_are_read_in_order() -> None:
     assert (answer.finish, answer.model, answer.request_id, answer.opaque) == ("tool_use", "c-1", "msg_1", None)
 
 
+def test_content_that_is_a_bare_text_is_words() -> None:
+    assert read({**a_message(), "content": "Hi"}).text == "Hi"
+
+
 def test_tokens_from_the_cache_count_and_are_told_apart() -> None:
     usage = {"input_tokens": 3, "cache_read_input_tokens": 1000, "cache_creation_input_tokens": 20, "output_tokens": 7}
     answer = read(a_message(a_text("Hi"), usage=usage))

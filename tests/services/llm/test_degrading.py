@@ -82,6 +82,7 @@ async def test_a_probe_finds_out_and_says_so() -> None:
         (400, "This model doesn't support tool calls"),
         (400, "tools are not supported in this endpoint"),
         (422, '[{"loc": ["body", "tools"], "msg": "Extra inputs are not permitted"}]'),
+        (500, "tools param requires --jinja flag"),
         (501, "tool use is currently not available"),
     ],
 )
@@ -100,7 +101,7 @@ def test_a_refusal_of_tools_is_known_in_its_many_wordings(status: int, message: 
         (400, "this model does not support images"),
         (404, "The model gpt-9 does not exist"),
         (401, "your key does not support tools"),
-        (500, "this model does not support tools"),
+        (503, "this model does not support tools"),
         (None, "this model does not support tools"),
     ],
 )

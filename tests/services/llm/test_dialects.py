@@ -109,6 +109,17 @@ WRITTEN = [
     ("gemma", "```tool_code\nget_weather(city='Paris')\n```", [PARIS]),
     ("granite", '<|tool_call|>[{"name": "get_weather", "arguments": {"city": "Paris"}}]', [PARIS]),
     ("nemotron", '<TOOLCALL>[{"name": "get_weather", "arguments": {"city": "Paris"}}]</TOOLCALL>', [PARIS]),
+    ("minimax", '<tool_calls>\n{"name": "get_news", "arguments": {}}\n</tool_calls>', [NEWS]),
+    ("jamba", '<tool_calls>[{"name": "get_weather", "arguments": {"city": "Paris"}}]</tool_calls>', [PARIS]),
+    ("hunyuan", '<tool_calls>[{"name": "get_weather", "arguments": {"city": "Paris"}}]</tool_calls>', [PARIS]),
+    ("longcat", '<longcat_tool_call>{"name": "get_news", "arguments": {}}</longcat_tool_call>', [NEWS]),
+    ("internlm", '<|action_start|><|plugin|>{"name": "get_news", "parameters": {}}<|action_end|>', [NEWS]),
+    (
+        "seed",
+        "<seed:think>hm</seed:think><seed:tool_call><function=get_weather><parameter=city>Paris</parameter></function>"
+        "</seed:tool_call>",
+        [PARIS],
+    ),
     ("phi", 'functools[{"name": "get_weather", "arguments": {"city": "Paris"}}]', [PARIS]),
 ]
 
