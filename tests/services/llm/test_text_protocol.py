@@ -223,9 +223,10 @@ def test_what_cannot_be_read_is_one_faulty_call_that_nobody_sees(
         '<!DOCTYPE t [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
         + XML_OSLO.replace("Oslo", "&b;"),
         "<tools>" + "<tool name='x'>" * 100_000,
+        "<tool name='book'>" + "<place>" * 200 + "</place>" * 200 + "</tool>",
         XML_OSLO.replace("Oslo", "x" * MAX_ARGUMENT_CHARACTERS),
     ],
-    ids=["entity", "external", "bomb", "deep", "long"],
+    ids=["entity", "external", "bomb", "endless", "deep", "long"],
 )
 def test_a_document_that_reaches_out_or_swells_is_refused(document: str) -> None:
     assert fault(read("xml", f"```xml\n{document}\n```"))[1] in (
