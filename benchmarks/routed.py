@@ -26,7 +26,8 @@ from function_calls.turn import HistoryLine
 from services.clock import SystemClock
 from services.llm.model import ChatModel, ModelAnswer, ModelRequest
 from services.llm.openai_answers import read_body
-from services.llm.openai_chat import OpenAIChat, OpenAIProfile
+from services.llm.openai_chat import OpenAIChat
+from services.llm.profile import ModelProfile
 from services.llm.resilient import ResilientModel
 from services.retry import Retry
 
@@ -44,7 +45,7 @@ _HISTORY = [
 
 def openai_chat(url: str = "http://127.0.0.1:9/v1") -> OpenAIChat:
     """The protocol as the daemon speaks it."""
-    return OpenAIChat(OpenAIProfile("stub", MODEL, url, SecretStr("sk-stub")), SystemClock())
+    return OpenAIChat(ModelProfile("stub", MODEL, url, SecretStr("sk-stub")), SystemClock())
 
 
 class InProcess:

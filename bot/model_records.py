@@ -34,4 +34,5 @@ def _line(at_ms: int, turn_id: str, round_number: int, answer: ModelAnswer, dura
         "calls": [call.name for call in answer.calls],
         "prompt_tokens": answer.usage.prompt,
         "completion_tokens": answer.usage.completion,
+        "cached_tokens": answer.usage.cached,
     }

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, NoReturn
 
-import orjson
-
 from bot.chats import Chats, ServedChat
 from bot.gate import judge
 from bot.inbound_text import fit
-from bot.replay_case import BadCase, Case, WrittenAnswer, WrittenMessage
+from bot.replay_case import BadCase, Case, WrittenMessage
 from bot.scratch import scratch_daemon
 from bot.wiring import Given
+from bot.written_model import WrittenModel
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.arguments import SchemaArguments
@@ -36,58 +35,12 @@ from services.clock import InstantClock
 from services.deadlines import Deadlines
 from services.http import WebClient, WebError
 from services.json_values import JsonObject
-from services.llm.model import ModelAnswer, ModelError, ModelRequest
-from services.llm.openai_answers import read_body, read_stream
 from services.llm.resilient import ResilientModel
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
 from services.retry import Retry
 
 _LONGEST_TEXT = 100_000
 _NOT_SAID = frozenset({"system", "developer", "tool", "function"})
-
-
-class WrittenModel:
-    """A ChatModel whose answers stand in a case, as bytes of the wire."""
-
-    name = "written"
-
-    def __init__(self, answers: Sequence[WrittenAnswer], clock: InstantClock) -> None:
-        self._answers = list(answers)
-        self._clock = clock
-        self._last_error: ModelError | None = None
-        self.exhausted = False
-
-    async def complete(self, request: ModelRequest) -> ModelAnswer:
-        if self.has_run_out():
-            if self._last_error is not None:
-                raise ModelError(self._last_error.code, str(self._last_error))
-            # Nothing more is said: the turn ends with what it has.
-            return ModelAnswer()
-        written = self._answers.pop(0)
-        self._last_error = None
-        try:
-            return self._read(written)
-        except ModelError as error:
-            self._last_error = error
-            raise
-
-    def has_run_out(self) -> bool:
-        """Whether an answer is wanted that was not written; from then on `exhausted`."""
-        self.exhausted = self.exhausted or not self._answers
-        return self.exhausted
-
-    async def probe(self) -> str:
-        return "written"
-
-    async def close(self) -> None:
-        return None
-
-    def _read(self, written: WrittenAnswer) -> ModelAnswer:
-        if written.sse is not None:
-            return read_stream(written.sse.encode())
-        headers = {name.lower(): str(value) for name, value in written.headers.items()}
-        body = written.body.encode() if isinstance(written.body, str) else orjson.dumps(written.body)
-        return read_body(written.status, headers, body, self._clock.now())
 
 
 @dataclass(slots=True)
@@ -112,7 +65,7 @@ class Replay:
     async def run(self, case: Case) -> JsonObject:
         """The result line of `case`. Raises BadCase."""
         clock = InstantClock()
-        model, recorder = WrittenModel(case.model, clock), Recorder()
+        model, recorder = WrittenModel(case, clock), Recorder()
         try:
             if case.functions is not None:
                 outcome = await self._with_recorders(case, model, recorder, clock)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from config.models import ModelProfileSettings, Protocol
 from services.json_values import JsonObject
+from services.llm.dialects import dialect_of
 from services.refs import ErrorCode, ReasonCode, Role
 
 
@@ -54,10 +56,22 @@ class WrittenAnswer(_Part):
 
 
 class ReplaySettings(_Part):
-    """How the model is spoken to. `profile`, `tool_choice` and `shortlist` change only what it is sent, which an answer
-    that is written already cannot depend on."""
+    """How the model is spoken to. `tool_choice` and `shortlist` change only what it is sent, which an answer that is
+    written already cannot depend on."""
 
-    protocol: Literal["openai"] = "openai"
+    protocol: Protocol = "openai"
+    profile: ModelProfileSettings = ModelProfileSettings()
+    """As in the settings; or the name of a family of models, which names its dialect where it has one."""
+
+    @field_validator("profile", mode="before")
+    @classmethod
+    def _named(cls, profile: object) -> object:
+        if isinstance(profile, str):
+            return {"dialect": dialect_of(profile)}
+        if not isinstance(profile, Mapping):
+            return profile
+        # As everywhere in a case, further keys are the author's own notes.
+        return {key: value for key, value in profile.items() if key in ModelProfileSettings.model_fields}
 
 
 class ExpectedCall(BaseModel):

@@ -11,10 +11,10 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_val
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
 from config.filters import FiltersSettings
 from config.memory import MemorySettings
+from config.models import ModelSettings
 from config.rollout import RolloutSettings
 from config.shadow import ShadowSettings
 from config.terms import (
-    BaseUrl,
     Count,
     Language,
     LocalPath,
@@ -23,9 +23,7 @@ from config.terms import (
     RoomId,
     Seconds,
     Section,
-    Temperature,
     Timezone,
-    Tokens,
     Word,
     fault,
 )
@@ -72,36 +70,6 @@ class StoreSettings(Section):
     """Days after which finished turns, their calls and messages are deleted."""
     backups_kept: Count = Field(default=5, ge=0, le=1000)
     """Copies of the database that are kept, the newest ones."""
-
-
-class ModelSettings(Section):
-    """One language model. The first usable one of the list is asked."""
-
-    name: Word
-    """What logs call it; each name once."""
-    protocol: Literal["openai"] = "openai"
-    """How it is spoken to: the chat completions of the OpenAI API."""
-    base_url: BaseUrl = ""
-    """Where its API is. Empty: https://api.openai.com/v1."""
-    api_key: SecretStr = SecretStr("")
-    """The key for its API; best written as a reference to the environment."""
-    model: Word
-    """The model's name at the provider."""
-    timeout_seconds: Seconds = 60
-    """How long one question may take, with all attempts."""
-    attempts: Count = Field(default=3, ge=1, le=10)
-    """How often one question is sent when the provider fails for a moment."""
-    max_output_tokens: Tokens | None = None
-    """The longest answer, in tokens. Left out: the provider's own limit."""
-    parallel_calls: bool | None = None
-    """Whether one answer may call several functions. Left out: the provider's own way; some know no such switch."""
-    temperature: Temperature | None = None
-    """How much chance there is in answers. Left out: the provider's own value; some models take none."""
-
-    @property
-    def usable(self) -> bool:
-        """Whether there is a key or an address, so that it can be asked at all."""
-        return bool(self.api_key.get_secret_value() or self.base_url)
 
 
 class RouterSettings(Section):

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -74,6 +75,15 @@ class ModelArguments:
         return ArgumentFault(problems, missing)
 
 
+def _is_moment(text: str) -> bool:
+    """Whether `text` is a date with a time. The zone may be missing: people and models leave it out."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return len(text) > len("2026-01-05")
+
+
 def require_json(raw: Mapping[str, Any], schema: JsonObject) -> None:
     """Return when JSON, and so every store and log, can hold `raw`. Raises ArgumentFault for what it cannot."""
     unfit = [name for name, value in raw.items() if not _is_json(value)]
@@ -109,6 +119,7 @@ class SchemaArguments:
             self._validator = jsonschema_rs.validator_for(
                 _with_draft(schema),
                 validate_formats=True,
+                formats={"date-time": _is_moment},
                 pattern_options=jsonschema_rs.RegexOptions(),
                 retriever=_refuse_to_fetch,
             )

@@ -15,6 +15,8 @@ from services.json_values import JsonObject
 
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "arguments")
+"""Where a definition has the schema of its arguments; the last is nobody's standard."""
 
 
 def offered_names(names: Sequence[str]) -> dict[str, str]:
@@ -76,7 +78,8 @@ class ForeignDefinition:
 
 
 def imported_definition(definition: Mapping[str, Any]) -> ForeignDefinition:
-    """Read any of the four spellings; `input_schema` is Anthropic's and an older MCP's. Raises DefinitionError."""
+    """Read any of the four spellings; `input_schema` is Anthropic's and an older MCP's, and some say `arguments`.
+    Raises DefinitionError."""
     inner = definition.get("function")
     outer: dict[str, Any] = {}
     if isinstance(inner, Mapping):
@@ -85,12 +88,12 @@ def imported_definition(definition: Mapping[str, Any]) -> ForeignDefinition:
     name = definition.get("name")
     if not isinstance(name, str) or not name:
         raise DefinitionError("a function definition", ["name is required"])
-    schemas = [key for key in ("parameters", "input_schema", "inputSchema") if key in definition]
+    schemas = [key for key in _SCHEMAS if key in definition]
     try:
         parameters = imported(definition[schemas[0]]) if schemas and definition[schemas[0]] else EMPTY
     except UnusableSchema as error:
         raise DefinitionError(f"function {name!r}", [f"{schemas[0]}: {error}"]) from None
-    known = {"name", "description", "parameters", "input_schema", "inputSchema"}
+    known = {"name", "description", *_SCHEMAS[:3], *schemas[:1]}
     if definition.get("type") == "function":
         known.add("type")
     metadata = {key: value for key, value in definition.items() if key not in known}

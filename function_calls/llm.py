@@ -221,11 +221,11 @@ class FunctionCallLLM:
     ) -> tuple[FunctionSpec | None, FunctionResult]:
         spec = turn.functions.find(call.name)
         texts = turn.profile().texts
-        if spec is None:
+        if spec is None and call.name:
             return None, FunctionResult.fail(
                 ErrorCode.UNKNOWN_FUNCTION, texts.say("refusals.unknown_function", name=_printable(call.name))
             )
-        if call.arguments is None:
+        if spec is None or call.arguments is None:
             fault = call.fault or ErrorCode.INVALID_JSON
             return spec, FunctionResult.fail(fault, _FAULT_WORDS.get(fault, "the call could not be read"))
         signature = (spec.name, orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS))

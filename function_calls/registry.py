@@ -121,6 +121,7 @@ class BotFunctions:
             examples=spec.examples,
             writes=spec.effect is not Effect.READ,
             commands=spec.commands,
+            system_prompt=spec.system_prompt,
         )
 
 

@@ -63,11 +63,13 @@ def closed(schema: JsonObject) -> JsonObject:
 
 
 def imported(schema: object) -> JsonObject:
-    """A schema from elsewhere as ours: type names of other languages mapped, `$ref`s within it inlined.
+    """A schema from elsewhere as ours: type names of other languages mapped, `$ref`s within it inlined, and values that
+    are listed for an array meant for its items.
     Raises UnusableSchema when it is no object schema, or refers outside itself."""
     if not isinstance(schema, Mapping):
         raise UnusableSchema(f"parameters must be a JSON Schema object, not {type(schema).__name__}")
     ours = cleaned(schema, drops_null=False)
+    _mend(ours)
     if ours.get("type", "object") != "object":
         raise UnusableSchema(f"parameters must have type object, not {ours.get('type')!r}")
     return _completed({"type": "object", **ours})
@@ -182,6 +184,27 @@ def _completed(schema: JsonObject) -> JsonObject:
         raise UnusableSchema(f"required must be a list of names, not {required!r}")
     head = {"type": "object", "properties": dict(properties), "required": list(required)}
     return {**head, **{key: value for key, value in schema.items() if key not in head}}
+
+
+def _mend(node: Any) -> None:
+    """Put right, in place, what authors of foreign schemas often get wrong, where it is plain what is meant."""
+    if isinstance(node, list):
+        for one in node:
+            _mend(one)
+    if not isinstance(node, dict):
+        return
+    for key, value in node.items():
+        if key in _MAPPINGS_OF_SCHEMAS and isinstance(value, dict):
+            for sub in value.values():
+                _mend(sub)
+        elif key not in _VALUES and not key.startswith("x-"):
+            _mend(value)
+    if "examples" in node and not isinstance(node["examples"], list):
+        node["examples"] = [node["examples"]]
+    allowed, items = node.get("enum"), node.get("items")
+    if node.get("type") == "array" and isinstance(allowed, list) and not any(isinstance(one, list) for one in allowed):
+        del node["enum"]
+        node["items"] = {**(items if isinstance(items, dict) else {}), "enum": allowed}
 
 
 def _close(schema: Any) -> None:

@@ -7,43 +7,50 @@ from collections.abc import Sequence
 
 import orjson
 
-from services.json_values import JsonObject
-from services.llm.model import ModelMessage, Offer, ToolCall
+from services.json_values import JsonObject, JsonValue
+from services.llm.model import ModelMessage, Offer, OfferedFunction, ToolCall
+from services.llm.strict_schema import strict_schema
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 
 
-def encode_tools(offer: Offer) -> bytes:
-    """The functions of `offer` as a JSON array, encoded once for each Offer."""
-    encoded = offer.encoded.get("openai")
+def encode_tools(offer: Offer, *, strict: bool = False) -> bytes:
+    """The functions of `offer` as a JSON array, encoded once for each Offer. `strict` marks those to whose schema a
+    server can hold the model."""
+    key = "openai-strict" if strict else "openai"
+    encoded = offer.encoded.get(key)
     if encoded is None:
-        encoded = orjson.dumps(
-            [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": function.name,
-                        "description": function.description,
-                        "parameters": function.parameters,
-                    },
-                }
-                for function in offer.functions
-            ]
-        )
-        offer.encoded["openai"] = encoded
+        tools = [{"type": "function", "function": _function(function, strict)} for function in offer.functions]
+        encoded = offer.encoded[key] = orjson.dumps(tools)
     return encoded
+
+
+def _function(function: OfferedFunction, strict: bool) -> JsonObject:
+    told = {"name": function.name, "description": function.description, "parameters": function.parameters}
+    narrowed = strict_schema(function.parameters) if strict else None
+    return told if narrowed is None else {**told, "parameters": narrowed, "strict": True}
 
 
 def encode_messages(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True) -> bytes:
     """`messages` as a JSON array. `echo_reasoning` sends a model's reasoning back to it, word for word: some providers
     insist on it beside tool calls, some refuse it."""
-    encoded = [_encode(message, echo_reasoning=echo_reasoning) for message in messages]
+    return dumps([_encode(message, echo_reasoning=echo_reasoning) for message in messages])
+
+
+def dumps(value: JsonValue) -> bytes:
+    """`value` as JSON, whatever stands in its texts."""
     try:
-        return orjson.dumps(encoded)
+        return orjson.dumps(value)
     except TypeError:
         # Half a surrogate pair, for instance from a file's name, is no text for any provider.
-        return orjson.dumps(_without_surrogates(encoded))
+        return orjson.dumps(_without_surrogates(value))
+
+
+def wire_name(name: str) -> str:
+    """`name` as far as it may stand in a request: providers refuse a whole conversation for a name that they do not
+    allow, even in the past."""
+    return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "unnamed"
 
 
 def _encode(message: ModelMessage, *, echo_reasoning: bool) -> JsonObject:
@@ -63,15 +70,14 @@ def _encode(message: ModelMessage, *, echo_reasoning: bool) -> JsonObject:
 
 
 def _encode_call(call: ToolCall) -> JsonObject:
-    # Providers refuse a whole conversation for a name or for arguments that they cannot parse, even in the past.
-    name = _NOT_IN_NAMES.sub("_", call.name)[:_LONGEST_NAME] or "unnamed"
+    # Arguments that cannot be parsed are refused as well.
     if call.arguments is None:
         arguments = "{}"
     elif call.raw.startswith("{"):
         arguments = call.raw
     else:
         arguments = orjson.dumps(call.arguments).decode()
-    return {"id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {"id": call.id, "type": "function", "function": {"name": wire_name(call.name), "arguments": arguments}}
 
 
 def _without_surrogates(value: object) -> object:

@@ -1,17 +1,20 @@
 """What a model writes into its text that is not meant for people: reasoning, special tokens, calls in a dialect.
 
 A server that knows its model turns these into fields; one that does not leaves them into `content`. Calls found in
-text are never run from here, since anybody whose words the model repeats could write them.
+text are not run, since anybody whose words the model repeats could write them, unless the model's profile names the
+notation that it calls in (`dialects`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 import orjson
 
 from services.json_values import JsonValue
+from services.llm.model import ToolCall
 
 _REASONING = (
     ("<think>", "</think>"),
@@ -65,23 +68,34 @@ _CALL_KEYS = frozenset({"id", "type", "name", "arguments", "parameters"})
 
 
 class Visible(NamedTuple):
-    """The part of a model's text that people may see, and whether a call or a special token had leaked into it."""
+    """The part of a model's text that people may see, whether a call or a special token had leaked into it, and the
+    calls that were read out of it."""
 
     text: str
     leaked: bool
+    calls: tuple[ToolCall, ...] = ()
 
 
-def visible_text(content: str) -> Visible:
-    """`content` without reasoning and without anything from the first leaked token or call on."""
+ReadText = Callable[[str, str], Visible]
+"""Reads the text of an answer; the second argument is the seed of ids that calls are given."""
+
+
+def visible_text(content: str, seed: str = "") -> Visible:
+    """`content` without reasoning and without anything from the first leaked token or call on. No call is read."""
     if not any(sign in content for sign in _SIGNS):
         return Visible(content, leaked=False)
-    text = _without_turn_ends(_without_reasoning(content))
+    text = spoken(content)
     found = _MARKUP.search(text)
     if found:
         return Visible(text[: found.start()].rstrip(), leaked=True)
     if _is_nothing_but_calls(text.strip()):
         return Visible("", leaked=True)
     return Visible(text, leaked=False)
+
+
+def spoken(content: str) -> str:
+    """`content` without the model's reasoning and the tokens that end its turn."""
+    return _without_turn_ends(_without_reasoning(content))
 
 
 def _without_reasoning(content: str) -> str:
@@ -125,10 +139,11 @@ def _is_nothing_but_calls(text: str) -> bool:
     except orjson.JSONDecodeError:
         return False
     entries = value if isinstance(value, list) else [value]
-    return bool(entries) and all(_is_call(entry) for entry in entries)
+    return bool(entries) and all(is_call(entry) for entry in entries)
 
 
-def _is_call(value: JsonValue) -> bool:
+def is_call(value: JsonValue) -> bool:
+    """Whether `value` has the form of a call, or of a message's list of calls, and holds nothing else."""
     if not isinstance(value, dict):
         return False
     if value.keys() == {"tool_calls"} or value.keys() == {"function_call"}:

@@ -28,6 +28,8 @@ class OfferedFunction:
     """True when a run changes something, so that a model which merely guesses has to ask first."""
     commands: tuple[str, ...] = ()
     """Direct words for it, for a model that names the command instead."""
+    system_prompt: str = ""
+    """What a model without function calling is told instead of the description; `{schema}` stands for a sample."""
 
 
 class Offer:
@@ -80,6 +82,8 @@ class Usage:
 
     prompt: int = 0
     completion: int = 0
+    cached: int = 0
+    """Those of the prompt that the provider had read before."""
 
 
 @quick_init
@@ -158,7 +162,7 @@ def answer_to_json(answer: ModelAnswer) -> JsonObject:
         "finish": answer.finish,
         "model": answer.model,
         "request_id": answer.request_id,
-        "usage": [answer.usage.prompt, answer.usage.completion],
+        "usage": [answer.usage.prompt, answer.usage.completion, answer.usage.cached],
         "opaque": answer.opaque,
         "final": answer.final,
     }

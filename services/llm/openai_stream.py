@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NoReturn
 
 import orjson
 
 from services.json_values import JsonObject, JsonValue
 from services.llm.model import ModelError
 from services.llm.provider_errors import error_of_payload
+from services.llm.server_events import read_events, refuse_incomplete
 from services.llm.tool_arguments import MAX_ARGUMENT_CHARACTERS
 from services.refs import ErrorCode
 
@@ -27,7 +27,7 @@ def collect_stream(sse: bytes, request_id: str = "") -> JsonObject:
     JSON, `empty_response` for no bytes at all, `stream_incomplete` for an end without a finish reason or `[DONE]`.
     """
     answer = _Collected()
-    events = list(_events(sse))
+    events = list(read_events(sse))
     for number, (kind, text) in enumerate(events, 1):
         if text.strip() == "[DONE]":
             answer.ended = True
@@ -45,47 +45,8 @@ def collect_stream(sse: bytes, request_id: str = "") -> JsonObject:
         if isinstance(chunk, dict):
             answer.take(chunk)
     if not answer.ended and not answer.finish:
-        _incomplete(sse, has_events=bool(events), request_id=request_id)
+        refuse_incomplete(sse, has_events=bool(events), request_id=request_id)
     return answer.as_completion()
-
-
-def _incomplete(sse: bytes, *, has_events: bool, request_id: str) -> NoReturn:
-    if not sse.strip():
-        code, message = ErrorCode.EMPTY_RESPONSE, "the stream is empty"
-    elif not has_events and not sse.lstrip().startswith(b":"):
-        code, message = ErrorCode.MALFORMED_BY_PROVIDER, f"this is no stream of events: {sse[:80]!r}"
-    else:
-        code, message = ErrorCode.STREAM_INCOMPLETE, "the stream ended before the answer did"
-    raise ModelError(code, message, retryable=True, request_id=request_id)
-
-
-def _events(sse: bytes) -> Iterator[tuple[str, str]]:
-    """Each event's kind and data. Some servers leave out the empty line between events, so that a line of data which
-    is whole by itself is an event."""
-    text = sse.decode("utf-8", "replace").removeprefix("\ufeff")
-    kind, lines = "", list[str]()
-    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
-        if line.startswith("data:"):
-            lines.append(line[5:].removeprefix(" "))
-        elif line.startswith("event:"):
-            kind = line[6:].strip()
-        elif not line:
-            yield from _dispatch(kind, lines)
-            kind, lines = "", []
-    yield from _dispatch(kind, lines)
-
-
-def _dispatch(kind: str, lines: list[str]) -> Iterator[tuple[str, str]]:
-    if len(lines) < 2:
-        yield from ((kind, line) for line in lines if line.strip())
-        return
-    whole = "\n".join(lines)
-    try:
-        orjson.loads(whole)
-    except orjson.JSONDecodeError:
-        yield from ((kind, line) for line in lines if line.strip())
-    else:
-        yield kind, whole
 
 
 def _error_in(chunk: JsonValue) -> JsonValue:

@@ -26,6 +26,7 @@ _LASTING = (
     "not_supported",
     "unsupported",
     "tool_use_failed",
+    "too_large",
 )
 _LONGEST_MESSAGE = 500
 

@@ -133,7 +133,7 @@ def _add(calls: list[ToolCall], call: ToolCall, seed: str) -> None:
             call = replace(call, id="")
             break
     if not call.id:
-        call = replace(call, id=_made_id(seed, len(calls), call))
+        call = replace(call, id=made_id(seed, len(calls), call))
     calls.append(call)
 
 
@@ -143,7 +143,7 @@ def _is_same(one: ToolCall, other: ToolCall) -> bool:
     return one.raw == other.raw if one.fault else same_arguments(one.arguments, other.arguments)
 
 
-def _made_id(seed: str, place: int, call: ToolCall) -> str:
+def made_id(seed: str, place: int, call: ToolCall) -> str:
     """The same id for the same answer, so that reading a stored answer again changes nothing. Nine letters and digits,
     which is what the strictest provider takes back."""
     words = f"{seed}\0{place}\0{call.name}\0{call.raw}"

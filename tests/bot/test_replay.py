@@ -347,6 +347,65 @@ def test_recorded_traffic_makes_exactly_the_recorded_calls(data: Callable[[str],
     assert [line["id"] for line in replayed(*cases) if not line["ok"]] == []
 
 
+def test_recorded_traffic_of_anthropic_makes_exactly_the_recorded_calls(
+    data: Callable[[str], Path], replayed: Run
+) -> None:
+    cases = []
+    for exchange in records(data("A_provider_traffic/anthropic_messages.jsonl")):
+        tools = [tool for tool in (exchange["request_json"] or {}).get("tools", ()) if "input_schema" in tool]
+        body = exchange["response_body"]
+        answer = {"status": exchange["response_status"], "headers": exchange["response_headers"], "body": body}
+        oracle = exchange["oracle"]
+        required = {tool["name"]: set(tool["input_schema"].get("required", ())) for tool in tools}
+        wanted = [{"name": one["name"], "arguments": one["input"]} for one in oracle["tool_calls"]]
+        cases.append({
+            "id": exchange["id"],
+            "message": {"text": "go"},
+            "functions": tools,
+            "model": [answer if exchange["sse_text"] is None else {"sse": exchange["sse_text"]}],
+            "settings": {"protocol": "anthropic"},
+            # One of the recorded models leaves out what its function needs.
+            "expect": {"calls": [one for one in wanted if required.get(one["name"], {""}) <= one["arguments"].keys()]}
+            | ({"reply": oracle["text"]} if not wanted and oracle["text"] else {}),
+        })  # fmt: skip
+    lines = replayed(*cases)
+    assert [line["id"] for line in lines if not line["ok"]] == []
+    assert sum(len(line["calls"]) for line in lines) >= 20
+
+
+def anthropic(*content: dict[str, Any]) -> dict[str, Any]:
+    return {"body": {"type": "message", "content": list(content), "stop_reason": "end_turn"}}
+
+
+@pytest.mark.requirement("D28")
+@pytest.mark.parametrize(
+    ("protocol", "answer", "words"),
+    [
+        ("openai", asks(), says("Mild.")),
+        ("anthropic", anthropic({"type": "tool_use", "id": "t", "name": "get_weather", "input": {"city": "Paris"}}),
+         anthropic({"type": "text", "text": "Mild."})),
+        ("json_text", says('```json\n{"tool_calls": [{"name": "get_weather", "arguments": {"city": "Paris"}}]}\n```'),
+         says("Mild.")),
+        ("xml_text", says('<tool name="get_weather"><parameters><city>Paris</city></parameters></tool>'),
+         says("Mild.")),
+    ],
+)  # fmt: skip
+def test_a_case_may_speak_any_protocol(replayed: Run, protocol: str, answer: Any, words: Any) -> None:
+    case = a_case(answer, words, settings={"protocol": protocol}, expect={"calls": [PARIS], "reply": "Mild."})
+    assert replayed(case)[0]["ok"]
+
+
+@pytest.mark.parametrize("profile", ["qwen3-32b", {"dialect": "qwen"}, {"dialect": "hermes", "note": "slow"}])
+def test_a_profile_names_the_dialect_that_is_read(replayed: Run, profile: Any) -> None:
+    leak = says('<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>')
+    read, unread = replayed(
+        a_case(leak, says("Mild."), settings={"profile": profile}, expect={"calls": [PARIS], "reply": "Mild."}),
+        a_case(leak, says("Mild."), settings={"profile": "unheard-of"}),
+    )
+    assert read["ok"]
+    assert (unread["calls"], unread["error"]) == ([], "leaked_markup")
+
+
 def written(case: dict[str, Any]) -> dict[str, Any]:
     """A malformed answer as it came over the wire."""
     raw = case["raw_message"]
@@ -392,7 +451,10 @@ VIOLATIONS: dict[str, Callable[[Any, dict[str, Any]], bool]] = {
 """What must never happen, by the word that the data has for it."""
 
 
-def test_malformed_answers_never_do_harm_and_mostly_do_what_is_best(data: Callable[[str], Path], replayed: Run) -> None:
+@pytest.mark.parametrize(("named", "least"), [(False, 0.97), (True, 0.99)], ids=["no-profile", "profile"])
+def test_malformed_answers_never_do_harm_and_mostly_do_what_is_best(
+    data: Callable[[str], Path], replayed: Run, named: bool, least: float
+) -> None:
     tools = json.loads(data("G_faults/malformed_tools.json").read_text())["tools"]
     offered = {tool["function"]["name"]: tool for tool in tools}
     found = list(records(data("G_faults/malformed_toolcalls.jsonl")))
@@ -402,6 +464,7 @@ def test_malformed_answers_never_do_harm_and_mostly_do_what_is_best(data: Callab
             "message": {"text": "please help"},
             "functions": [offered[name] for name in case["tools_offered"] if name in offered],
             "model": [written(case)],
+            "settings": {"profile": case["provider"]} if named else {},
         }
         for case in found
     ))  # fmt: skip
@@ -413,4 +476,4 @@ def test_malformed_answers_never_do_harm_and_mostly_do_what_is_best(data: Callab
         ]
         quality += 1.0 if is_met(case["expected"], line) else 0.8 * any(is_met(one, line) for one in case["also_ok"])
     assert harmful == []
-    assert quality / len(found) >= 0.9
+    assert quality / len(found) >= least

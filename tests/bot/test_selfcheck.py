@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bot.selfcheck import self_check
-from config.settings import ModelSettings, Settings
+from config.models import ModelSettings
+from config.settings import Settings
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
 

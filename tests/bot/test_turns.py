@@ -18,7 +18,8 @@ from function_calls.spec import FunctionResult, Message
 from services.clock import SystemClock
 from services.llm.model import ModelAnswer, ModelError, ModelRequest
 from services.llm.offline import OfflineModel
-from services.llm.openai_chat import OpenAIChat, OpenAIProfile
+from services.llm.openai_chat import OpenAIChat
+from services.llm.profile import ModelProfile
 from services.llm.resilient import ResilientModel
 from services.refs import ErrorCode
 from services.retry import Retry, RetryPolicy
@@ -277,7 +278,7 @@ async def test_what_a_real_provider_answers_wrongly_ends_in_one_clear_sentence(
     answer: dict[str, Any], said: str
 ) -> None:
     async with OpenAIServer([answer] * 3) as server:
-        profile = OpenAIProfile("main", "m", server.base_url, SecretStr("k"))
+        profile = ModelProfile("main", "m", server.base_url, SecretStr("k"))
         retry = Retry(SystemClock(), RetryPolicy(attempts=2, first_wait_seconds=0.001))
         model = ResilientModel(OpenAIChat(profile, SystemClock()), retry, SystemClock(), 5.0)
         async with a_group(model=model) as group:
@@ -299,7 +300,7 @@ async def test_a_real_provider_chooses_a_function() -> None:
     ]
     climate = Recorder("climate", CITY, gives="cold")
     async with OpenAIServer(answers) as server:
-        model = OpenAIChat(OpenAIProfile("main", "m", server.base_url, SecretStr("k")), SystemClock())
+        model = OpenAIChat(ModelProfile("main", "m", server.base_url, SecretStr("k")), SystemClock())
         async with a_group([climate.spec], model=model) as group:
             assert await group.say("Ann", "@Rollcall how is Oslo?") == ["It is cold."]
             assert climate.runs == [{"city": "Oslo"}]

@@ -1,4 +1,4 @@
-"""A real HTTP server on 127.0.0.1 that answers from a script, as an OpenAI-compatible provider would or should not."""
+"""A real HTTP server on 127.0.0.1 that answers from a script, as a provider would or should not."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from function_calls.spec import FunctionResult, FunctionSpec
 from function_calls.turn import HistoryLine, OpenQuestion, Path, Run, Turn, TurnLog, TurnOutcome
 from services.clock import VirtualClock
 from services.deadlines import Deadlines
+from services.llm.model import ChatModel
 from tests.fakes.builders import a_message, a_profile
 from tests.fakes.functions import Recorder
 from tests.fakes.model import Scripted, ScriptedModel
@@ -29,12 +30,13 @@ EVERYTHING_PASSES = Policies(budget=Open(), taint=Open(), approval=Open())
 
 
 class Routing:
-    """One chat with its functions. Each message is a turn of its own."""
+    """One chat with its functions. Each message is a turn of its own. `model` is asked instead of one with `script`."""
 
     def __init__(
         self,
         *functions: FunctionSpec | Recorder,
         script: Sequence[Scripted] = (),
+        model: ChatModel | None = None,
         policies: Policies = EVERYTHING_PASSES,
         filters: Sequence[CallFilter] = (),
         named_filters: Mapping[str, CallFilter] | None = None,
@@ -61,7 +63,7 @@ class Routing:
             record=lambda context, run, result, turn_id, duration_us: self.recorded.append((run, result)),
         )
         self.router = router(
-            self.invoker, llm(self.model, self.invoker, RouterSettings(**(settings or {})), self.clock)
+            self.invoker, llm(model or self.model, self.invoker, RouterSettings(**(settings or {})), self.clock)
         )
         self._history = list(history)
         self._turns = 0

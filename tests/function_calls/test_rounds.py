@@ -224,6 +224,13 @@ async def test_a_call_that_cannot_be_read_never_runs(fault: ErrorCode) -> None:
     assert told(routing.model.requests[1])[0][1]["error"] == fault.value
 
 
+async def test_a_call_that_names_no_function_is_said_to_be_unreadable_rather_than_unknown() -> None:
+    script = [calls(unreadable_call("", ErrorCode.MALFORMED_BY_PROVIDER)), says("Well.")]
+    routing = Routing(Recorder("weather", CITY), script=script)
+    assert said(await routing.hears("weather oslo")) == ["Well."]
+    assert told(routing.model.requests[1])[0][1]["error"] == "malformed_by_provider"
+
+
 @pytest.mark.requirement("E33", "E35")
 async def test_an_unknown_function_is_said_to_be_unknown_and_the_model_may_try_another() -> None:
     weather = Recorder("weather", CITY, gives=("ok", 3))

@@ -5,8 +5,19 @@ import pytest
 from pydantic import SecretStr
 
 from services.clock import VirtualClock
-from services.llm.model import ModelMessage, ModelRequest, Offer, OfferedFunction, ToolCall
-from services.llm.openai_chat import OpenAIChat, OpenAIProfile
+from services.llm.model import (
+    ModelMessage,
+    ModelRequest,
+    Offer,
+    OfferedFunction,
+    ToolCall,
+    answer_from_json,
+    answer_to_json,
+    message_from_json,
+    message_to_json,
+)
+from services.llm.openai_chat import OpenAIChat
+from services.llm.profile import ModelProfile
 from services.refs import ErrorCode
 from tests.services.llm.wire import a_body, a_tool_call, read
 
@@ -22,7 +33,7 @@ NEWS = OfferedFunction("get_news", "get_news", "今日新闻", {"type": "object"
 
 def a_model(**profile: object) -> OpenAIChat:
     fields = {"name": "main", "model": "m-1", "base_url": "http://127.0.0.1:1/v1", "api_key": SecretStr("k"), **profile}
-    return OpenAIChat(OpenAIProfile(**fields), VirtualClock())  # type: ignore[arg-type]
+    return OpenAIChat(ModelProfile(**fields), VirtualClock())  # type: ignore[arg-type]
 
 
 def a_conversation() -> list[ModelMessage]:
@@ -80,6 +91,18 @@ def test_what_an_answer_wants_back_is_sent_back_word_for_word() -> None:
     echo = ModelMessage("assistant", answer.text, answer.calls, opaque=answer.opaque)
     body = json.loads(a_model().encode(ModelRequest([echo])))
     assert body["messages"] == [{"role": "assistant", "content": "I look.", "tool_calls": [call], **message}]
+
+
+@pytest.mark.parametrize("echo", [True, False])
+def test_reasoning_and_signatures_go_back_word_for_word_after_a_restart(echo: bool) -> None:
+    call = {**a_tool_call('{"city":"Oslo"}'), "extra_content": {"google": {"thought_signature": "sig"}}}
+    answer = read(a_body(calls=[call], message={"reasoning_content": "They want\tthe weather.\n"}))
+    stored = answer_from_json(json.loads(json.dumps(answer_to_json(answer))))
+    suspended = message_to_json(ModelMessage("assistant", stored.text, stored.calls, opaque=stored.opaque))
+    echoed = message_from_json(json.loads(json.dumps(suspended)))
+    (message,) = json.loads(a_model(echo_reasoning=echo).encode(ModelRequest([echoed])))["messages"]
+    assert message["tool_calls"] == [call]
+    assert message.get("reasoning_content") == ("They want\tthe weather.\n" if echo else None)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from services.llm.markup import visible_text
+from services.llm.markup import Visible, visible_text
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from services.llm.markup import visible_text
     ],
 )
 def test_a_leaked_call_is_found_and_what_stands_before_it_is_kept(leak: str) -> None:
-    assert visible_text("Let me look. " + leak) == ("Let me look.", True)
+    assert visible_text("Let me look. " + leak) == Visible("Let me look.", leaked=True)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_leaked_call_is_found_and_what_stands_before_it_is_kept(leak: str) -> 
     ],
 )
 def test_a_text_that_is_nothing_but_a_call_is_a_leak(whole: str) -> None:
-    assert visible_text(whole) == ("", True)
+    assert visible_text(whole) == Visible("", leaked=True)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_text_that_is_nothing_but_a_call_is_a_leak(whole: str) -> None:
     ],
 )
 def test_ordinary_text_is_left_as_it_is(prose: str) -> None:
-    assert visible_text(prose) == (prose, False)
+    assert visible_text(prose) == Visible(prose, leaked=False)
 
 
 @pytest.mark.parametrize(
@@ -90,18 +90,18 @@ def test_ordinary_text_is_left_as_it_is(prose: str) -> None:
     ],
 )
 def test_reasoning_in_the_text_is_not_shown(content: str) -> None:
-    assert visible_text(content) == ("Hello!", False)
+    assert visible_text(content) == Visible("Hello!", leaked=False)
 
 
 def test_reasoning_that_never_ends_leaves_nothing() -> None:
-    assert visible_text("<think>I could say <tool_call>") == ("", False)
+    assert visible_text("<think>I could say <tool_call>") == Visible("", leaked=False)
 
 
 @pytest.mark.parametrize(
     "token", ["<|im_end|>", "<|eot_id|>", "</s>", "<｜end▁of▁sentence｜>", "<|im_end|>\n<|endoftext|>"]
 )
 def test_a_token_that_only_ends_the_turn_is_taken_off(token: str) -> None:
-    assert visible_text("Hello!" + token) == ("Hello!", False)
+    assert visible_text("Hello!" + token) == Visible("Hello!", leaked=False)
 
 
 def test_many_openings_of_a_tag_take_no_time() -> None:

@@ -14,7 +14,8 @@ from pydantic import SecretStr
 
 from services.clock import SystemClock, VirtualClock
 from services.llm.model import ModelAnswer, ModelError, ModelMessage, ModelRequest
-from services.llm.openai_chat import OpenAIChat, OpenAIProfile
+from services.llm.openai_chat import OpenAIChat
+from services.llm.profile import ModelProfile
 from services.llm.resilient import ResilientModel
 from services.refs import ErrorCode
 from services.retry import Retry
@@ -29,7 +30,7 @@ BUSY = {"error": {"message": "slow down", "type": "rate_limit"}}
 @asynccontextmanager
 async def talking_to(*script: dict[str, Any]) -> AsyncIterator[tuple[OpenAIServer, OpenAIChat]]:
     async with OpenAIServer(script) as server:
-        profile = OpenAIProfile("main", "m-1", server.base_url, SecretStr(KEY))
+        profile = ModelProfile("main", "m-1", server.base_url, SecretStr(KEY))
         model = OpenAIChat(profile, SystemClock())
         try:
             yield server, model
@@ -56,6 +57,14 @@ async def test_an_answer_is_read_and_the_request_is_what_was_encoded() -> None:
         assert received.body == model.encode(HELLO)
         assert received.headers["authorization"] == f"Bearer {KEY}"
         assert received.headers["content-type"] == "application/json"
+
+
+async def test_a_server_that_wants_no_key_gets_none() -> None:
+    async with OpenAIServer([{"body": a_body("Hi")}]) as server:
+        model = OpenAIChat(ModelProfile("main", "m-1", server.base_url, SecretStr("")), SystemClock())
+        assert (await model.complete(HELLO)).text == "Hi"
+        await model.close()
+    assert "authorization" not in server.requests[0].headers
 
 
 async def test_one_connection_serves_many_requests_at_once() -> None:
@@ -106,7 +115,7 @@ async def test_a_dropped_connection_may_be_tried_again(after_bytes: int) -> None
 async def test_a_server_that_is_not_there_may_be_tried_again() -> None:
     async with OpenAIServer([]) as server:
         gone = server.base_url
-    model = OpenAIChat(OpenAIProfile("main", "m-1", gone, SecretStr(KEY)), SystemClock())
+    model = OpenAIChat(ModelProfile("main", "m-1", gone, SecretStr(KEY)), SystemClock())
     with pytest.raises(ModelError) as caught:
         await model.complete(HELLO)
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.TRANSIENT, True)

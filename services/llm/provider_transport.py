@@ -1,6 +1,6 @@
-"""One connection pool to an OpenAI-compatible server, over the openai package: bytes out, bytes in.
+"""One connection pool to a provider's server, over the openai package: bytes out, bytes in.
 
-Importing this module imports openai, which takes most of a second: `openai_chat` does so for the first request.
+Importing this module imports openai, which takes most of a second: `provider` does so for the first request.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import aiohttp
 import httpx2
 import openai
-from pydantic import SecretStr
 
 from services.clock import Clock
+from services.llm.answer_rules import MAX_BODY_BYTES
+from services.llm.endpoint import Endpoint
 from services.llm.model import ModelError
-from services.llm.openai_answers import MAX_BODY_BYTES
 from services.llm.provider_errors import error_of_status
 from services.refs import ErrorCode
 
@@ -23,22 +23,25 @@ _CONNECT_SECONDS = 10.0
 _IDLE_SECONDS = 30.0
 
 
-class OpenAITransport:
+class ProviderTransport:
     """Posts to one server. Never follows a redirect, so the key stays with the origin it was configured for."""
 
-    def __init__(self, base_url: str, api_key: SecretStr, connections: int, clock: Clock) -> None:
+    def __init__(self, endpoint: Endpoint, clock: Clock) -> None:
         self._clock = clock
-        self._api_key = api_key
+        self._api_key = endpoint.api_key
         # Only connecting has a limit of its own; the whole request has the caller's.
         timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
         self._client = openai.AsyncOpenAI(
-            base_url=base_url,
-            api_key=api_key.get_secret_value(),
+            base_url=endpoint.base_url,
+            # A server on this machine may want no key; the package insists on one, which is not sent then.
+            api_key=endpoint.api_key.get_secret_value() or "none",
             max_retries=0,
             timeout=timeout,
             http_client=openai.DefaultAioHttpClient(
                 limits=httpx2.Limits(
-                    max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=_IDLE_SECONDS
+                    max_connections=endpoint.connections,
+                    max_keepalive_connections=endpoint.connections,
+                    keepalive_expiry=_IDLE_SECONDS,
                 ),
                 timeout=timeout,
                 follow_redirects=False,
@@ -47,13 +50,14 @@ class OpenAITransport:
         )
         # Whole, since the package would put it together anew for each request, which takes longer than sending it.
         base = self._client.base_url
-        self._url = str(base.copy_with(raw_path=base.raw_path + b"chat/completions"))
-        self._options: openai.RequestOptions = {
-            "headers": {"content-type": "application/json"},
-            "security": {"bearer_auth": True},
-        }
+        self._url = str(base.copy_with(raw_path=base.raw_path + endpoint.path.encode()))
+        headers: dict[str, str | openai.Omit] = {"content-type": "application/json", **endpoint.headers}
+        bearer = endpoint.bearer and bool(endpoint.api_key.get_secret_value())
+        if not bearer:
+            headers["authorization"] = openai.Omit()
+        self._options: openai.RequestOptions = {"headers": headers, "security": {"bearer_auth": bearer}}
 
-    async def post_chat(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+    async def post(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of the answer to `body`; at most 8 MiB and one byte of the body are read.
 
         Raises ModelError for any other status than 2xx and for a connection that fails.

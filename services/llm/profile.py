@@ -1,0 +1,38 @@
+"""One model as the settings describe it, and what its server can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from pydantic import SecretStr
+
+from services.json_values import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProfile:
+    """One model. The defaults send nothing that a server might not know, and read no calls out of its text."""
+
+    name: str
+    """The name in the settings."""
+    model: str
+    """What the server calls it."""
+    base_url: str
+    """Up to and including the version, such as `https://api.openai.com/v1`."""
+    api_key: SecretStr
+    parallel_flag: bool | None = None
+    """Whether one answer may call several functions; None: the server is not told."""
+    strict: bool = False
+    """Whether the server holds a model to the schemas of functions that are marked as strict."""
+    tool_choice_required: bool = True
+    """Whether the server can be told to call a function, any or a certain one; else `auto` is asked instead."""
+    echo_reasoning: bool = True
+    """Whether the model gets its own reasoning back in later rounds."""
+    dialect: str | None = None
+    """The notation, one of `services.llm.dialects`, in which calls in the model's text are read; None: in none."""
+    connections: int = 4000
+    """The most requests at once."""
+    extra: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
+    """More fields of each request, such as `temperature`."""

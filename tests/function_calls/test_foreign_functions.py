@@ -1,0 +1,131 @@
+"""Functions that others have defined, as they define them: their own words for types, and their own mistakes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from function_calls.arguments import SchemaArguments
+from function_calls.encodings import imported_definition, offered_names
+from function_calls.schema import UnusableSchema, imported
+from function_calls.spec import ArgumentFault
+
+MANY_WORDS = {
+    "type": "dict",
+    "properties": {
+        "rate": {"type": "float"},
+        "point": {"type": "tuple", "items": {"type": "float"}},
+        "whatever": {"type": "any"},
+        "options": {"type": "dict", "properties": {"deep": {"type": "bool"}}},
+        "tags": {"type": "array", "items": {"type": "string"}, "enum": ["red", "blue"]},
+        "enum": {"type": "str", "enum": ["a"], "examples": "a, b"},
+    },
+    "required": ["rate"],
+}
+
+
+def accepts(schema: dict[str, Any], **arguments: Any) -> bool:
+    try:
+        SchemaArguments(imported(schema), fills_defaults=False).parse(arguments)
+    except ArgumentFault:
+        return False
+    return True
+
+
+def test_foreign_words_for_types_mean_those_of_json_schema() -> None:
+    properties = imported(MANY_WORDS)["properties"]
+    assert [properties[name].get("type") for name in ("rate", "point", "whatever", "options", "enum")] == [
+        "number", "array", None, "object", "string",
+    ]  # fmt: skip
+    assert accepts(MANY_WORDS, rate=1, point=[1, 2.5], whatever={"a": [1]}, options={"deep": True}, enum="a")
+    assert not accepts(MANY_WORDS, rate="many")
+    assert not accepts(MANY_WORDS, rate=1, options={"deep": [1]})
+
+
+def test_values_that_are_listed_for_an_array_are_those_of_its_items() -> None:
+    assert accepts(MANY_WORDS, rate=1, tags=["red", "blue"])
+    assert not accepts(MANY_WORDS, rate=1, tags=["green"])
+    whole = {"properties": {"pair": {"type": "array", "enum": [["a", "b"]]}}}
+    assert accepts(whole, pair=["a", "b"])
+    assert not accepts(whole, pair=["b", "a"])
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [("2026-01-05T09:00:00Z", True), ("2026-01-05T09:00:00", True), ("2026-01-05", False), ("soon", False)],
+)
+def test_a_date_with_a_time_may_leave_its_zone_out(text: str, fits: bool) -> None:
+    assert accepts({"properties": {"at": {"type": "string", "format": "date-time"}}}, at=text) is fits
+
+
+def test_a_definition_may_say_arguments_for_its_schema() -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    foreign = imported_definition({"name": "f", "arguments": schema, "results": {}})
+    assert (foreign.parameters, foreign.metadata) == (schema, {"results": {}})
+    both = imported_definition({"name": "f", "parameters": schema, "arguments": "kept"})
+    assert (both.parameters, both.metadata) == (schema, {"arguments": "kept"})
+
+
+@contextmanager
+def not_of_a_pattern() -> Iterator[None]:
+    """Lets through that a pattern is no regular expression, which two definitions of the corpora ask for."""
+    try:
+        yield
+    except UnusableSchema as error:
+        if 'is not a "regex"' not in str(error):
+            raise
+
+
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def true_calls(row: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The calls that answer a question of either corpus."""
+    for call in row.get("concrete_calls") or ():
+        yield call["name"], call["arguments"]
+    truth = row.get("ground_truth") or []
+    for calls in truth if isinstance(truth, list) else [truth]:
+        yield from calls.items()
+
+
+@pytest.mark.parametrize("corpus", ["bfcl", "acebench_en", "acebench_zh"])
+def test_the_true_calls_of_a_corpus_are_accepted(data: Callable[[str], Path], corpus: str) -> None:
+    refused, number = [], 0
+    for row in records(data(f"B_function_calls/{corpus}.jsonl")):
+        if "special" in row["category"]:
+            continue
+        functions = [imported_definition(one) for one in row["functions"]]
+        parsers = {one.name: SchemaArguments(one.parameters, fills_defaults=False) for one in functions}
+        assert len(set(offered_names(list(parsers)).values())) == len(parsers)
+        for name, arguments in true_calls(row):
+            number += 1
+            # The same function called twice is numbered.
+            parser = parsers.get(name) or parsers[re.sub(r"_\d+$", "", name)]
+            try:
+                assert parser.parse(arguments) == arguments
+            except ArgumentFault:
+                refused.append((row["id"], name))
+    assert number > 150
+    # Some of the corpora's answers contradict their own schemas.
+    assert len(refused) <= 0.02 * number, refused
+    assert corpus != "bfcl" or len(refused) <= 0.005 * number, refused
+
+
+@pytest.mark.parametrize("pool", ["bfcl", "sealtools", "metatool", "acebench_en", "acebench_zh"])
+def test_every_function_of_a_pool_can_be_imported_and_offered(data: Callable[[str], Path], pool: str) -> None:
+    functions = [imported_definition(one) for one in records(data(f"B_function_calls/retrieval/{pool}.pool.jsonl"))]
+    for one in functions:
+        with not_of_a_pattern():
+            SchemaArguments(one.parameters)
+    names = offered_names([one.name for one in functions])
+    assert len(set(names.values())) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names.values())
