@@ -41,7 +41,8 @@ def a_file(folder: Path, text: str) -> str:
     ("word", "text", "stops"),
     [
         ("casino", "@Rollcall the CASINO, please", True),
-        ("casino", "@Rollcall ｃａｓｉｎｏ ca\u00adsino", True),
+        ("casino", "@Rollcall ｃａｓｉｎｏ", True),
+        ("casino", "@Rollcall ca\u00adsino", True),
         ("casino", "@Rollcall about casinos", False),
         ("free money", "@Rollcall free   money", True),
         ("发票", "@Rollcall 我要代开发票了", True),
@@ -176,6 +177,12 @@ async def test_what_is_not_to_be_read_reaches_neither_chat_nor_model(options: An
         await group.say("Ann", "@Rollcall list them")
         told = next(message.content for message in group.model.requests[1].messages if message.role == "tool")
         assert [one for one in PERSONAL.split(", ") if one not in told] == hidden
+
+
+async def test_what_a_failure_says_is_redacted_too() -> None:
+    fail = Recorder("fail", commands=["fail"], gives=("error", "no key sk-abcdefghijklmnop"))
+    async with a_group([fail.spec], settings=layers(call=[{"redaction": {}}])) as group:
+        assert await group.say("Ann", "/fail") == ["no key ***"]
 
 
 async def test_a_function_names_filters_of_its_own() -> None:

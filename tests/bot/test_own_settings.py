@@ -120,3 +120,12 @@ async def test_no_model_is_offered_the_settings_or_can_change_them() -> None:
         offer: Any = group.model.requests[0].offer
         assert "settings" not in [function.original for function in offer.functions]
         assert await rows(group) == []
+
+
+async def test_the_operator_may_let_everybody_set_up_their_private_chat() -> None:
+    private = {"test:bot:dm-*": {"functions": {"settings": {"roles": "member"}}}}
+    alone = ChatRef("test", "bot", "dm-ann")
+    async with a_group(settings={"chats": {"allow": ["*"], "settings": private}}) as group:
+        await group.say("Ann", "/settings language zh", chat=alone, is_group=False)
+        await group.say("Ann", "/settings language zh")
+        assert [row[0] for row in await rows(group)] == [alone.key]

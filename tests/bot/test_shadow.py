@@ -14,7 +14,9 @@ import pytest
 from bot.models import model_of, shadow_of
 from bot.testing import Group, ScriptedModel, a_group, call
 from config.settings import Settings
+from config.shadow import ShadowSettings
 from config.texts import Texts
+from function_calls.filters.round import Round
 from function_calls.shadow import Shadow
 from services.clock import SystemClock
 from services.llm.model import ModelAnswer, ModelError, ModelRequest
@@ -23,7 +25,9 @@ from services.refs import ChatRef, ErrorCode
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.config.files import faults_of
+from tests.fakes.builders import a_message
 from tests.fakes.functions import CITY, Recorder
+from tests.function_calls.routing import Routing
 
 WORK = ChatRef("test", "bot", "work")
 
@@ -145,7 +149,50 @@ async def test_a_shadow_that_fails_is_invisible(tmp_path: Path, failure: ModelEr
         group.model.says("One.", "Two.")
         assert await says(group, "hello") == ["One."]
         assert await says(group, "hello") == ["Two."]
-    assert [line["shadow"]["error"] for line in lines(tmp_path)] == [*(["timeout"] if failure else []), None]
+    seen = [(line["shadow"]["error"], line["agrees"]) for line in lines(tmp_path)]
+    assert seen == [*([("timeout", False)] if failure else []), (None, True)]
+
+
+async def test_what_waits_is_asked_after_a_fault_too(tmp_path: Path) -> None:
+    class Breaking(HeldModel):
+        async def complete(self, request: ModelRequest) -> ModelAnswer:
+            answer = await super().complete(request)
+            if len(self.requests) == 1:
+                raise RuntimeError("a fault of the program")
+            return answer
+
+    shadow = Breaking()
+    shadow.says("A.", "B.")
+    async with a_shadowed_group(tmp_path, shadow, parallel=1) as group:
+        group.model.says("One.", "Two.")
+        await group.say("Ann", "@Rollcall hello")
+        await shadow.asked.wait()
+        await group.say("Ann", "@Rollcall again")
+        shadow.let_go.set()
+        while len(shadow.requests) < 2:
+            await group.clock.settle()
+        await shadow_of_the(group).idle()
+    assert len(lines(tmp_path)) == 1
+
+
+async def test_turns_that_never_end_do_not_pile_up() -> None:
+    async def ask(round_: Round) -> ModelAnswer:
+        return ModelAnswer(text="Hello.")
+
+    async def delivered(chat: ChatRef) -> None:
+        return None
+
+    routing, shadow_model = Routing(), ScriptedModel()
+    shadow = Shadow(shadow_model, ShadowSettings(), routing.clock, lambda comparison: None, delivered)
+    turns = [routing.a_turn() for _ in range(1001)]
+    for turn in turns:
+        await shadow.around(Round(a_message("hi"), turn, 0, ModelRequest(messages=[])), ask)
+    shadow.turn_ended(turns[0].id, WORK)
+    await shadow.idle()
+    assert shadow_model.requests == []
+    shadow.turn_ended(turns[-1].id, WORK)
+    await shadow.idle()
+    assert len(shadow_model.requests) == 1
 
 
 async def test_what_is_over_the_budget_is_counted_and_not_asked(tmp_path: Path) -> None:
