@@ -112,7 +112,8 @@ class Turns:
 
     def _past(self, job: Job) -> Past:
         profile = self._chats.profile(job.context.chat)
-        count = self._settings.history_messages
+        # One more than is shown tells that something is left out.
+        count = self._settings.history_messages and self._settings.history_messages + 1
         return Past(self._store, self._summaries, job.context, job.turn_id, profile, count)
 
     def _turn(self, job: Job, log: StoreTurnLog, sign: TypingSign, past: Past) -> Turn:

@@ -110,10 +110,8 @@ def shown(history: Sequence[HistoryLine], settings: RouterSettings) -> Sequence[
 
 
 def _is_cut(history: Sequence[HistoryLine], kept: Sequence[HistoryLine], settings: RouterSettings) -> bool:
-    """Whether more was said than a model is shown, as far as can be seen from `history`; not where none is wanted."""
-    if not settings.history_messages or not settings.history_tokens:
-        return False
-    return len(history) >= settings.history_messages or len(kept) < len(history)
+    """Whether a model is shown less than `history`; not where none is wanted."""
+    return bool(settings.history_messages and settings.history_tokens) and len(kept) < len(history)
 
 
 def _transcript(history: Sequence[HistoryLine], profile: ChatProfile, today: date) -> list[ModelMessage]:

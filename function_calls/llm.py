@@ -265,12 +265,14 @@ class FunctionCallLLM:
 
 def _is_to_be_doubted(text: str, turn: Turn, progress: Progress) -> bool:
     """Whether to ask the model once whether it did what it says: only while nothing at all has been done."""
-    return not progress.doubted and not turn.effects and bool(_claims(text, turn, progress))
+    if progress.doubted or progress.acts or turn.effects:
+        return False
+    return bool(_claims(text, turn, progress))
 
 
 def _true(text: str, turn: Turn, progress: Progress) -> str:
     """The model's words, without claims that are not true."""
-    return true_words(text, turn, _claims(text, turn, progress))
+    return true_words(text, turn, _claims(text, turn, progress), progress.acts)
 
 
 def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:

@@ -41,12 +41,12 @@ def told_before(asked: str, conversation: Sequence[ModelMessage]) -> str:
     return "\n".join(message.content for message in conversation if message.role == "assistant" and not message.calls)
 
 
-def true_words(text: str, turn: Turn, claims: Sequence[Claim]) -> str:
-    """`text` with a true sentence in place of `claims`."""
+def true_words(text: str, turn: Turn, claims: Sequence[Claim], acts: Sequence[Act]) -> str:
+    """`text` with a true sentence in place of `claims`; `acts`: what was done beside them."""
     if not claims:
         return text
     _log.warning("claim_corrected", turn=turn.id, claims=len(claims), effects=turn.effects)
-    key = "claims.unconfirmed" if turn.effects else "claims.nothing_done"
+    key = "claims.unconfirmed" if turn.effects or acts else "claims.nothing_done"
     return corrected(text, claims, turn.profile().texts.say(key))
 
 

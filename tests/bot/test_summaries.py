@@ -97,6 +97,15 @@ async def test_a_summary_survives_a_restart(tmp_path: Path) -> None:
         assert "Summary 1." in model.told()
 
 
+async def test_a_conversation_that_just_fits_says_of_nothing_that_it_is_left_out() -> None:
+    model = Talker()
+    async with a_group(settings=SMALL, model=model) as group:
+        await talk(group, 4)
+        await group.say("Ann", "@Rollcall hello")
+        assert "is not shown" not in model.told()
+        assert "number 0" in model.told()
+
+
 @pytest.mark.parametrize("kind", [Kind.DELETE, Kind.EDIT])
 async def test_what_is_taken_back_lives_on_in_no_summary(kind: Kind) -> None:
     model = Talker()

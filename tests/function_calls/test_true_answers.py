@@ -145,6 +145,14 @@ async def test_asked_to_do_it_again_what_an_earlier_turn_did_bears_nothing_out()
     assert said(await Routing(todo(), history=reported, script=[words] * 2).hears("add milk again")) == [NOTHING]
 
 
+async def test_a_claim_after_a_question_is_not_said_to_be_all_that_was_not_done() -> None:
+    look = Recorder("look", TEXT, gives=("ok", "found"))
+    asked = calls(call("todo_add", "a", text="milk"), call("look", "b"))
+    routing = Routing(todo(), look, remind(), script=[asked, says("I've set a reminder.")])
+    outcome = await routing.hears_answer(await routing.hears("add milk and look"), "tea")
+    assert said(outcome) == [UNCONFIRMED]
+
+
 async def test_a_doubt_costs_a_round_and_there_is_only_one() -> None:
     routing = Routing(remind(), script=[says("I've set a reminder.")] * 2, settings={"max_rounds": 2})
     assert said(await routing.hears("remind me")) == [NOTHING]
