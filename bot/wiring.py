@@ -18,7 +18,7 @@ from bot.housekeeping import Housekeeping
 from bot.intake import Intake
 from bot.metrics import Metrics
 from bot.model_records import ModelRecords
-from bot.models import model_of
+from bot.models import model_of, states_of
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from bot.platforms.base import ChatPlatform
@@ -29,6 +29,7 @@ from config.texts import Texts
 from function_calls.filters.call import CallFilter
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
+from function_calls.outages import Outages
 from function_calls.policies import Open, Policies
 from function_calls.ports import ChatActions, Explanations, Members
 from function_calls.router import FunctionCallRouter
@@ -134,12 +135,12 @@ def build_daemon(
     services = services_of(store, given, members, actions)
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
-    model = given.model or model_of(settings, texts, clock)
+    deadlines = given.deadlines or Deadlines(clock)
+    model = given.model or model_of(settings, texts, clock, deadlines)
     metrics = Metrics()
     call_log = _lines(settings, "function_calls.jsonl")
     model_log = _lines(settings, "model_requests.jsonl")
     records = CallRecords(call_log, metrics, clock, Redactor(secrets_of(settings)))
-    deadlines = given.deadlines or Deadlines(clock)
     policies = Policies(budget=Open(), taint=Open(), approval=Open())
     invoker = Invoker(
         policies,
@@ -152,7 +153,8 @@ def build_daemon(
     )
     invoker.check(registry.specs)
     asked = ModelRecords(model_log, clock)
-    llm = FunctionCallLLM(model, invoker, settings.router, clock, record=asked.record, faults=faults)
+    outages = Outages(clock, settings.failover.say_again_seconds)
+    llm = FunctionCallLLM(model, invoker, settings.router, clock, record=asked.record, faults=faults, outages=outages)
     router = FunctionCallRouter(invoker, llm)
     delivery = Delivery(
         {(one.name, one.account): one for one in platforms},
@@ -198,6 +200,7 @@ def build_daemon(
         faults=faults,
     )
     _show(metrics, engine, delivery, notices)
+    _show_models(metrics, model)
     return Daemon(
         store=store,
         ids=ids,
@@ -205,6 +208,7 @@ def build_daemon(
         invoker=invoker,
         router=router,
         model=model,
+        model_states=lambda: states_of(model),
         chats=chats,
         questions=questions,
         engine=engine,
@@ -233,3 +237,18 @@ def _show(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices:
     metrics.gauge("rollcall_turns_running", "Turns that run", lambda: engine.running)
     metrics.gauge("rollcall_messages_given_up", "Messages that no network took", lambda: delivery.failed)
     metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: notices.dropped)
+
+
+def _show_models(metrics: Metrics, model: ChatModel) -> None:
+    metrics.gauges(
+        "rollcall_model_left_alone_seconds",
+        "How long a model is left alone after failures",
+        "model",
+        lambda: {state.name: state.seconds_left for state in states_of(model)},
+    )
+    metrics.counter(
+        "rollcall_model_failures",
+        "Questions that a model could not be asked",
+        "model",
+        lambda: {state.name: state.failures for state in states_of(model)},
+    )

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
+from config.failover import FailoverSettings
 from config.terms import (
     BaseUrl,
     Count,
@@ -71,7 +72,7 @@ class StoreSettings(Section):
 
 
 class ModelSettings(Section):
-    """One language model. The first usable one of the list is asked."""
+    """One language model. The first usable one of the list that can answer does."""
 
     name: Word
     """What logs call it; each name once."""
@@ -243,6 +244,7 @@ class Settings(Section):
     models: tuple[ModelSettings, ...] = Field(default=(), max_length=20)
     """The language models, in the order in which they are asked. With none usable the bot works without a model:
     commands and the functions' own examples."""
+    failover: FailoverSettings = FailoverSettings()
     router: RouterSettings = RouterSettings()
     questions: QuestionsSettings = QuestionsSettings()
     limits: LimitsSettings = LimitsSettings()

@@ -12,6 +12,7 @@ from config.settings import RouterSettings
 from function_calls.context import MessageContext
 from function_calls.conversation import last_round_message, opening
 from function_calls.invocation import Invoker
+from function_calls.outages import Outages
 from function_calls.permissions import offered_here
 from function_calls.progress import FROM_BEFORE, Progress
 from function_calls.spec import FunctionResult, FunctionSpec, Message
@@ -62,8 +63,10 @@ class FunctionCallLLM:
         *,
         record: RecordAnswer = _not_recorded,
         faults: FaultPoints | None = None,
+        outages: Outages | None = None,
     ) -> None:
         self._model = model
+        self._outages = outages or Outages(clock)
         self._record = record
         self._invoker = invoker
         self._settings = settings
@@ -90,6 +93,7 @@ class FunctionCallLLM:
         self._reach("route.before_llm")
         began = self._clock.monotonic()
         answer = await self._model.complete(request)
+        self._outages.end()
         self._reach("llm.after_response_before_persist")
         self._record(turn.id, progress.round_number, answer, int((self._clock.monotonic() - began) * 1e6))
         turn.log.answer(progress.round_number, answer)
@@ -109,7 +113,7 @@ class FunctionCallLLM:
         try:
             answer = await self.select_function(context, turn, progress, last=True, offered=False)
         except ModelError as error:
-            return progress.model_failed(turn, error)
+            return self._failed(context, turn, progress, error)
         if not answer.text:
             return progress.model_failed(turn, ModelError(ErrorCode.EMPTY_RESPONSE, "calls, though none were offered"))
         return sent(ReasonCode.CHAT, [Message(answer.text)])
@@ -142,12 +146,12 @@ class FunctionCallLLM:
             try:
                 answer = await self.select_function(context, turn, progress, last=last)
             except ModelError as error:
-                return progress.model_failed(turn, error)
+                return self._failed(context, turn, progress, error)
             if not answer.calls:
                 return progress.done(turn, answer.text)
             if last:
                 return progress.gave_up(turn.profile().texts, answer.text)
-            progress.messages.append(ModelMessage("assistant", answer.text, answer.calls, opaque=answer.opaque))
+            progress.messages.append(_assistant_said(answer))
             progress.found.clear()
             progress.went_wrong = False
             outcome = await self._run_calls(
@@ -161,6 +165,13 @@ class FunctionCallLLM:
                 return progress.gave_up(turn.profile().texts, "")
             await turn.log.settle()
             progress.round_number += 1
+
+    def _failed(self, context: MessageContext, turn: Turn, progress: Progress, error: ModelError) -> TurnOutcome:
+        is_told = self._outages.is_told(context.chat, error)
+        outcome = progress.model_failed(turn, error, is_told=is_told)
+        if outcome.reason is ReasonCode.MODEL_FAILED:
+            self._outages.tell(context.chat, error)
+        return outcome
 
     async def _run_calls(
         self,
@@ -237,6 +248,10 @@ class FunctionCallLLM:
         if turn.effects:
             return progress.done(turn, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
+
+
+def _assistant_said(answer: ModelAnswer) -> ModelMessage:
+    return ModelMessage("assistant", answer.text, answer.calls, opaque=answer.opaque, by=answer.by)
 
 
 def _printable(name: str) -> str:

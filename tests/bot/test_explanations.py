@@ -67,8 +67,13 @@ async def in_words_without_functions(group: Group, held: Held) -> None:
 
 
 async def without_a_model(group: Group, held: Held) -> None:
-    group.model.says(ModelError(ErrorCode.PROVIDER_ERROR, "down"), ModelError(ErrorCode.PROVIDER_ERROR, "down"))
+    group.model.says(*[ModelError(ErrorCode.PROVIDER_ERROR, "down")] * 2)
     await group.say("Ann", "@Rollcall hello", id="x1")
+
+
+async def without_a_model_again(group: Group, held: Held) -> None:
+    await without_a_model(group, held)
+    await group.say("Ann", "@Rollcall hello?", id="x2")
 
 
 async def an_answer(group: Group, held: Held) -> None:
@@ -139,6 +144,7 @@ CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = 
     ReasonCode.QUEUE_FULL: (one_too_many, "limits.queue_per_chat"),
     ReasonCode.STOPPED: (stopped, ""),
     ReasonCode.MODEL_FAILED: (without_a_model, "provider_error"),
+    ReasonCode.MODEL_DOWN: (without_a_model_again, "outage"),
     ReasonCode.FUNCTION_FAILED: (says("/broken"), r"[0-9a-f]{8}"),
     ReasonCode.UNKNOWN_OUTCOME: (says("/pay"), r"[0-9a-f]{8}|pay"),
     ReasonCode.WAITING: (unfinished, ""),

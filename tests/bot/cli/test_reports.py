@@ -179,9 +179,10 @@ async def test_the_doctor_asks_the_model(capsys: pytest.CaptureFixture[str], tmp
     assert good.status == 0
     assert "m-1 answered in" in good.out
     assert (bad.status, parts(bad.out)["model"]) == (1, "WRONG")
-    assert "model.unreachable" in bad.out
+    assert "model.key_refused" in bad.out
     assert "sk-abcdefghijklmnop" not in bad.out
     gone = await asyncio.to_thread(command, capsys, "doctor", "--config", settings)
     assert (gone.status, parts(gone.out)["model"]) == (1, "WRONG")
+    assert "model.unreachable" in gone.out
     skipped = await asyncio.to_thread(command, capsys, "doctor", "--no-model", "--config", settings)
     assert (skipped.status, "model" in parts(skipped.out)) == (0, False)
