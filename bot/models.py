@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from config.settings import ModelSettings, Settings
 from config.texts import Texts
+from function_calls.definition import DefinitionError
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.json_values import JsonValue
@@ -15,6 +16,7 @@ from services.llm.failover import Failover, ModelState
 from services.llm.model import ChatModel
 from services.llm.offline import OfflineModel
 from services.llm.openai_chat import OpenAIChat, OpenAIProfile
+from services.llm.own_provider import OwnProvider, load_function
 from services.llm.resilient import ResilientModel
 from services.retry import Retry, RetryPolicy
 
@@ -24,7 +26,7 @@ _PATIENCE_BESIDE_OTHERS_SECONDS = 5.0
 
 
 def model_of(settings: Settings, texts: Texts, clock: Clock, deadlines: Deadlines) -> ChatModel:
-    """The model that the daemon asks."""
+    """The model that the daemon asks. Raises DefinitionError for a function of one's own that cannot be found."""
     models = online_models(settings, clock)
     return Failover(models, settings.failover, clock, deadlines) if models else OfflineModel(texts)
 
@@ -43,6 +45,19 @@ def states_of(model: ChatModel) -> Sequence[ModelState]:
 
 
 def _online(settings: ModelSettings, clock: Clock, patience_seconds: float) -> ChatModel:
+    model = _own_provider(settings) if settings.protocol == "function" else _openai_chat(settings, clock)
+    retry = Retry(clock, RetryPolicy(attempts=settings.attempts))
+    return ResilientModel(model, retry, clock, settings.timeout_seconds, patience_seconds=patience_seconds)
+
+
+def _own_provider(settings: ModelSettings) -> OwnProvider:
+    try:
+        return OwnProvider(settings.name, load_function(settings.function), settings.model)
+    except ValueError as error:
+        raise DefinitionError(f"models.{settings.name}.function", [str(error)]) from None
+
+
+def _openai_chat(settings: ModelSettings, clock: Clock) -> OpenAIChat:
     extra: dict[str, JsonValue] = {}
     if settings.temperature is not None:
         extra["temperature"] = settings.temperature
@@ -56,7 +71,4 @@ def _online(settings: ModelSettings, clock: Clock, patience_seconds: float) -> C
         parallel_flag=settings.parallel_calls,
         extra=MappingProxyType(extra),
     )
-    retry = Retry(clock, RetryPolicy(attempts=settings.attempts))
-    return ResilientModel(
-        OpenAIChat(profile, clock), retry, clock, settings.timeout_seconds, patience_seconds=patience_seconds
-    )
+    return OpenAIChat(profile, clock)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
-from config.failover import FailoverSettings
+from config.failover import FailoverSettings, FunctionPath
 from config.terms import (
     BaseUrl,
     Count,
@@ -76,8 +76,10 @@ class ModelSettings(Section):
 
     name: Word
     """What logs call it; each name once."""
-    protocol: Literal["openai"] = "openai"
-    """How it is spoken to: the chat completions of the OpenAI API."""
+    protocol: Literal["openai", "function"] = "openai"
+    """How it is spoken to. openai: the chat completions of the OpenAI API; function: by calling `function`."""
+    function: FunctionPath = ""
+    """For the protocol `function`: the Python function to call, as package.module:function."""
     base_url: BaseUrl = ""
     """Where its API is. Empty: https://api.openai.com/v1."""
     api_key: SecretStr = SecretStr("")
@@ -97,7 +99,9 @@ class ModelSettings(Section):
 
     @property
     def usable(self) -> bool:
-        """Whether there is a key or an address, so that it can be asked at all."""
+        """Whether there is a key or an address, or a function to call, so that it can be asked at all."""
+        if self.protocol == "function":
+            return bool(self.function)
         return bool(self.api_key.get_secret_value() or self.base_url)
 
 

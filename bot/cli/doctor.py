@@ -7,7 +7,7 @@ import asyncio
 import functools
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from bot.cli.options import add_config, config_path
@@ -18,6 +18,7 @@ from config.diagnostics import Diagnostic
 from config.loader import check_settings
 from config.settings import Settings
 from config.texts import Texts
+from function_calls.definition import DefinitionError
 from services.clock import SystemClock
 from services.llm.model import ChatModel, ModelError
 from services.llm.offline import OfflineModel
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         ("disk", lambda: _disk(settings)),
     ]
     if not options.no_model:
-        checks += [("model", functools.partial(_model, model)) for model in _models(settings)]
+        checks += _model_checks(settings)
     failed = False
     for name, check in checks:
         outcome = check()
@@ -96,8 +97,14 @@ def _disk(settings: Settings) -> Diagnostic | str:
     return text if free >= _LEAST_FREE_BYTES else Diagnostic(str(there), 1, 1, "disk.full", text)
 
 
-def _models(settings: Settings) -> Sequence[ChatModel]:
-    return online_models(settings, SystemClock()) or [OfflineModel(Texts())]
+def _model_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
+    """One for each model, and one for what cannot be asked at all."""
+    try:
+        models = online_models(settings, SystemClock()) or [OfflineModel(Texts())]
+    except DefinitionError as error:
+        unusable = Diagnostic("models", 1, 1, "model.unusable", str(error))
+        return [("model", lambda: unusable)]
+    return [("model", functools.partial(_model, model)) for model in models]
 
 
 def _model(model: ChatModel) -> Diagnostic | str:
