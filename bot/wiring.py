@@ -26,6 +26,7 @@ from bot.ports import EngineActions, PlatformMembers
 from bot.turns import Turns
 from config.settings import Settings
 from config.texts import Texts
+from function_calls.budgets import FunctionBudgets, RequestBudgets
 from function_calls.filters.call import CallFilter
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
@@ -141,7 +142,8 @@ def build_daemon(
     call_log = _lines(settings, "function_calls.jsonl")
     model_log = _lines(settings, "model_requests.jsonl")
     records = CallRecords(call_log, metrics, clock, Redactor(secrets_of(settings)))
-    policies = Policies(budget=Open(), taint=Open(), approval=Open())
+    units = FunctionBudgets(settings.budgets, store, clock)
+    policies = Policies(budget=units if units.is_limited else Open(), taint=Open(), approval=Open())
     invoker = Invoker(
         policies,
         deadlines,
@@ -154,7 +156,17 @@ def build_daemon(
     invoker.check(registry.specs)
     asked = ModelRecords(model_log, clock)
     outages = Outages(clock, settings.failover.say_again_seconds)
-    llm = FunctionCallLLM(model, invoker, settings.router, clock, record=asked.record, faults=faults, outages=outages)
+    requests = RequestBudgets(settings.budgets, store, clock)
+    llm = FunctionCallLLM(
+        model,
+        invoker,
+        settings.router,
+        clock,
+        record=asked.record,
+        faults=faults,
+        outages=outages,
+        budgets=requests if requests.is_limited else None,
+    )
     router = FunctionCallRouter(invoker, llm)
     delivery = Delivery(
         {(one.name, one.account): one for one in platforms},

@@ -18,6 +18,7 @@ def check_consistency(document: YamlDocument) -> None:
     _keys_that_differ_by_case(document)
     _names_given_twice(document)
     _bots_that_are_not_there(document)
+    _prices_of_models_that_are_not_there(document)
 
 
 def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
@@ -69,6 +70,16 @@ def _bots_that_are_not_there(document: YamlDocument) -> None:
             suggestion = did_you_mean(bot, bots)
             message = f"{dotted(location)} names {bot!r}, which is not in bots{suggestion}"
             document.complain(document.value_at(location), Code.UNKNOWN_BOT, message)
+
+
+def _prices_of_models_that_are_not_there(document: YamlDocument) -> None:
+    models = [item.get("name") for item in _list_at(document.value, ("models",)) if isinstance(item, dict)]
+    names = [name for name in models if isinstance(name, str)]
+    for name in _mapping_at(document.value, ("budgets", "prices")):
+        if name not in names:
+            location = ("budgets", "prices", name)
+            message = f"{dotted(location)} is the price of no model in models{did_you_mean(name, names)}"
+            document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
 
 
 def _at(value: Plain, location: Location) -> Plain:

@@ -21,6 +21,7 @@ class Code(StrEnum):
     AMBIGUOUS_KEY = "settings.ambiguous_key"
     DUPLICATE_NAME = "settings.duplicate_name"
     UNKNOWN_BOT = "settings.unknown_bot"
+    UNKNOWN_MODEL = "settings.unknown_model"
     SERVES_EVERY_CHAT = "settings.serves_every_chat"
 
     SYNTAX = "yaml.syntax"

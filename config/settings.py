@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
+from config.budgets import BudgetsSettings
 from config.failover import FailoverSettings, FunctionPath
 from config.terms import (
     BaseUrl,
@@ -249,6 +250,7 @@ class Settings(Section):
     """The language models, in the order in which they are asked. With none usable the bot works without a model:
     commands and the functions' own examples."""
     failover: FailoverSettings = FailoverSettings()
+    budgets: BudgetsSettings = BudgetsSettings()
     router: RouterSettings = RouterSettings()
     questions: QuestionsSettings = QuestionsSettings()
     limits: LimitsSettings = LimitsSettings()

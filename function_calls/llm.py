@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from config.settings import RouterSettings
+from function_calls.budgets import OverBudget, RequestBudgets
 from function_calls.context import MessageContext
 from function_calls.conversation import last_round_message, opening
 from function_calls.invocation import Invoker
@@ -30,6 +31,7 @@ from services.llm.model import (
     message_from_json,
 )
 from services.refs import Effect, ErrorCode, ReasonCode
+from services.store.port import Write
 
 NO_FUNCTION = "none"
 INSUFFICIENT = "insufficient_arguments"
@@ -64,8 +66,11 @@ class FunctionCallLLM:
         record: RecordAnswer = _not_recorded,
         faults: FaultPoints | None = None,
         outages: Outages | None = None,
+        budgets: RequestBudgets | None = None,
     ) -> None:
+        """Without `budgets` nothing is counted."""
         self._model = model
+        self._budgets = budgets
         self._outages = outages or Outages(clock)
         self._record = record
         self._invoker = invoker
@@ -77,7 +82,7 @@ class FunctionCallLLM:
         self, context: MessageContext, turn: Turn, progress: Progress, *, last: bool = False, offered: bool = True
     ) -> ModelAnswer:
         """The model's answer to the conversation so far, with the functions that the sender may call here on offer;
-        the stored one where there is one. Raises ModelError."""
+        the stored one where there is one. Raises ModelError and OverBudget."""
         stored = turn.log.stored_answer(progress.round_number)
         if stored is not None:
             return stored
@@ -92,12 +97,26 @@ class FunctionCallLLM:
         )
         self._reach("route.before_llm")
         began = self._clock.monotonic()
-        answer = await self._model.complete(request)
+        answer, writes = await self._ask(context, turn, request)
         self._outages.end()
         self._reach("llm.after_response_before_persist")
         self._record(turn.id, progress.round_number, answer, int((self._clock.monotonic() - began) * 1e6))
-        turn.log.answer(progress.round_number, answer)
+        turn.log.answer(progress.round_number, answer, writes)
         return answer
+
+    async def _ask(
+        self, context: MessageContext, turn: Turn, request: ModelRequest
+    ) -> tuple[ModelAnswer, Sequence[Write]]:
+        """The model's answer, and what has to be written with it. Raises ModelError and OverBudget."""
+        if self._budgets is None:
+            return await self._model.complete(request), ()
+        reservation = await self._budgets.reserve(context, turn, request)
+        try:
+            answer = await self._model.complete(request)
+        except ModelError as error:
+            self._budgets.give_back(reservation, error)
+            raise
+        return answer, self._budgets.settled(reservation, answer)
 
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer a message from the beginning."""
@@ -114,6 +133,8 @@ class FunctionCallLLM:
             answer = await self.select_function(context, turn, progress, last=True, offered=False)
         except ModelError as error:
             return self._failed(context, turn, progress, error)
+        except OverBudget as over:
+            return progress.over_budget(over.text, over.setting)
         if not answer.text:
             return progress.model_failed(turn, ModelError(ErrorCode.EMPTY_RESPONSE, "calls, though none were offered"))
         return sent(ReasonCode.CHAT, [Message(answer.text)])
@@ -147,6 +168,8 @@ class FunctionCallLLM:
                 answer = await self.select_function(context, turn, progress, last=last)
             except ModelError as error:
                 return self._failed(context, turn, progress, error)
+            except OverBudget as over:
+                return progress.over_budget(over.text, over.setting)
             if not answer.calls:
                 return progress.done(turn, answer.text)
             if last:

@@ -154,6 +154,11 @@ class Progress:
         words = self.failure or texts.say(key if texts.has(key) else "model.provider_error")
         return sent(ReasonCode.MODEL_FAILED, [Message(words)], error.code.value, code)
 
+    def over_budget(self, text: str, setting: str) -> TurnOutcome:
+        """The model is not asked, since a share of the day is used up. What functions did is said, then `text`."""
+        messages = [*(self.said or self.found), *([Message(text)] if text else [])]
+        return sent(ReasonCode.OVER_BUDGET, messages, setting, ErrorCode.REFUSED)
+
 
 _FAULTS_OF_THE_MODEL = frozenset(
     {

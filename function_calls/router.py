@@ -8,6 +8,7 @@ from function_calls.commands import arguments_of, is_command_word, value_of
 from function_calls.context import MessageContext
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
+from function_calls.policies import OVER_BUDGET
 from function_calls.progress import shown
 from function_calls.questions import Answered, fingerprint, question_message, read_answer
 from function_calls.registry import CommandLine
@@ -93,6 +94,9 @@ class FunctionCallRouter:
         if result.error is not None:
             reason = _REASONS.get(result.error.code, ReasonCode.FUNCTION_FAILED)
             detail = str(result.metadata.get("refused_by") or result.metadata.get("failure_id") or spec.name)
+            if OVER_BUDGET in result.metadata:
+                is_told = result.metadata[OVER_BUDGET] == "told"
+                return sent(ReasonCode.OVER_BUDGET, () if is_told else result.for_chat(), detail, result.error.code)
             return sent(reason, result.for_chat(), detail, result.error.code)
         if not result.handled and not result.messages and not turn.effects:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=spec.name)

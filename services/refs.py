@@ -152,6 +152,7 @@ class ReasonCode(StrEnum):
     STOPPED = "stopped"
     MODEL_FAILED = "model_failed"
     MODEL_DOWN = "model_down"  # no model can be asked, and the chat knows
+    OVER_BUDGET = "over_budget"  # a share of the day is used up
     FUNCTION_FAILED = "function_failed"
     UNKNOWN_OUTCOME = "unknown_outcome"
     GAVE_UP = "gave_up"  # the same message failed the process again and again

@@ -24,6 +24,7 @@ PLAIN = ChatRef("test", "bot", "plain")
 SETTINGS = {
     "chats": {"allow": ["test:*"], "settings": {QUIET.key: {"enabled": False}, PLAIN.key: {"functions_on": False}}},
     "limits": {"queue_per_chat": 1, "attempts_per_turn": 1},
+    "budgets": {"member": {"units": 1}, "functions": {"dear": 2}},
 }
 LATER = {ReasonCode.OWN_MESSAGE: "for networks that deliver the bot's own messages to it"}
 """Reasons that nothing gives yet."""
@@ -36,6 +37,7 @@ def functions(held: Held) -> list[FunctionSpec]:
         Recorder("note", commands=["note"], gives="noted").spec,
         Recorder("hush", commands=["hush"], gives=None, effect="idempotent").spec,
         Recorder("rain", CITY, commands=["rain"], ask={"city": "Where?"}).spec,
+        Recorder("dear", commands=["dear"]).spec,
         Recorder("ban", commands=["ban"], roles="admin").spec,
         Recorder("broken", commands=["broken"], gives=ZeroDivisionError("oh")).spec,
         Recorder("pay", commands=["pay"], gives=ConnectionResetError("gone"), effect="once").spec,
@@ -145,6 +147,7 @@ CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = 
     ReasonCode.STOPPED: (stopped, ""),
     ReasonCode.MODEL_FAILED: (without_a_model, "provider_error"),
     ReasonCode.MODEL_DOWN: (without_a_model_again, "outage"),
+    ReasonCode.OVER_BUDGET: (says("/dear"), "budgets.member.units"),
     ReasonCode.FUNCTION_FAILED: (says("/broken"), r"[0-9a-f]{8}"),
     ReasonCode.UNKNOWN_OUTCOME: (says("/pay"), r"[0-9a-f]{8}|pay"),
     ReasonCode.WAITING: (unfinished, ""),
