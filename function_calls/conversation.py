@@ -61,6 +61,13 @@ def last_round_message() -> ModelMessage:
     return ModelMessage("system", _LAST_ROUND)
 
 
+def without_history(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
+    """`messages` less what was said in the chat before the question."""
+    questions = [place for place, message in enumerate(messages) if message.role == "user"]
+    head = [message for message in messages[: questions[-1]] if message.role == "system"] if questions else []
+    return [*head, *messages[questions[-1] :]] if questions else messages
+
+
 def result_text(result: FunctionResult, settings: RouterSettings, *, said: bool) -> str:
     """A result as the model reads it: JSON, cut at the settings' length. `said`: the chat has seen its messages."""
     text = orjson.dumps(result.for_model(said=said), default=str).decode()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import orjson
+import structlog
 
 from config.settings import RouterSettings
 from function_calls.budgets import OverBudget, RequestBudgets
 from function_calls.context import MessageContext
-from function_calls.conversation import last_round_message, opening
+from function_calls.conversation import last_round_message, opening, without_history
 from function_calls.invocation import Invoker
 from function_calls.outages import Outages
 from function_calls.permissions import offered_here
@@ -30,9 +32,11 @@ from services.llm.model import (
     call_from_json,
     message_from_json,
 )
-from services.refs import Effect, ErrorCode, ReasonCode
+from services.refs import Effect, ErrorCode, ReasonCode, Trouble
 from services.store.port import Write
 
+_log = structlog.get_logger("llm")
+_WORDS = re.compile(r"[\w-]+")
 NO_FUNCTION = "none"
 INSUFFICIENT = "insufficient_arguments"
 _REPAIRS = 1
@@ -107,7 +111,20 @@ class FunctionCallLLM:
     async def _ask(
         self, context: MessageContext, turn: Turn, request: ModelRequest
     ) -> tuple[ModelAnswer, Sequence[Write]]:
-        """The model's answer, and what has to be written with it. Raises ModelError and OverBudget."""
+        """The model's answer, and what has to be written with it; asked again without the chat's history, once, when
+        the whole is too long. Raises ModelError and OverBudget."""
+        try:
+            return await self._ask_once(context, turn, request)
+        except ModelError as error:
+            shorter = without_history(request.messages)
+            if error.trouble is not Trouble.TOO_LONG or len(shorter) == len(request.messages):
+                raise
+            _log.warning("asked_again_without_history", turn=turn.id, error=str(error))
+        return await self._ask_once(context, turn, replace(request, messages=shorter))
+
+    async def _ask_once(
+        self, context: MessageContext, turn: Turn, request: ModelRequest
+    ) -> tuple[ModelAnswer, Sequence[Write]]:
         if self._budgets is None:
             return await self._model.complete(request), ()
         reservation = await self._budgets.reserve(context, turn, request)
@@ -167,6 +184,8 @@ class FunctionCallLLM:
             try:
                 answer = await self.select_function(context, turn, progress, last=last)
             except ModelError as error:
+                if error.trouble is Trouble.REQUEST and progress.round_number == 0 and turn.functions.specs:
+                    return await self._without_what_is_refused(context, turn, error)
                 return self._failed(context, turn, progress, error)
             except OverBudget as over:
                 return progress.over_budget(over.text, over.setting)
@@ -188,6 +207,13 @@ class FunctionCallLLM:
                 return progress.gave_up(turn.profile().texts, "")
             await turn.log.settle()
             progress.round_number += 1
+
+    async def _without_what_is_refused(self, context: MessageContext, turn: Turn, error: ModelError) -> TurnOutcome:
+        """The provider refuses the request, most likely for a function's schema: the answer in words alone."""
+        words = set(_WORDS.findall(str(error)))
+        named = [spec.name for spec in turn.functions.specs if spec.name in words]
+        _log.error("provider_refuses_functions", turn=turn.id, functions=named, error=str(error))
+        return await self.chat(context, turn)
 
     def _failed(self, context: MessageContext, turn: Turn, progress: Progress, error: ModelError) -> TurnOutcome:
         is_told = self._outages.is_told(context.chat, error)

@@ -45,6 +45,8 @@ class OpenAIProfile:
     """Whether the model gets its own reasoning back in later rounds."""
     connections: int = 4000
     """The most requests at once."""
+    silence_seconds: float = 30.0
+    """An answer that began and in which nothing comes for so long is given up."""
     extra: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
     """More fields of each request, such as `temperature`."""
 
@@ -113,6 +115,6 @@ class OpenAIChat:
                 module = await asyncio.to_thread(importlib.import_module, "services.llm.openai_transport")
                 profile = self._profile
                 self._transport = module.OpenAITransport(
-                    profile.base_url, profile.api_key, profile.connections, self._clock
+                    profile.base_url, profile.api_key, profile.connections, profile.silence_seconds, self._clock
                 )
             return self._transport
