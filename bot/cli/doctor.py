@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import functools
+import http.client
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -26,6 +28,8 @@ from services.refs import Trouble
 from services.store.backups import damage
 
 _LEAST_FREE_BYTES = 200_000_000
+_DAEMON_SECONDS = 2.0
+_MOST_BYTES = 100_000
 _ADVICE = {
     Trouble.KEY: ("model.key_refused", "Check api_key: the provider refuses it"),
     Trouble.QUOTA: ("model.no_credit", "There is no credit left with the provider"),
@@ -57,6 +61,7 @@ def run(options: argparse.Namespace) -> int:
     ]
     if not options.no_model:
         checks += _model_checks(settings)
+        checks += _daemon_checks(settings)
     failed = False
     for name, check in checks:
         outcome = check()
@@ -105,6 +110,23 @@ def _model_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic
         unusable = Diagnostic("models", 1, 1, "model.unusable", str(error))
         return [("model", lambda: unusable)]
     return [("model", functools.partial(_model, model)) for model in models]
+
+
+def _daemon_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
+    """What a daemon of these settings says of its models, where one runs on this machine; nothing where none does."""
+    web = settings.platforms.web
+    connection = http.client.HTTPConnection(web.host, web.port, timeout=_DAEMON_SECONDS)
+    try:
+        connection.request("GET", "/readyz")
+        details = json.loads(connection.getresponse().read(_MOST_BYTES))["details"]
+        models = {name: said for name, said in details.items() if name.startswith("model.") and said != "ok"}
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError):
+        return []
+    finally:
+        connection.close()
+    text = "; ".join(f"{name.removeprefix('model.')} {said}" for name, said in models.items())
+    found = Diagnostic("models", 1, 1, "model.left_alone", text, "warning") if models else "running, with every model"
+    return [("daemon", lambda: found)]
 
 
 def _model(model: ChatModel) -> Diagnostic | str:
