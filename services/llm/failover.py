@@ -11,7 +11,7 @@ from config.failover import FailoverSettings
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.llm.breaker import Breaker
-from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelMessage, ModelRequest
+from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
 from services.refs import ErrorCode, Trouble
 
 _log = structlog.get_logger("models")
@@ -104,7 +104,7 @@ class Failover:
         name, breaker = member.model.name, member.breaker
         left = asked.deadline - self._clock.monotonic()
         seconds = left if is_last else min(left, self._settings.first_answer_seconds)
-        request = replace(asked.request, messages=_fit_for(name, asked.request.messages), timeout_seconds=seconds)
+        request = _fit_for(name, asked.request, seconds)
         trial = breaker.begin()
         try:
             answer = await self._within(member.model, request)
@@ -163,14 +163,14 @@ def _worth_telling(errors: Sequence[ModelError]) -> ModelError | None:
     return next(there, errors[-1] if errors else None)
 
 
-def _fit_for(name: str, messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
-    """`messages` without what another provider wants back: it is signed, or private, and would be refused."""
-    if all(message.opaque is None or message.by == name for message in messages):
-        return messages
-    return [
-        message if message.opaque is None or message.by == name else replace(message, opaque=None)
-        for message in messages
-    ]
+def _fit_for(name: str, request: ModelRequest, seconds: float) -> ModelRequest:
+    """`request` within `seconds`, and without what another provider wants back: it is signed or private."""
+    messages = request.messages
+    if any(message.opaque is not None and message.by != name for message in messages):
+        messages = [message if message.by == name else replace(message, opaque=None) for message in messages]
+    if messages is request.messages and seconds >= request.timeout_seconds:
+        return request
+    return replace(request, messages=messages, timeout_seconds=seconds)
 
 
 def _tell_operator(name: str, trouble: Trouble, seconds: float) -> None:
