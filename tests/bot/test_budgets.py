@@ -55,7 +55,6 @@ async def ask(group: Group, who: str, *steps: Step, **facts: Any) -> list[str]:
     return await group.say(who, "@Rollcall hello", **facts)
 
 
-@pytest.mark.requirement("D54")
 async def test_a_member_over_the_limit_hears_it_once_while_others_and_commands_go_on() -> None:
     async with a_group(settings=budget(member={"requests": 1})) as group:
         assert await ask(group, "Ann", "Hi Ann.") == ["Hi Ann."]

@@ -34,7 +34,6 @@ async def last_reason(group: Group) -> tuple[str, str]:
     return rows[-1]
 
 
-@pytest.mark.requirement("D30", "E7")
 async def test_a_chat_hears_once_that_there_is_no_model_and_commands_go_on() -> None:
     async with a_group() as group:
         group.model.says(*[DOWN] * 4)
