@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from pydantic import Field
 
 from config.terms import Count, Seconds, Section
-
-FunctionPath = Annotated[str, Field(pattern=r"^([A-Za-z_][\w.]*:[A-Za-z_]\w*)?$")]
-"""A Python function, as `package.module:function`."""
 
 
 class FailoverSettings(Section):

@@ -10,10 +10,11 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_val
 
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
 from config.budgets import BudgetsSettings
-from config.failover import FailoverSettings, FunctionPath
+from config.failover import FailoverSettings
 from config.terms import (
     BaseUrl,
     Count,
+    FunctionPath,
     Language,
     LocalPath,
     Number,
