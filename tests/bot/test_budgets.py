@@ -192,19 +192,20 @@ async def test_the_refusal_of_a_command_is_said_once_a_day() -> None:
 async def test_chats_at_once_cannot_take_the_same_rest(effect: str) -> None:
     search = Recorder("search", commands=["search"], gives="found", effect=effect)
     async with a_group([search.spec], settings=budget(member={"units": 3}, functions={"search": 1})) as group:
-        for number in range(10):
-            await group.hear("Ann", "/search", chat=ChatRef("test", "bot", f"room{number}"))
+        rooms = [ChatRef("test", "bot", f"room{number}") for number in range(10)]
+        await asyncio.gather(*(group.hear("Ann", "/search", chat=room) for room in rooms))
         await group.settle()
         assert len(search.runs) == 3
         assert (await used(group))["member test:bot:ann", "units"] == 3
-        assert [one.text for one in group.platform.sent].count("found") == 3
+        said = sorted(one.text for one in group.platform.sent)
+        assert said == sorted(["found"] * 3 + [EN.say("budgets.units_member", name="search")] * 7)
 
 
 async def test_a_hundred_requests_at_once_stay_within_the_limit() -> None:
     async with a_group(settings=budget(member={"requests": 7})) as group:
         group.model.says(*["Hi."] * 100)
-        for number in range(100):
-            await group.hear("Ann", "@Rollcall hello", chat=ChatRef("test", "bot", f"room{number}"))
+        rooms = [ChatRef("test", "bot", f"room{number}") for number in range(100)]
+        await asyncio.gather(*(group.hear("Ann", "@Rollcall hello", chat=room) for room in rooms))
         await group.settle()
         assert len(group.model.requests) == 7
         assert (await used(group))["member test:bot:ann", "requests"] == 7
