@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
 from services.call_log import JsonLines
 from services.fault_points import FaultPoints
+from services.llm.failover import ModelState
 from services.llm.model import ChatModel
 from services.scheduler import Ticker
 from services.store.ids import Ids
@@ -53,6 +54,7 @@ class Daemon:
     invoker: Invoker
     router: FunctionCallRouter
     model: ChatModel
+    model_states: Callable[[], Sequence[ModelState]]
     chats: Chats
     questions: OpenQuestions
     engine: EmbeddedEngine

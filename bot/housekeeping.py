@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from bot.chats import Chats
 from bot.open_questions import OpenQuestions
 from config.settings import StoreSettings
 from services.clock import Clock
-from services.store import answers, changes, inbox, ledger, outbox, pending, turn_memory
+from services.store import answers, budgets, changes, inbox, ledger, outbox, pending, turn_memory
 from services.store.ids import first_id_at
 from services.store.port import Store
 
@@ -39,8 +41,13 @@ class Housekeeping:
                 outbox.forget(before_id),
                 pending.forget(before_id),
                 turn_memory.forget(self._clock.now_ms()),
+                budgets.forget(self._first_kept_day()),
             ]
         )
+
+    def _first_kept_day(self) -> str:
+        """A day more than is kept, since days begin elsewhere earlier."""
+        return (self._clock.now() - timedelta(days=self._days + 1)).date().isoformat()
 
     async def _first_kept_id(self) -> int:
         """The id before which rows are old enough. Ids tell their age, unless the clock was ahead once: those taken

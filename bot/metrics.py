@@ -23,6 +23,7 @@ class Metrics:
         self._seconds: dict[str, list[float]] = {}
         self._turns: Counter[str] = Counter()
         self._gauges: dict[str, tuple[str, Callable[[], float]]] = {}
+        self._labelled_gauges: dict[str, tuple[str, str, Callable[[], Mapping[str, float]]]] = {}
         self._counters: dict[str, tuple[str, str, Callable[[], Mapping[str, int]]]] = {}
 
     def called(self, function: str, outcome: str, duration_us: int) -> None:
@@ -43,6 +44,10 @@ class Metrics:
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
         """Show what `read` gives, under `name`."""
         self._gauges[name] = (text, read)
+
+    def gauges(self, name: str, text: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
+        """Show the values that `read` gives, each under its value of `label`."""
+        self._labelled_gauges[name] = (text, label, read)
 
     def counter(self, name: str, text: str, label: str, read: Callable[[], Mapping[str, int]]) -> None:
         """Show the counts that `read` gives, each under its value of `label`."""
@@ -75,6 +80,11 @@ class Metrics:
             for value, count in read().items():
                 family.add_metric([value], count)
             yield family
+        for name, (text, label, read_values) in self._labelled_gauges.items():
+            values = GaugeMetricFamily(name, text, labels=[label])
+            for one, measured in read_values().items():
+                values.add_metric([one], measured)
+            yield values
         for name, (text, read_gauge) in self._gauges.items():
             yield GaugeMetricFamily(name, text, value=read_gauge())
 

@@ -27,6 +27,7 @@ def _line(at_ms: int, turn_id: str, round_number: int, answer: ModelAnswer, dura
         "at": datetime.fromtimestamp(at_ms / 1000, UTC),
         "turn": turn_id,
         "round": round_number,
+        "by": answer.by,
         "model": answer.model,
         "request_id": answer.request_id,
         "duration_ms": duration_us / 1000,

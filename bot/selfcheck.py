@@ -6,7 +6,7 @@ from bot.functions_check import Code, check_functions
 from config.diagnostics import Diagnostic
 from config.settings import Settings
 
-_NATIVE_PROTOCOLS = frozenset({"openai", "anthropic"})
+_NATIVE_PROTOCOLS = frozenset({"openai", "anthropic", "function"})
 
 
 async def self_check(settings: Settings) -> dict[str, list[Diagnostic]]:

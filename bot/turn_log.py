@@ -16,7 +16,7 @@ from services.llm.model import ModelAnswer, answer_from_json, answer_to_json
 from services.redaction import HIDDEN
 from services.refs import Effect
 from services.store import answers, ledger
-from services.store.port import Store, StoreFull, Write
+from services.store.port import Conflict, Store, StoreFull, Write
 
 
 class StoreTurnLog:
@@ -53,15 +53,17 @@ class StoreTurnLog:
     def stored_run(self, key: str) -> StoredRun | None:
         return self._runs.get(key)
 
-    def answer(self, round_number: int, answer: ModelAnswer) -> None:
+    def answer(self, round_number: int, answer: ModelAnswer, writes: Sequence[Write] = ()) -> None:
         self._answers[round_number] = answer
         body = orjson.dumps(answer_to_json(answer)).decode()
         self._collected.append(answers.put(self._turn_id, round_number, body, answer.request_id, self._clock.now_ms()))
+        self._collected += writes
         # Nothing of it is used before it is durable: neither by an effect nor by a message to the chat.
         self._must_be_durable = True
 
     async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
         spec = run.spec
+        before, must_be_durable = list(self._collected) if writes else [], self._must_be_durable
         if spec.effect is Effect.READ:
             self._begun[run.key] = self._clock.now_ms()
         else:
@@ -69,7 +71,13 @@ class StoreTurnLog:
         self._collected += writes
         if spec.effect is Effect.ONCE or writes:
             self._must_be_durable = True
-        await self.settle()
+        try:
+            await self.settle()
+        except Conflict:
+            # Nothing of the unit was done: what stood in it before goes with the next one.
+            self._collected = [*before, *self._collected]
+            self._must_be_durable = must_be_durable
+            raise
 
     def _row(self, run: Run, at_ms: int, *, code: str = "", ended_ms: int | None = None) -> Write:
         arguments = {

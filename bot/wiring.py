@@ -19,7 +19,7 @@ from bot.housekeeping import Housekeeping
 from bot.intake import Intake
 from bot.metrics import Metrics
 from bot.model_records import ModelRecords
-from bot.models import model_of, shadow_of
+from bot.models import model_of, shadow_of, states_of
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from bot.own_settings import StoredOwnSettings
@@ -31,9 +31,11 @@ from bot.summaries import Summaries
 from bot.turns import Turns
 from config.settings import Settings
 from config.texts import Texts
+from function_calls.budgets import FunctionBudgets, RequestBudgets
 from function_calls.filters.call import CallFilter
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
+from function_calls.outages import Outages
 from function_calls.policies import Open, Policies
 from function_calls.ports import ChatActions, Explanations, Members, OwnSettings
 from function_calls.router import FunctionCallRouter
@@ -147,15 +149,16 @@ def build_daemon(
     services = services_of(store, given, members, actions, own_settings)
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
-    model = given.model or model_of(settings, texts, clock)
+    deadlines = given.deadlines or Deadlines(clock)
+    model = given.model or model_of(settings, texts, clock, deadlines)
     metrics = Metrics()
     call_log = _lines(settings, "function_calls.jsonl")
     model_log = _lines(settings, "model_requests.jsonl")
     redact = Redactor(secrets_of(settings))
     records = CallRecords(call_log, metrics, clock, redact)
-    deadlines = given.deadlines or Deadlines(clock)
     filters = FilterFactory(store, clock, deadlines, redact).build(settings.filters)
-    policies = Policies(budget=Open(), taint=Open(), approval=Open())
+    units = FunctionBudgets(settings.budgets, store, clock)
+    policies = Policies(budget=units if units.is_limited else Open(), taint=Open(), approval=Open())
     invoker = Invoker(
         policies,
         deadlines,
@@ -180,7 +183,18 @@ def build_daemon(
     compared = ShadowRecords(shadow_log, registry, clock, redact)
     shadow = _shadow(settings, given, compared, delivery)
     rounds = [*filters.round, *([shadow.around] if shadow else [])]
-    llm = FunctionCallLLM(model, invoker, settings.router, clock, filters=rounds, record=asked.record, faults=faults)
+    requests = RequestBudgets(settings.budgets, store, clock)
+    llm = FunctionCallLLM(
+        model,
+        invoker,
+        settings.router,
+        clock,
+        filters=rounds,
+        record=asked.record,
+        faults=faults,
+        outages=Outages(clock, settings.failover.say_again_seconds),
+        budgets=requests if requests.is_limited else None,
+    )
     router = FunctionCallRouter(invoker, llm, filters.turn)
     # The offline model puts nothing in short.
     summariser = None if isinstance(model, OfflineModel) else model
@@ -225,6 +239,7 @@ def build_daemon(
     if shadow is not None:
         dropped = shadow.dropped
         metrics.counter("rollcall_shadow_dropped", "Questions the shadow was not asked", "reason", lambda: dropped)
+    _show_models(metrics, model)
     return Daemon(
         store=store,
         ids=ids,
@@ -232,6 +247,7 @@ def build_daemon(
         invoker=invoker,
         router=router,
         model=model,
+        model_states=lambda: states_of(model),
         chats=chats,
         questions=questions,
         engine=engine,
@@ -272,3 +288,18 @@ def _show(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices:
     metrics.gauge("rollcall_turns_running", "Turns that run", lambda: engine.running)
     metrics.gauge("rollcall_messages_given_up", "Messages that no network took", lambda: delivery.failed)
     metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: notices.dropped)
+
+
+def _show_models(metrics: Metrics, model: ChatModel) -> None:
+    metrics.gauges(
+        "rollcall_model_left_alone_seconds",
+        "How long a model is left alone after failures",
+        "model",
+        lambda: {state.name: state.seconds_left for state in states_of(model)},
+    )
+    metrics.counter(
+        "rollcall_model_failures",
+        "Questions that a model could not be asked",
+        "model",
+        lambda: {state.name: state.failures for state in states_of(model)},
+    )

@@ -19,6 +19,8 @@ def check_consistency(document: YamlDocument) -> None:
     _names_given_twice(document)
     _bots_that_are_not_there(document)
     _shadow_that_is_not_there(document)
+    _prices_of_models_that_are_not_there(document)
+    _models_without_their_function(document)
 
 
 def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
@@ -80,6 +82,24 @@ def _shadow_that_is_not_there(document: YamlDocument) -> None:
         suggestion = did_you_mean(name, [str(known) for known in models])
         message = f"{dotted(location)} names {name!r}, which is not in models{suggestion}"
         document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
+
+
+def _prices_of_models_that_are_not_there(document: YamlDocument) -> None:
+    models = [item.get("name") for item in _list_at(document.value, ("models",)) if isinstance(item, dict)]
+    names = [name for name in models if isinstance(name, str)]
+    for name in _mapping_at(document.value, ("budgets", "prices")):
+        if name not in names:
+            location = ("budgets", "prices", name)
+            message = f"{dotted(location)} is the price of no model in models{did_you_mean(name, names)}"
+            document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
+
+
+def _models_without_their_function(document: YamlDocument) -> None:
+    for index, item in enumerate(_list_at(document.value, ("models",))):
+        if isinstance(item, dict) and item.get("protocol") == "function" and not item.get("function"):
+            location = ("models", index, "protocol")
+            message = f"{dotted(location)} is function, so `function` has to name one, as package.module:function"
+            document.complain(document.value_at(location), Code.MISSING, message)
 
 
 def _at(value: Plain, location: Location) -> Plain:

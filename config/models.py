@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field, SecretStr
 
-from config.terms import BaseUrl, Count, Seconds, Section, Temperature, Tokens, Word
+from config.terms import BaseUrl, Count, FunctionPath, Seconds, Section, Temperature, Tokens, Word
 
-Protocol = Literal["openai", "anthropic", "json_text", "xml_text"]
+Protocol = Literal["openai", "anthropic", "json_text", "xml_text", "function"]
 """A way to speak to a model."""
 Dialect = Literal[
     "hermes",
@@ -49,13 +49,16 @@ class ModelProfileSettings(Section):
 
 
 class ModelSettings(Section):
-    """One language model. The first usable one of the list is asked."""
+    """One language model. The first usable one of the list that can answer does."""
 
     name: Word
     """What logs call it; each name once."""
     protocol: Protocol = "openai"
     """How it is spoken to. openai: chat completions with function calling. anthropic: its messages. json_text and
-    xml_text: chat completions for models without function calling, which write calls into their text."""
+    xml_text: chat completions for models without function calling, which write calls into their text. function: by
+    calling `function`."""
+    function: FunctionPath = ""
+    """For the protocol `function`: the Python function to call, as package.module:function."""
     base_url: BaseUrl = ""
     """Where its API is. Empty: https://api.openai.com/v1, or https://api.anthropic.com/v1."""
     api_key: SecretStr = SecretStr("")
@@ -77,5 +80,7 @@ class ModelSettings(Section):
 
     @property
     def usable(self) -> bool:
-        """Whether there is a key or an address, so that it can be asked at all."""
+        """Whether there is a key or an address, or a function to call, so that it can be asked at all."""
+        if self.protocol == "function":
+            return bool(self.function)
         return bool(self.api_key.get_secret_value() or self.base_url)

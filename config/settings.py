@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
+from config.budgets import BudgetsSettings
+from config.failover import FailoverSettings
 from config.filters import FiltersSettings
 from config.memory import MemorySettings
 from config.models import ModelSettings
@@ -216,6 +218,8 @@ class Settings(Section):
     models: tuple[ModelSettings, ...] = Field(default=(), max_length=20)
     """The language models, in the order in which they are asked. With none usable the bot works without a model:
     commands and the functions' own examples."""
+    failover: FailoverSettings = FailoverSettings()
+    budgets: BudgetsSettings = BudgetsSettings()
     router: RouterSettings = RouterSettings()
     rollout: RolloutSettings = RolloutSettings()
     filters: FiltersSettings = FiltersSettings()

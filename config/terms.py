@@ -19,6 +19,7 @@ _BOT = r"[a-z][a-z0-9_-]{0,63}"
 _ROOM = r"[a-z0-9][a-z0-9_-]{0,63}"
 _NATIVE_KEY = r"[^\s:*]+:[^\s:*]+:[^*\x00-\x1f\x7f]+"
 _PATTERN = r"[^\x00-\x1f\x7f]*\*[^\x00-\x1f\x7f]*"
+_FUNCTION = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
 _URL = r"https?://[^\s/?#@]+(/[^\s?#]*)?"
 
 
@@ -154,5 +155,11 @@ BaseUrl = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^({_URL})?$"}),
 ]
 """Where an API is; empty means the address that its protocol usually has."""
+FunctionPath = Annotated[
+    str,
+    _matching(f"({_FUNCTION})?", "has to be package.module:function"),
+    WithJsonSchema({"type": "string", "pattern": f"^({_FUNCTION})?$"}),
+]
+"""A Python function; empty for none."""
 LocalPath = Annotated[Path, AfterValidator(_path)]
 """A path on this machine; a leading `~` is the home folder."""

@@ -88,6 +88,13 @@ def doubt_message() -> ModelMessage:
     return ModelMessage("system", _DOUBT)
 
 
+def without_history(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
+    """`messages` less what was said in the chat before the question."""
+    questions = [place for place, message in enumerate(messages) if message.role == "user"]
+    head = [message for message in messages[: questions[-1]] if message.role == "system"] if questions else []
+    return [*head, *messages[questions[-1] :]] if questions else messages
+
+
 def result_text(result: FunctionResult, settings: RouterSettings, *, said: bool) -> str:
     """A result as the model reads it: JSON that fits the settings' length. `said`: the chat has seen its messages."""
     return fitting(result.for_model(said=said), settings.result_chars)

@@ -27,7 +27,7 @@ from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
 from services.refs import Effect, ErrorCode
-from services.store.port import Write
+from services.store.port import Conflict, Write
 from services.threads import Threads
 
 DEEPEST_NESTING = 4
@@ -152,7 +152,15 @@ class Invoker:
         if (spec.confirm or uncertain) and not confirmed:
             return FunctionResult(question=confirm_question(spec, spec.arguments.dump(arguments), profile.texts))
         self._reach("tool.before_intent_record")
-        await turn.log.intend(run, writes)
+        try:
+            await turn.log.intend(run, writes)
+        except Conflict:
+            # Another turn took the last of a budget between the look and the grasp.
+            judged = self._policies.budget.judge(context, spec, arguments, turn)
+            overtaken = judged if isinstance(judged, Verdict) else await judged
+            if overtaken.refusal is None:
+                raise
+            return overtaken.refusal
         return None
 
     def _not_run(self, context: MessageContext, run: Run, result: FunctionResult, turn: Turn) -> FunctionResult:

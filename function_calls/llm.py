@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import orjson
+import structlog
 
 from config.settings import RouterSettings
+from function_calls.asking import Asking, RecordAnswer, not_recorded
+from function_calls.budgets import OverBudget, RequestBudgets
 from function_calls.claims import Claim
 from function_calls.context import MessageContext
 from function_calls.conversation import last_round_message, opened
-from function_calls.filters.round import Round, RoundFilter, round_chain
+from function_calls.filters.round import Round, RoundFilter
 from function_calls.invocation import Invoker
+from function_calls.outages import Outages
 from function_calls.pairing import paired
 from function_calls.permissions import offered_here
 from function_calls.progress import FROM_BEFORE, Progress
@@ -32,8 +37,10 @@ from services.llm.model import (
     call_from_json,
     message_from_json,
 )
-from services.refs import Effect, ErrorCode, ReasonCode
+from services.refs import Effect, ErrorCode, ReasonCode, Trouble
 
+_log = structlog.get_logger("llm")
+_WORDS = re.compile(r"[\w-]+")
 NO_FUNCTION = "none"
 INSUFFICIENT = "insufficient_arguments"
 _REPAIRS = 1
@@ -44,14 +51,6 @@ _FAULT_WORDS = {
     ErrorCode.TRUNCATED: "the arguments were cut off",
     ErrorCode.MALFORMED_BY_PROVIDER: "the call could not be read",
 }
-
-
-RecordAnswer = Callable[[str, int, ModelAnswer, int], None]
-"""Notes what one question to the model took: the turn's id, the round, the answer, microseconds."""
-
-
-def _not_recorded(turn_id: str, round_number: int, answer: ModelAnswer, duration_us: int) -> None:
-    return None
 
 
 class FunctionCallLLM:
@@ -65,23 +64,26 @@ class FunctionCallLLM:
         clock: Clock,
         *,
         filters: Sequence[RoundFilter] = (),
-        record: RecordAnswer = _not_recorded,
+        record: RecordAnswer = not_recorded,
         faults: FaultPoints | None = None,
+        outages: Outages | None = None,
+        budgets: RequestBudgets | None = None,
     ) -> None:
-        """`filters` stand around every request to the model, the first one outermost."""
-        self._model = model
-        self._record = record
+        """`filters` stand around every request to the model, the first one outermost. Without `budgets` nothing is
+        counted."""
+        self._outages = outages or Outages(clock)
+        self._ask = Asking(
+            model, clock, self._outages, filters=filters, record=record, faults=faults, budgets=budgets
+        ).ask
         self._invoker = invoker
         self._settings = settings
         self._clock = clock
-        self._reach = (faults or FaultPoints()).reach
-        self._ask = round_chain(self._asked, filters)
 
     async def select_function(
         self, context: MessageContext, turn: Turn, progress: Progress, *, last: bool = False, offered: bool = True
     ) -> ModelAnswer:
         """The model's answer to the conversation so far, with the functions that the sender may call here on offer;
-        the stored one where there is one. Raises ModelError."""
+        the stored one where there is one. Raises ModelError and OverBudget."""
         stored = turn.log.stored_answer(progress.round_number)
         if stored is not None:
             return stored
@@ -94,17 +96,9 @@ class FunctionCallLLM:
             timeout_seconds=max(1.0, turn.deadline - self._clock.monotonic()),
             language=turn.profile().texts.language,
         )
-        answer = await self._ask(Round(context, turn, progress.round_number, request))
-        turn.log.answer(progress.round_number, answer)
-        return answer
-
-    async def _asked(self, round_: Round) -> ModelAnswer:
-        """What the model itself answers, inside all filters. Raises ModelError."""
-        self._reach("route.before_llm")
-        began = self._clock.monotonic()
-        answer = await self._model.complete(round_.request)
-        self._reach("llm.after_response_before_persist")
-        self._record(round_.turn.id, round_.number, answer, int((self._clock.monotonic() - began) * 1e6))
+        round_ = Round(context, turn, progress.round_number, request)
+        answer = await self._ask(round_)
+        turn.log.answer(progress.round_number, answer, round_.writes)
         return answer
 
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
@@ -121,7 +115,9 @@ class FunctionCallLLM:
         try:
             answer = await self.select_function(context, turn, progress, last=True, offered=False)
         except ModelError as error:
-            return progress.model_failed(turn, error)
+            return self._failed(context, turn, progress, error)
+        except OverBudget as over:
+            return progress.over_budget(over.text, over.setting)
         if not answer.text:
             return progress.model_failed(turn, ModelError(ErrorCode.EMPTY_RESPONSE, "calls, though none were offered"))
         return sent(ReasonCode.CHAT, [Message(_true(answer.text, turn, progress))])
@@ -154,10 +150,8 @@ class FunctionCallLLM:
             last = self._is_last(progress)
             try:
                 answer = await self.select_function(context, turn, progress, last=last)
-            except ModelError as error:
-                if progress.doubted and not turn.effects:
-                    return progress.done(turn, _true(progress.doubted, turn, progress))
-                return progress.model_failed(turn, error)
+            except (ModelError, OverBudget) as problem:
+                return await self._unanswered(context, turn, progress, problem)
             if not answer.calls:
                 if not last and _is_to_be_doubted(answer.text, turn, progress):
                     progress.doubt(answer.text)
@@ -165,7 +159,7 @@ class FunctionCallLLM:
                 return progress.done(turn, _true(answer.text, turn, progress))
             if last:
                 return progress.gave_up(turn.profile().texts, _true(answer.text, turn, progress))
-            progress.messages.append(ModelMessage("assistant", answer.text, answer.calls, opaque=answer.opaque))
+            progress.messages.append(_assistant_said(answer))
             progress.found.clear()
             progress.went_wrong = False
             outcome = await self._run_calls(
@@ -184,6 +178,32 @@ class FunctionCallLLM:
         """Whether the model has to answer in words now: the rounds are used up, or it learns nothing new any more."""
         used_up = progress.round_number >= self._settings.max_rounds - 1
         return used_up or progress.loops.stalled >= max(1, self._settings.identical_calls - 1)
+
+    async def _unanswered(
+        self, context: MessageContext, turn: Turn, progress: Progress, problem: ModelError | OverBudget
+    ) -> TurnOutcome:
+        """The end of a turn in whose rounds no further answer came."""
+        if progress.doubted and not turn.effects:
+            return progress.done(turn, _true(progress.doubted, turn, progress))
+        if isinstance(problem, OverBudget):
+            return progress.over_budget(problem.text, problem.setting)
+        if problem.trouble is Trouble.REQUEST and progress.round_number == 0 and turn.functions.specs:
+            return await self._without_what_is_refused(context, turn, problem)
+        return self._failed(context, turn, progress, problem)
+
+    async def _without_what_is_refused(self, context: MessageContext, turn: Turn, error: ModelError) -> TurnOutcome:
+        """The provider refuses the request, most likely for a function's schema: the answer in words alone."""
+        words = set(_WORDS.findall(str(error)))
+        named = [spec.name for spec in turn.functions.specs if spec.name in words]
+        _log.error("provider_refuses_functions", turn=turn.id, functions=named, error=str(error))
+        return await self.chat(context, turn)
+
+    def _failed(self, context: MessageContext, turn: Turn, progress: Progress, error: ModelError) -> TurnOutcome:
+        is_told = self._outages.is_told(context.chat, error)
+        outcome = progress.model_failed(turn, error, is_told=is_told)
+        if outcome.reason is ReasonCode.MODEL_FAILED:
+            self._outages.tell(context.chat, error)
+        return outcome
 
     async def _run_calls(
         self,
@@ -277,6 +297,10 @@ def _true(text: str, turn: Turn, progress: Progress) -> str:
 
 def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:
     return false_claims(text, turn, progress.acts, has_read=progress.has_read, told_before=progress.told_before)
+
+
+def _assistant_said(answer: ModelAnswer) -> ModelMessage:
+    return ModelMessage("assistant", answer.text, answer.calls, opaque=answer.opaque, by=answer.by)
 
 
 def _printable(name: str) -> str:

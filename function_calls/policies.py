@@ -23,6 +23,8 @@ class Verdict:
 
 
 ALLOWED = Verdict()
+OVER_BUDGET = "over_budget"
+"""In the metadata of a budget's refusal: `news`, or `told` where the member has heard it today."""
 
 
 class Policy(Protocol):

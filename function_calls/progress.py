@@ -166,8 +166,9 @@ class Progress:
         messages = self.said or _as_one([*self.found, Message(words)])
         return sent(reason, messages, ", ".join(self.called), self.error)
 
-    def model_failed(self, turn: Turn, error: ModelError) -> TurnOutcome:
-        """No usable answer. What functions did is said; else one clear sentence."""
+    def model_failed(self, turn: Turn, error: ModelError, *, is_told: bool = False) -> TurnOutcome:
+        """No usable answer. What functions did is said; else one clear sentence, unless the chat `is_told` already that
+        there is no model to ask."""
         texts = turn.profile().texts
         code = self.error or error.code
         _log.warning("model_failed", turn=turn.id, code=error.code.value, error=str(error), request_id=error.request_id)
@@ -175,9 +176,16 @@ class Progress:
             return sent(ReasonCode.FUNCTION, self.said, ", ".join(self.called), code)
         if self.found:
             return sent(ReasonCode.FUNCTION, self.found, ", ".join(self.called), code)
+        if is_told and not self.failure:
+            return sent(ReasonCode.MODEL_DOWN, [], error.trouble.value, code)
         key = f"model.{error.code.value}"
         words = self.failure or texts.say(key if texts.has(key) else "model.provider_error")
         return sent(ReasonCode.MODEL_FAILED, [Message(words)], error.code.value, code)
+
+    def over_budget(self, text: str, setting: str) -> TurnOutcome:
+        """The model is not asked, since a share of the day is used up. What functions did is said, then `text`."""
+        messages = [*(self.said or self.found), *([Message(text)] if text else [])]
+        return sent(ReasonCode.OVER_BUDGET, messages, setting, ErrorCode.REFUSED)
 
 
 _FAULTS_OF_THE_MODEL = frozenset(

@@ -10,6 +10,7 @@ from function_calls.context import MessageContext
 from function_calls.filters.turn import TurnFilter, turn_chain
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
+from function_calls.policies import OVER_BUDGET
 from function_calls.progress import cause, shown
 from function_calls.questions import Answered, fingerprint, question_message, read_answer
 from function_calls.registry import CommandLine
@@ -101,6 +102,9 @@ class FunctionCallRouter:
             reason = _REASONS.get(result.error.code, ReasonCode.FUNCTION_FAILED)
             limit = f"functions.{spec.name}.timeout_seconds" if result.error.code is ErrorCode.TIMEOUT else spec.name
             detail = cause(result) or limit
+            if OVER_BUDGET in result.metadata:
+                is_told = result.metadata[OVER_BUDGET] == "told"
+                return sent(ReasonCode.OVER_BUDGET, () if is_told else result.for_chat(), detail, result.error.code)
             return sent(reason, result.for_chat(), detail, result.error.code)
         if not result.handled and not result.messages and not turn.effects:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=spec.name)

@@ -59,11 +59,12 @@ class TurnLog(Protocol):
     def stored_run(self, key: str) -> StoredRun | None:
         """The run of that key, from before a restart."""
 
-    def answer(self, round_number: int, answer: ModelAnswer) -> None:
-        """Note an answer; durable with the next intent, or with the end of the turn."""
+    def answer(self, round_number: int, answer: ModelAnswer, writes: Sequence[Write] = ()) -> None:
+        """Note an answer, together with `writes`; durable with the next intent, or with the end of the turn."""
 
     async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
-        """Note that `run` is about to happen, together with `writes`. Durable on return when the run has an effect."""
+        """Note that `run` is about to happen, together with `writes`. Durable on return when the run has an effect.
+        Raises Conflict when `writes` cannot be done: then nothing was noted."""
 
     def result(self, run: Run, result: FunctionResult) -> None:
         """Note how it ended; durable with the next `settle` or the end of the turn."""
@@ -84,7 +85,7 @@ class MemoryTurnLog:
     def stored_run(self, key: str) -> StoredRun | None:
         return None
 
-    def answer(self, round_number: int, answer: ModelAnswer) -> None:
+    def answer(self, round_number: int, answer: ModelAnswer, writes: Sequence[Write] = ()) -> None:
         return None
 
     async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:

@@ -106,6 +106,21 @@ class ErrorCode(StrEnum):
     TOO_MANY_CALLS = "too_many_calls"
 
 
+class Trouble(StrEnum):
+    """What is wrong when a language model gives no usable answer: decides who is asked next, and whether somebody has
+    to do something about it."""
+
+    OUTAGE = "outage"  # it cannot be reached, is too slow, or fails by itself
+    BUSY = "busy"  # it asks to be left alone for a while
+    KEY = "key"  # it refuses the key
+    QUOTA = "quota"  # there is no credit left
+    MISSING = "missing"  # there is no such model or address
+    REQUEST = "request"  # it refuses this request, not others
+    TOO_LONG = "too_long"  # the request is longer than it can read
+    ANSWER = "answer"  # it answered, and the answer cannot be used
+    FILTERED = "filtered"  # it declined to answer
+
+
 class ReasonCode(StrEnum):
     """How a message ended. Every message has one; `/why` and `rollcall why` explain it from `texts/*.yaml`."""
 
@@ -137,6 +152,8 @@ class ReasonCode(StrEnum):
     QUEUE_FULL = "queue_full"
     STOPPED = "stopped"
     MODEL_FAILED = "model_failed"
+    MODEL_DOWN = "model_down"  # no model can be asked, and the chat knows
+    OVER_BUDGET = "over_budget"  # a share of the day is used up
     FUNCTION_FAILED = "function_failed"
     UNKNOWN_OUTCOME = "unknown_outcome"
     GAVE_UP = "gave_up"  # the same message failed the process again and again

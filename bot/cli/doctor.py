@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
+import http.client
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -11,17 +14,28 @@ from pathlib import Path
 
 from bot.cli.options import add_config, config_path
 from bot.functions_check import check_functions
-from bot.models import model_of
+from bot.models import online_models
 from bot.wiring import database_of
 from config.diagnostics import Diagnostic
 from config.loader import check_settings
 from config.settings import Settings
 from config.texts import Texts
+from function_calls.definition import DefinitionError
 from services.clock import SystemClock
-from services.llm.model import ModelError
+from services.llm.model import ChatModel, ModelError
+from services.llm.offline import OfflineModel
+from services.refs import Trouble
 from services.store.backups import damage
 
 _LEAST_FREE_BYTES = 200_000_000
+_DAEMON_SECONDS = 2.0
+_MOST_BYTES = 100_000
+_ADVICE = {
+    Trouble.KEY: ("model.key_refused", "Check api_key: the provider refuses it"),
+    Trouble.QUOTA: ("model.no_credit", "There is no credit left with the provider"),
+    Trouble.MISSING: ("model.not_found", "Check base_url and the model's name"),
+    Trouble.BUSY: ("model.busy", "The provider asks to be left alone for a while"),
+}
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,7 +60,8 @@ def run(options: argparse.Namespace) -> int:
         ("disk", lambda: _disk(settings)),
     ]
     if not options.no_model:
-        checks.append(("model", lambda: _model(settings)))
+        checks += _model_checks(settings)
+        checks += _daemon_checks(settings)
     failed = False
     for name, check in checks:
         outcome = check()
@@ -87,16 +102,43 @@ def _disk(settings: Settings) -> Diagnostic | str:
     return text if free >= _LEAST_FREE_BYTES else Diagnostic(str(there), 1, 1, "disk.full", text)
 
 
-def _model(settings: Settings) -> Diagnostic | str:
+def _model_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
+    """One for each model, and one for what cannot be asked at all."""
+    try:
+        models = online_models(settings, SystemClock()) or [OfflineModel(Texts())]
+    except DefinitionError as error:
+        unusable = Diagnostic("models", 1, 1, "model.unusable", str(error))
+        return [("model", lambda: unusable)]
+    return [("model", functools.partial(_model, model)) for model in models]
+
+
+def _daemon_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
+    """What a daemon of these settings says of its models, where one runs on this machine; nothing where none does."""
+    web = settings.platforms.web
+    connection = http.client.HTTPConnection(web.host, web.port, timeout=_DAEMON_SECONDS)
+    try:
+        connection.request("GET", "/readyz")
+        details = json.loads(connection.getresponse().read(_MOST_BYTES))["details"]
+        models = {name: said for name, said in details.items() if name.startswith("model.") and said != "ok"}
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError):
+        return []
+    finally:
+        connection.close()
+    text = "; ".join(f"{name.removeprefix('model.')} {said}" for name, said in models.items())
+    found = Diagnostic("models", 1, 1, "model.left_alone", text, "warning") if models else "running, with every model"
+    return [("daemon", lambda: found)]
+
+
+def _model(model: ChatModel) -> Diagnostic | str:
     async def probe() -> str:
-        model = model_of(settings, Texts(), SystemClock())
         try:
             return await model.probe()
         finally:
             await model.close()
 
     try:
-        return asyncio.run(probe())
+        return f"{model.name}: {asyncio.run(probe())}"
     except ModelError as error:
-        text = f"{error.code.value}: {error}. Check base_url, the key and the model's name"
-        return Diagnostic("models", 1, 1, "model.unreachable", text)
+        code, advice = _ADVICE.get(error.trouble, ("model.unreachable", "Check base_url and the network"))
+        text = f"{error.code.value}: {error}. {advice}"
+        return Diagnostic(f"models.{model.name}", 1, 1, code, text)

@@ -1,5 +1,5 @@
-"""`rollcall stats`: for each function how often it ran, how often it failed, and how long it took; with `--shadow` what
-the second model would have done differently."""
+"""`rollcall stats`: for each function how often it ran, how often it failed, and how long it took, and what was used of
+budgets today; with `--shadow` what the second model would have done differently."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bot.cli.options import add_config, positive_hours, settings_or_faults
@@ -15,8 +15,9 @@ from bot.shadow_records import FILE
 from bot.shadow_report import ShadowReport, percentile, read_report
 from bot.wiring import database_of
 from config.settings import Settings
+from function_calls.shares import MICROS
 from services.clock import SystemClock
-from services.store.reader import CallStatistics, Reader, ReaderError
+from services.store.reader import CallStatistics, Reader, ReaderError, UsedShare
 
 _HOUR_MS = 3_600_000
 
@@ -42,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         with Reader.open(database_of(settings)) as reader:
             found = reader.call_statistics(since_ms)
+            # Days begin at different moments in different chats, so the latest day of some is yesterday here.
+            shares = reader.used_shares((datetime.now(UTC) - timedelta(days=1)).date().isoformat())
     except ReaderError as error:
         print(error, file=sys.stderr)
         return 1
@@ -49,6 +52,8 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({one.function: one.as_json() for one in found}, ensure_ascii=False))
         return 0
     print(_table(found) if found else f"no function ran in the last {options.hours:g} hours")
+    if shares:
+        print("\n" + _shares_table(shares))
     return 0
 
 
@@ -93,4 +98,12 @@ def _table(found: list[CallStatistics]) -> str:
             f"{one.function:<24}{one.runs:>8}{one.ok:>8}{one.runs - one.ok:>8}{one.ok_share:>8.1%}"
             f"{one.p50_ms:>9}{one.p95_ms:>9}  {codes}"
         )
+    return "\n".join(lines)
+
+
+def _shares_table(shares: list[UsedShare]) -> str:
+    lines = [f"{'DAY':<12}{'USED BY':<44}{'OF':<10}{'USED':>14}"]
+    for one in shares:
+        used = f"{one.used / MICROS:.4f}" if one.kind == "money" else str(one.used)
+        lines.append(f"{one.day:<12}{one.holder:<44}{one.kind:<10}{used:>14}")
     return "\n".join(lines)

@@ -16,11 +16,17 @@ from bot.web.server import WebServer
 from config.settings import DEFAULT_BOT, Settings
 from function_calls.usage import usage_line
 from services.clock import Clock
-from services.refs import Role
+from services.llm.failover import ModelState
+from services.refs import Role, Trouble
 from services.store.ids import Ids
 from services.store.port import Store
 
 ACCOUNT = "main"
+_TROUBLES = {
+    Trouble.KEY: "refuses the key in the settings",
+    Trouble.QUOTA: "has no credit left",
+    Trouble.MISSING: "does not exist under this name and address",
+}
 
 
 class Web:
@@ -74,7 +80,7 @@ class Web:
             rooms = tuple(Room(room.id, room.title or room.id) for room in web.rooms)
             page_settings = PageSettings(bot.name, bot.aliases, rooms) if rooms else PageSettings(bot.name, bot.aliases)
             page = ChatPage(page_settings, self._members, self._owners, _hints(daemon), self._clock)
-        app = web_app(platforms=self.platforms, page=page, probes=_probes(daemon), hosts=[web.host])
+        app = web_app(platforms=self.platforms, page=page, probes=probes_of(daemon), hosts=[web.host])
         self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams)
         address = await self._server.start()
         return address.url
@@ -108,7 +114,9 @@ def _hints(daemon: Daemon) -> CommandHints:
     return commands
 
 
-def _probes(daemon: Daemon) -> Probes:
+def probes_of(daemon: Daemon) -> Probes:
+    """What health checks and scrapers of `daemon` are told."""
+
     def alive() -> Health:
         return Health(ok=True)
 
@@ -118,7 +126,16 @@ def _probes(daemon: Daemon) -> Probes:
             "store": "broken" if broken else "ok",
             "turns_waiting": str(daemon.engine.waiting),
             "turns_running": str(daemon.engine.running),
+            **{f"model.{state.name}": _in_words(state) for state in daemon.model_states()},
         }
         return Health(ok=broken is None, details=details)
 
     return Probes(alive=alive, ready=ready, metrics=daemon.metrics.render)
+
+
+def _in_words(state: ModelState) -> str:
+    """What an operator is told of a model; it does not make the daemon unready, since commands work without."""
+    if state.trouble is None:
+        return "ok"
+    words = _TROUBLES.get(state.trouble, f"left alone after failures ({state.trouble.value})")
+    return f"{words}; tried again in {state.seconds_left:.0f} s"

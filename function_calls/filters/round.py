@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from function_calls.context import MessageContext
 from function_calls.turn import Turn
 from services.llm.model import ModelAnswer, ModelRequest
+from services.store.port import Write
 
 
 @dataclass(slots=True)
@@ -21,6 +22,8 @@ class Round:
     number: int
     """0 for the first request of a turn."""
     request: ModelRequest
+    writes: tuple[Write, ...] = ()
+    """What has to be in the store together with the answer."""
 
 
 Ask = Callable[[Round], Awaitable[ModelAnswer]]

@@ -35,6 +35,7 @@ class AnthropicMessages:
             headers=MappingProxyType(headers),
             bearer=False,
             connections=profile.connections,
+            silence_seconds=profile.silence_seconds,
         )
         self._provider = Provider(endpoint, clock)
         head = orjson.dumps({"model": profile.model, "max_tokens": _USUAL_MAX_TOKENS, **profile.extra})

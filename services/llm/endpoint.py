@@ -23,3 +23,5 @@ class Endpoint:
     """Whether the key goes into `Authorization`; else `headers` have it."""
     connections: int = 4000
     """The most requests at once."""
+    silence_seconds: float = 30.0
+    """An answer that began and in which nothing comes for so long is given up."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from services.json_values import JsonObject
+from services.llm.troubles import trouble_of
 from services.quick_init import quick_init
-from services.refs import ErrorCode
+from services.refs import ErrorCode, Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,8 @@ class ModelMessage:
     """On a tool's message: the call it answers."""
     opaque: JsonObject | None = None
     """On an assistant's message: fields that the provider wants back word for word."""
+    by: str = ""
+    """The model that `opaque` comes from, by its name in the settings: no other one is sent it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,8 @@ class ModelAnswer:
     opaque: JsonObject | None = None
     final: bool = False
     """The model has nothing to add once the calls have run: the functions' own messages are the answer."""
+    by: str = ""
+    """The model that gave it, by its name in the settings."""
 
 
 @quick_init
@@ -129,13 +134,16 @@ class ModelError(Exception):
         retry_after_seconds: float | None = None,
         status: int | None = None,
         request_id: str = "",
+        trouble: Trouble | None = None,
     ) -> None:
+        """`trouble` is what `code` and `status` say, unless the provider said it more precisely."""
         super().__init__(message)
         self.code = code
         self.retryable = retryable
         self.retry_after_seconds = retry_after_seconds
         self.status = status
         self.request_id = request_id
+        self.trouble = trouble or trouble_of(code, status)
 
 
 class ChatModel(Protocol):
@@ -165,6 +173,7 @@ def answer_to_json(answer: ModelAnswer) -> JsonObject:
         "usage": [answer.usage.prompt, answer.usage.completion, answer.usage.cached],
         "opaque": answer.opaque,
         "final": answer.final,
+        "by": answer.by,
     }
 
 
@@ -179,6 +188,7 @@ def answer_from_json(data: JsonObject) -> ModelAnswer:
         usage=Usage(*data["usage"]),
         opaque=data["opaque"],
         final=data["final"],
+        by=data.get("by", ""),
     )
 
 
@@ -215,6 +225,7 @@ def message_to_json(message: ModelMessage) -> JsonObject:
         "calls": [call_to_json(call) for call in message.calls],
         "call_id": message.call_id,
         "opaque": message.opaque,
+        "by": message.by,
     }
 
 
@@ -226,4 +237,5 @@ def message_from_json(data: JsonObject) -> ModelMessage:
         calls=tuple(call_from_json(call) for call in data["calls"]),
         call_id=data["call_id"],
         opaque=data["opaque"],
+        by=data.get("by", ""),
     )

@@ -28,7 +28,13 @@ class OpenAIChat:
         self._profile = profile
         self._dialect = profile.dialect
         self._clock = clock
-        endpoint = Endpoint(profile.base_url, "chat/completions", profile.api_key, connections=profile.connections)
+        endpoint = Endpoint(
+            profile.base_url,
+            "chat/completions",
+            profile.api_key,
+            connections=profile.connections,
+            silence_seconds=profile.silence_seconds,
+        )
         self._provider = Provider(endpoint, clock)
         head = orjson.dumps({"model": profile.model, **profile.extra})
         self._head = head.removesuffix(b"}")

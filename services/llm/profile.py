@@ -34,5 +34,7 @@ class ModelProfile:
     """The notation, one of `services.llm.dialects`, in which calls in the model's text are read; None: in none."""
     connections: int = 4000
     """The most requests at once."""
+    silence_seconds: float = 30.0
+    """An answer that began and in which nothing comes for so long is given up."""
     extra: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
     """More fields of each request, such as `temperature`."""

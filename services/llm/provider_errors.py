@@ -10,7 +10,7 @@ import orjson
 
 from services.json_values import JsonValue
 from services.llm.model import ModelError
-from services.refs import ErrorCode
+from services.refs import ErrorCode, Trouble
 from services.retry import retry_after_seconds
 
 _REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
@@ -27,6 +27,17 @@ _LASTING = (
     "unsupported",
     "tool_use_failed",
     "too_large",
+)
+_TROUBLES: tuple[tuple[Trouble, tuple[str, ...]], ...] = (
+    (Trouble.QUOTA, _SPENT),
+    (Trouble.TOO_LONG, ("context_length", "context_window", "request_too_large", "string_above_max_length")),
+    (Trouble.KEY, ("api_key", "auth", "permission", "forbidden")),
+)
+"""What the words say whatever the status: some gateways send 400 for a wrong key."""
+_TROUBLES_WITHOUT_STATUS: tuple[tuple[Trouble, tuple[str, ...]], ...] = (
+    (Trouble.BUSY, ("rate_limit", "too_many_requests")),
+    (Trouble.MISSING, ("not_found",)),
+    (Trouble.REQUEST, _LASTING),
 )
 _LONGEST_MESSAGE = 500
 
@@ -64,6 +75,7 @@ def error_of_payload(
         retry_after_seconds=wait_seconds,
         status=status,
         request_id=request_id,
+        trouble=None if filtered else _trouble(kinds, status),
     )
 
 
@@ -82,6 +94,12 @@ def _may_pass(kinds: str, status: int | None) -> bool:
     if status is not None:
         return status in _PASSING_STATUSES or status >= 500
     return not any(sign in kinds for sign in _LASTING)
+
+
+def _trouble(kinds: str, status: int | None) -> Trouble | None:
+    """What the provider's words say is wrong; None: no more than the status does."""
+    known = _TROUBLES if status is not None else (*_TROUBLES, *_TROUBLES_WITHOUT_STATUS)
+    return next((trouble for trouble, signs in known if any(sign in kinds for sign in signs)), None)
 
 
 def _kinds(payload: JsonValue) -> str:

@@ -5,6 +5,8 @@ Importing this module imports openai, which takes most of a second: `provider` d
 
 from __future__ import annotations
 
+import asyncio
+import zlib
 from collections.abc import Mapping
 
 import aiohttp
@@ -20,13 +22,17 @@ from services.refs import ErrorCode
 
 _MAX_ERROR_BYTES = 64 * 1024
 _CONNECT_SECONDS = 10.0
-_IDLE_SECONDS = 30.0
+_KEPT_SECONDS = 30.0
+_ENCODINGS = {"": None, "identity": None, "gzip": 47, "x-gzip": 47, "deflate": 47}
+"""What zlib is told for each encoding of a body: 47 is gzip or zlib, whichever it is."""
 
 
 class ProviderTransport:
     """Posts to one server. Never follows a redirect, so the key stays with the origin it was configured for."""
 
     def __init__(self, endpoint: Endpoint, clock: Clock) -> None:
+        """A body in which nothing comes for `endpoint.silence_seconds` is given up."""
+        self._silence_seconds = endpoint.silence_seconds
         self._clock = clock
         self._api_key = endpoint.api_key
         # Only connecting has a limit of its own; the whole request has the caller's.
@@ -41,7 +47,7 @@ class ProviderTransport:
                 limits=httpx2.Limits(
                     max_connections=endpoint.connections,
                     max_keepalive_connections=endpoint.connections,
-                    keepalive_expiry=_IDLE_SECONDS,
+                    keepalive_expiry=_KEPT_SECONDS,
                 ),
                 timeout=timeout,
                 follow_redirects=False,
@@ -51,7 +57,11 @@ class ProviderTransport:
         # Whole, since the package would put it together anew for each request, which takes longer than sending it.
         base = self._client.base_url
         self._url = str(base.copy_with(raw_path=base.raw_path + endpoint.path.encode()))
-        headers: dict[str, str | openai.Omit] = {"content-type": "application/json", **endpoint.headers}
+        headers: dict[str, str | openai.Omit] = {
+            "content-type": "application/json",
+            "accept-encoding": "gzip, deflate",
+            **endpoint.headers,
+        }
         bearer = endpoint.bearer and bool(endpoint.api_key.get_secret_value())
         if not bearer:
             headers["authorization"] = openai.Omit()
@@ -68,7 +78,11 @@ class ProviderTransport:
                 self._url, cast_to=httpx2.Response, content=body, options=self._options, stream=True
             )
             try:
-                return response.status_code, response.headers, await _read(response, MAX_BODY_BYTES)
+                return (
+                    response.status_code,
+                    response.headers,
+                    await _read(response, MAX_BODY_BYTES, self._silence_seconds),
+                )
             finally:
                 await response.aclose()
         except (openai.APIConnectionError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError) as error:
@@ -86,7 +100,8 @@ class ProviderTransport:
         """Called for each response before its body is read. The package itself would read all of a refusal."""
         if response.is_success:
             return
-        text = self._without_key((await _read(response, _MAX_ERROR_BYTES)).decode("utf-8", "replace"))
+        body = await _read(response, _MAX_ERROR_BYTES, self._silence_seconds)
+        text = self._without_key(body.decode("utf-8", "replace"))
         raise error_of_status(response.status_code, response.headers, text.encode(), self._clock.now())
 
     def _connection_error(self, error: Exception) -> ModelError:
@@ -100,13 +115,36 @@ class ProviderTransport:
         return text.replace(key, "***") if key else text
 
 
-async def _read(response: httpx2.Response, most_bytes: int) -> bytes:
-    """The decoded body, or its first `most_bytes` + 1 where it is longer: enough to see that it is."""
+async def _read(response: httpx2.Response, most_bytes: int, silence_seconds: float) -> bytes:
+    """The decoded body, or its first `most_bytes` + 1 where it is longer: enough to see that it is. Unpacked here: the
+    package would unpack all of a piece, which may be a thousand times as long. Raises ModelError for a body that falls
+    silent, that breaks off, or that is packed in a way nobody asked for."""
+    unpack = _unpacker(response.headers.get("content-encoding", ""))
     parts: list[bytes] = []
     missing = most_bytes + 1
-    async for part in response.aiter_bytes():
-        parts.append(part[:missing])
-        missing -= len(part)
-        if missing <= 0:
-            break
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(silence_seconds) as silence:
+            async for piece in response.aiter_raw():
+                silence.reschedule(loop.time() + silence_seconds)
+                part = piece[:missing] if unpack is None else unpack.decompress(piece, missing)
+                parts.append(part)
+                missing -= len(part)
+                if missing <= 0:
+                    break
+    except TimeoutError:
+        text = f"the provider fell silent for {silence_seconds:g} s in its answer"
+        raise ModelError(ErrorCode.TIMEOUT, text, retryable=True) from None
+    except zlib.error as error:
+        raise ModelError(ErrorCode.TRANSIENT, f"the answer cannot be unpacked: {error}", retryable=True) from error
+    if unpack is not None and missing > 0 and parts and not unpack.eof:
+        raise ModelError(ErrorCode.TRANSIENT, "the packed answer breaks off", retryable=True)
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _unpacker(encoding: str) -> zlib._Decompress | None:
+    encoding = encoding.strip().lower()
+    if encoding not in _ENCODINGS:
+        raise ModelError(ErrorCode.MALFORMED_BY_PROVIDER, f"the answer is packed as {encoding[:40]!r}, unasked")
+    window = _ENCODINGS[encoding]
+    return None if window is None else zlib.decompressobj(window)

@@ -57,7 +57,13 @@ class TextProtocol:
         self._clock = clock
         self._form: Form = form
         self._write = _WORDINGS[form].write
-        endpoint = Endpoint(profile.base_url, "chat/completions", profile.api_key, connections=profile.connections)
+        endpoint = Endpoint(
+            profile.base_url,
+            "chat/completions",
+            profile.api_key,
+            connections=profile.connections,
+            silence_seconds=profile.silence_seconds,
+        )
         self._provider = Provider(endpoint, clock)
         head = orjson.dumps({"model": profile.model, **profile.extra})
         self._head = head.removesuffix(b"}")

@@ -10,12 +10,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Select, select
 from sqlalchemy.dialects import sqlite
 
 from services.json_values import JsonObject
+from services.store.budgets import BUDGETS, TOLD
 from services.store.history import HISTORY
 from services.store.inbox import INBOX
 from services.store.ledger import LEDGER
@@ -65,6 +66,16 @@ class CallStatistics:
             "p50_ms": self.p50_ms,
             "p95_ms": self.p95_ms,
         }
+
+
+class UsedShare(NamedTuple):
+    """What a member or a chat has used of a budget on one day."""
+
+    day: str
+    holder: str
+    kind: str
+    used: int
+    """In millionths for money."""
 
 
 class Reader:
@@ -128,6 +139,15 @@ class Reader:
                 durations.setdefault(function, []).append(ended_ms - at_ms)
         found = [_statistics(function, counted, durations.get(function, [])) for function, counted in codes.items()]
         return sorted(found, key=lambda one: -one.runs)
+
+    def used_shares(self, since_day: str) -> list[UsedShare]:
+        """What was used of budgets from that ISO date on, the newest day first. Raises ReaderError."""
+        query = (
+            select(BUDGETS.c.day, BUDGETS.c.holder, BUDGETS.c.kind, BUDGETS.c.used)
+            .where(BUDGETS.c.day >= since_day, ~BUDGETS.c.holder.startswith(TOLD))
+            .order_by(BUDGETS.c.day.desc(), BUDGETS.c.holder, BUDGETS.c.kind)
+        )
+        return [UsedShare(*row) for row in self._rows(query)]
 
     def _rows(self, query: Select[Any]) -> Sequence[Sequence[Any]]:
         compiled = query.compile(dialect=sqlite.dialect(paramstyle="named"))

@@ -31,6 +31,7 @@ SETTINGS = {
     "chats": {"allow": ["test:*"], "settings": {QUIET.key: {"enabled": False}, PLAIN.key: {"functions_on": False}}},
     "limits": {"queue_per_chat": 1, "attempts_per_turn": 1},
     "filters": {"turn": [{"blacklist": {"words": ["casino"]}}]},
+    "budgets": {"member": {"units": 1}, "functions": {"dear": 2}},
 }
 LATER = {ReasonCode.OWN_MESSAGE: "for networks that deliver the bot's own messages to it"}
 """Reasons that nothing gives yet."""
@@ -43,6 +44,7 @@ def functions(held: Held) -> list[FunctionSpec]:
         Recorder("note", commands=["note"], gives="noted").spec,
         Recorder("hush", commands=["hush"], gives=None, effect="idempotent").spec,
         Recorder("rain", CITY, commands=["rain"], ask={"city": "Where?"}).spec,
+        Recorder("dear", commands=["dear"]).spec,
         Recorder("ban", commands=["ban"], roles="admin").spec,
         Recorder("broken", commands=["broken"], gives=ZeroDivisionError("oh")).spec,
         Recorder("pay", commands=["pay"], gives=ConnectionResetError("gone"), effect="once").spec,
@@ -74,8 +76,13 @@ async def in_words_without_functions(group: Group, held: Held) -> None:
 
 
 async def without_a_model(group: Group, held: Held) -> None:
-    group.model.says(ModelError(ErrorCode.PROVIDER_ERROR, "down"), ModelError(ErrorCode.PROVIDER_ERROR, "down"))
+    group.model.says(*[ModelError(ErrorCode.PROVIDER_ERROR, "down")] * 2)
     await group.say("Ann", "@Rollcall hello", id="x1")
+
+
+async def without_a_model_again(group: Group, held: Held) -> None:
+    await without_a_model(group, held)
+    await group.say("Ann", "@Rollcall hello?", id="x2")
 
 
 async def an_answer(group: Group, held: Held) -> None:
@@ -147,6 +154,8 @@ CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = 
     ReasonCode.QUEUE_FULL: (one_too_many, "limits.queue_per_chat"),
     ReasonCode.STOPPED: (stopped, ""),
     ReasonCode.MODEL_FAILED: (without_a_model, "provider_error"),
+    ReasonCode.MODEL_DOWN: (without_a_model_again, "outage"),
+    ReasonCode.OVER_BUDGET: (says("/dear"), "budgets.member.units"),
     ReasonCode.FUNCTION_FAILED: (says("/broken"), r"[0-9a-f]{8}"),
     ReasonCode.UNKNOWN_OUTCOME: (says("/pay"), r"[0-9a-f]{8}|pay"),
     ReasonCode.WAITING: (unfinished, ""),

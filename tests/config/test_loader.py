@@ -102,6 +102,18 @@ def test_an_unknown_key_comes_with_the_key_that_was_probably_meant(tmp_path: Pat
     assert found.message.endswith(suggestion)
 
 
+def test_a_model_that_is_a_function_has_to_name_it(tmp_path: Path) -> None:
+    (found,) = faults_of(tmp_path, "models: [{name: main, model: m, protocol: function}]")
+    assert (found.code, "package.module:function" in found.message) == (Code.MISSING, True)
+
+
+def test_a_price_has_to_be_that_of_a_model(tmp_path: Path) -> None:
+    models = "models: [{name: main, model: m}]\n"
+    (found,) = faults_of(tmp_path, f"{models}budgets: {{prices: {{mian: {{prompt: 1}}}}}}")
+    assert found.code == Code.UNKNOWN_MODEL
+    assert found.message.endswith("did you mean 'main'?")
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "# nothing yet\n", "~", "- a\n- b\n", "a word", "&x {}", "[", "{a: 1", "a: [*]"],

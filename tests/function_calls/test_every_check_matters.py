@@ -309,8 +309,8 @@ REMOVALS = [
     Removal(
         "intent",
         invocation,
-        "        await turn.log.intend(run, writes)\n",
-        "",
+        "await turn.log.intend(run, writes)",
+        "pass",
         an_intent_stands_before_the_run_and_a_result_after_it,
     ),
     Removal(

@@ -379,10 +379,11 @@ async def test_every_failure_of_the_model_ends_in_its_sentence_and_nothing_runs(
     error = ModelError(code, "a stranger's words: sk-secret")
     for language in ("en", "zh"):
         phrases = Texts().of(language)
-        routing = Routing(weather, script=[error, error], texts=phrases)
+        routing = Routing(weather, script=[error], texts=phrases)
         outcome = await routing.hears("weather oslo")
         assert said(outcome) == [phrases.say(key)]
         assert (outcome.kind, outcome.reason, outcome.error) == (OutcomeKind.SENT, ReasonCode.MODEL_FAILED, code)
+        routing = Routing(weather, script=[error], texts=phrases)
         chat = await routing.router.run_chat_fallback(a_message("hello"), routing.a_turn())
         assert (said(chat), chat.error) == ([phrases.say(key)], code)
     assert weather.runs == []

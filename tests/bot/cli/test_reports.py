@@ -188,9 +188,25 @@ async def test_the_doctor_asks_the_model(capsys: pytest.CaptureFixture[str], tmp
     assert good.status == 0
     assert "m-1 answered in" in good.out
     assert (bad.status, parts(bad.out)["model"]) == (1, "WRONG")
-    assert "model.unreachable" in bad.out
+    assert "model.key_refused" in bad.out
     assert "sk-abcdefghijklmnop" not in bad.out
     gone = await asyncio.to_thread(command, capsys, "doctor", "--config", settings)
     assert (gone.status, parts(gone.out)["model"]) == (1, "WRONG")
+    assert "model.unreachable" in gone.out
     skipped = await asyncio.to_thread(command, capsys, "doctor", "--no-model", "--config", settings)
     assert (skipped.status, "model" in parts(skipped.out)) == (0, False)
+
+
+async def test_the_doctor_asks_a_running_daemon_which_models_it_leaves_alone(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    key = "refuses the key in the settings; tried again in 9 s"
+    answers = [{"ok": True, "details": {"store": "ok", "model.main": said}} for said in (key, "ok")]
+    async with OpenAIServer([{"body": answer} for answer in answers] + [{"body": "no daemon"}]) as server:
+        settings = a_settings_file(tmp_path, f"platforms: {{web: {{port: {server.port}}}}}\n")
+        left_alone, well, other = [
+            await asyncio.to_thread(command, capsys, "doctor", "--config", settings) for _ in range(3)
+        ]
+        assert {request.path for request in server.requests} == {"/readyz"}
+    assert (left_alone.status, f"main {key}" in left_alone.out) == (0, True)
+    assert (parts(well.out)["daemon"], "daemon" in parts(other.out)) == ("good", False)

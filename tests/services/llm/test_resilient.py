@@ -44,11 +44,15 @@ class ScriptedModel:
 
 
 async def ask(
-    model: ScriptedModel, timeout_seconds: float = 60.0, attempt_timeout_seconds: float | None = None
+    model: ScriptedModel,
+    timeout_seconds: float = 60.0,
+    *,
+    own_seconds: float | None = None,
+    patience_seconds: float | None = None,
 ) -> ModelAnswer:
     """What a resilient model makes of `model`, with half of each bound as jitter, while the clock runs."""
     retry = Retry(model.clock, jitter=lambda low, high: (low + high) / 2)
-    resilient = ResilientModel(model, retry, model.clock, attempt_timeout_seconds)
+    resilient = ResilientModel(model, retry, model.clock, own_seconds, patience_seconds=patience_seconds)
     request = ModelRequest([ModelMessage("user", "hi")], timeout_seconds=timeout_seconds)
     asking = asyncio.create_task(resilient.complete(request))
     await model.clock.settle()
@@ -108,11 +112,19 @@ async def test_all_attempts_share_one_deadline() -> None:
     assert model.clock.monotonic() <= 10.25
 
 
-async def test_an_attempt_that_hangs_leaves_time_for_another() -> None:
+async def test_a_model_has_no_more_time_than_its_own_for_all_attempts() -> None:
     model = ScriptedModel(VirtualClock(), [], seconds=100.0)
     with pytest.raises(ModelError):
-        await ask(model, timeout_seconds=60.0, attempt_timeout_seconds=25.0)
-    assert model.given_seconds[:2] == [25.0, 25.0]
+        await ask(model, timeout_seconds=60.0, own_seconds=25.0)
+    assert (model.given_seconds, model.clock.monotonic()) == ([25.0], 25.0)
+
+
+async def test_a_longer_wait_than_one_has_patience_for_is_not_sat_out() -> None:
+    busy = ModelError(ErrorCode.PROVIDER_ERROR, "busy", retryable=True, retry_after_seconds=7.0)
+    model = ScriptedModel(VirtualClock(), [busy, ANSWER])
+    with pytest.raises(ModelError):
+        await ask(model, patience_seconds=5.0)
+    assert (len(model.given_seconds), model.clock.monotonic()) == (1, 0.0)
 
 
 async def test_name_probe_and_close_are_those_of_the_model_inside() -> None:

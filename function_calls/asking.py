@@ -1,0 +1,85 @@
+"""Asking a model once: filters around the request, budgets taken before and settled after, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import structlog
+
+from function_calls.budgets import RequestBudgets
+from function_calls.conversation import without_history
+from function_calls.filters.round import Round, RoundFilter, round_chain
+from function_calls.outages import Outages
+from services.clock import Clock
+from services.fault_points import FaultPoints
+from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
+from services.refs import Trouble
+
+_log = structlog.get_logger("asking")
+
+RecordAnswer = Callable[[str, int, ModelAnswer, int], None]
+"""Notes what one question to the model took: the turn's id, the round, the answer, microseconds."""
+
+
+def not_recorded(turn_id: str, round_number: int, answer: ModelAnswer, duration_us: int) -> None:
+    """Note nothing."""
+
+
+class Asking:
+    """One model, with everything that stands between a turn and it."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        clock: Clock,
+        outages: Outages,
+        *,
+        filters: Sequence[RoundFilter] = (),
+        record: RecordAnswer = not_recorded,
+        faults: FaultPoints | None = None,
+        budgets: RequestBudgets | None = None,
+    ) -> None:
+        """`filters` stand around every request, the first one outermost. Without `budgets` nothing is counted."""
+        self._model = model
+        self._clock = clock
+        self._outages = outages
+        self._record = record
+        self._reach = (faults or FaultPoints()).reach
+        self._budgets = budgets
+        self.ask = round_chain(self._asked, filters)
+        """The model's answer to a round; what has to be written with it is in `Round.writes`. Raises ModelError and
+        OverBudget."""
+
+    async def _asked(self, round_: Round) -> ModelAnswer:
+        self._reach("route.before_llm")
+        began = self._clock.monotonic()
+        answer = await self._answer(round_)
+        self._outages.end()
+        self._reach("llm.after_response_before_persist")
+        self._record(round_.turn.id, round_.number, answer, int((self._clock.monotonic() - began) * 1e6))
+        return answer
+
+    async def _answer(self, round_: Round) -> ModelAnswer:
+        """The answer; asked again without the chat's history, once, when the whole is too long."""
+        request = round_.request
+        try:
+            return await self._once(round_, request)
+        except ModelError as error:
+            shorter = without_history(request.messages)
+            if error.trouble is not Trouble.TOO_LONG or len(shorter) == len(request.messages):
+                raise
+            _log.warning("asked_again_without_history", turn=round_.turn.id, error=str(error))
+        return await self._once(round_, replace(request, messages=shorter))
+
+    async def _once(self, round_: Round, request: ModelRequest) -> ModelAnswer:
+        if self._budgets is None:
+            return await self._model.complete(request)
+        reservation = await self._budgets.reserve(round_.context, round_.turn, request)
+        try:
+            answer = await self._model.complete(request)
+        except ModelError as error:
+            self._budgets.give_back(reservation, error)
+            raise
+        round_.writes = (*round_.writes, *self._budgets.settled(reservation, answer))
+        return answer

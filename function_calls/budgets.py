@@ -1,0 +1,157 @@
+"""Budgets: a request to a model is taken from the day's shares before it is asked and settled with the answer; a run of
+a function that costs something is taken with its intent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+
+from config.budgets import BudgetsSettings, PriceSettings
+from function_calls.context import MessageContext
+from function_calls.policies import ALLOWED, OVER_BUDGET, Verdict
+from function_calls.shares import Kind, Share, Shares
+from function_calls.spec import FunctionResult, FunctionSpec
+from function_calls.turn import Turn
+from services.clock import Clock
+from services.llm.encoding import encode_tools
+from services.llm.model import ModelAnswer, ModelError, ModelRequest, Usage
+from services.refs import ErrorCode, Trouble
+from services.store import budgets
+from services.store.port import Conflict, Store, Write
+
+_log = structlog.get_logger("budgets")
+_BYTES_PER_TOKEN = 3
+"""English has about four, Chinese about three."""
+_LONGEST_ANSWER_TOKENS = 200_000
+_NO_PRICE = PriceSettings()
+_ANSWERED = frozenset({Trouble.ANSWER, Trouble.FILTERED})
+"""The model worked, so it is to be paid for. After other errors it did not."""
+
+
+class OverBudget(Exception):
+    """A share of the day is used up. `text` is for the chat, empty where it was said before; `setting` names the
+    limit."""
+
+    def __init__(self, setting: str, text: str) -> None:
+        super().__init__(setting)
+        self.setting = setting
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What was taken for one request."""
+
+    shares: Sequence[Share]
+    request_bytes: int
+
+
+class RequestBudgets:
+    """Budgets of requests to models."""
+
+    def __init__(self, settings: BudgetsSettings, store: Store, clock: Clock) -> None:
+        self._settings = settings
+        self._store = store
+        self._shares = Shares(settings, ("requests", "tokens", "money"), store, clock)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the settings have any such budget."""
+        return bool(self._shares.limits)
+
+    async def reserve(self, context: MessageContext, turn: Turn, request: ModelRequest) -> Reservation:
+        """Take what `request` is likely to use, from all shares or none. Raises OverBudget."""
+        size = _bytes_of(request)
+        prompt, completion = math.ceil(size / _BYTES_PER_TOKEN), self._settings.answer_tokens
+        # Nobody knows yet who will answer: the dearest might.
+        prices = self._settings.prices.values()
+        money = max((_money(price, Usage(prompt, completion)) for price in prices), default=0)
+        amounts: dict[Kind, int] = {"requests": 1, "tokens": prompt + completion, "money": money}
+        shares = self._shares.wanted(context, turn, amounts)
+        try:
+            await self._store.commit([share.take() for share in shares])
+        except Conflict:
+            share = await self._shares.exceeded(shares) or shares[0]
+            raise OverBudget(share.limit.setting, await self._words(context, turn, share)) from None
+        return Reservation(shares, size)
+
+    def settled(self, reservation: Reservation, answer: ModelAnswer) -> list[Write]:
+        """The writes that correct what was taken by what was used; to be written in one unit with the answer, so that
+        it happens once, as the answer does."""
+        usage = answer.usage
+        if not _is_believable(usage, reservation):
+            if usage != Usage():
+                _log.warning("usage_not_believed", model=answer.by, prompt=usage.prompt, completion=usage.completion)
+            return []
+        price = self._settings.prices.get(answer.by, _NO_PRICE)
+        used: dict[Kind, int] = {"tokens": usage.prompt + usage.completion, "money": _money(price, usage)}
+        return [
+            budgets.settle(share.holder, share.limit.kind, share.day, used[share.limit.kind] - share.amount)
+            for share in reservation.shares
+            if share.limit.kind in used and used[share.limit.kind] != share.amount
+        ]
+
+    def give_back(self, reservation: Reservation, error: ModelError) -> None:
+        """The request gave nothing: what was taken is given back, unless the model worked all the same."""
+        if error.trouble in _ANSWERED:
+            return
+        self._store.post(
+            [budgets.settle(share.holder, share.limit.kind, share.day, -share.amount) for share in reservation.shares]
+        )
+
+    async def _words(self, context: MessageContext, turn: Turn, share: Share) -> str:
+        if not await self._shares.is_news(context, share):
+            return ""
+        if share.limit.whose == "chat":
+            return turn.profile().texts.say("budgets.model_chat")
+        return turn.profile().texts.say("budgets.model_member", name=context.sender.name)
+
+
+class FunctionBudgets:
+    """The policy `budget`: units that runs of functions cost."""
+
+    def __init__(self, settings: BudgetsSettings, store: Store, clock: Clock) -> None:
+        self._costs = settings.functions
+        self._shares = Shares(settings, ("units",), store, clock)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the settings have any such budget."""
+        return bool(self._costs and self._shares.limits)
+
+    async def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
+        """The writes that take what `spec` costs; a refusal when too little is left."""
+        cost = self._costs.get(spec.name)
+        if cost is None:
+            return ALLOWED
+        wanted = self._shares.wanted(context, turn, {"units": cost})
+        share = await self._shares.exceeded(wanted)
+        if share is None:
+            return Verdict(writes=tuple(one.take() for one in wanted))
+        text = turn.profile().texts.say(f"budgets.units_{share.limit.whose}", name=spec.name)
+        is_told = not await self._shares.is_news(context, share)
+        metadata = {"refused_by": share.limit.setting, OVER_BUDGET: "told" if is_told else "news"}
+        return Verdict(replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata=metadata))
+
+
+def _bytes_of(request: ModelRequest) -> int:
+    size = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
+    size += sum(len(call.raw) for message in request.messages for call in message.calls)
+    return size + (len(encode_tools(request.offer)) if request.offer is not None else 0)
+
+
+def _is_believable(usage: Usage, reservation: Reservation) -> bool:
+    """No request has more tokens than bytes, beside some that providers add. One wrong count must not lock a chat
+    out."""
+    if usage == Usage():
+        return False
+    return usage.prompt <= reservation.request_bytes + 10_000 and usage.completion <= _LONGEST_ANSWER_TOKENS
+
+
+def _money(price: PriceSettings, usage: Usage) -> int:
+    """In millionths: prices are for a million tokens."""
+    return math.ceil(usage.prompt * price.prompt + usage.completion * price.completion)

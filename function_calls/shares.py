@@ -1,0 +1,105 @@
+"""Shares of a day: what members and chats may use, and what they have. Shared by requests to models and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from config.budgets import AllowanceSettings, BudgetsSettings
+from function_calls.context import MessageContext
+from function_calls.turn import Turn
+from services.clock import Clock
+from services.store import budgets
+from services.store.port import Conflict, Store, Write
+
+MICROS = 1_000_000
+"""Money is counted in millionths, since the store has whole numbers."""
+Kind = Literal["requests", "tokens", "money", "units"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit of the settings."""
+
+    whose: Literal["member", "chat"]
+    kind: Kind
+    most: int
+
+    @property
+    def setting(self) -> str:
+        """Where it is set."""
+        return f"budgets.{self.whose}.{self.kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of one limit that one message takes."""
+
+    limit: Limit
+    holder: str
+    day: str
+    amount: int
+
+    def take(self) -> Write:
+        """The write that takes it, or undoes its unit."""
+        return budgets.take(self.holder, self.limit.kind, self.day, self.amount, self.limit.most)
+
+
+class Shares:
+    """The limits of some kinds, and what is left of them."""
+
+    def __init__(self, settings: BudgetsSettings, kinds: Sequence[Kind], store: Store, clock: Clock) -> None:
+        self.limits = [*_limits("member", settings.member, kinds), *_limits("chat", settings.chat, kinds)]
+        self._store = store
+        self._clock = clock
+
+    def wanted(self, context: MessageContext, turn: Turn, amounts: Mapping[Kind, int]) -> list[Share]:
+        """The shares that a message would take. An estimate above a whole day's share takes all of it: it is no more
+        than an estimate."""
+        day = self._clock.now().astimezone(turn.profile().timezone).date().isoformat()
+        return [
+            Share(limit, _holder(limit, context), day, _amount(limit, amounts[limit.kind]))
+            for limit in self.limits
+            if amounts.get(limit.kind)
+        ]
+
+    async def exceeded(self, wanted: Sequence[Share]) -> Share | None:
+        """The first of `wanted` for which too little is left."""
+        seen: dict[str, dict[str, int]] = {}
+        for share in wanted:
+            if share.holder not in seen:
+                rows = await self._store.read(budgets.used(share.holder, share.day))
+                seen[share.holder] = {row["kind"]: row["used"] for row in rows}
+            if seen[share.holder].get(share.limit.kind, 0) + share.amount > share.limit.most:
+                return share
+        return None
+
+    async def is_news(self, context: MessageContext, share: Share) -> bool:
+        """Whether nobody was told yet, in this chat and on this day, that this share is used up; from now on it is
+        not."""
+        holder = f"{budgets.TOLD}{context.chat.key} {share.holder}"
+        try:
+            await self._store.commit([budgets.take(holder, share.limit.kind, share.day, 1, 1)])
+        except Conflict:
+            return False
+        return True
+
+
+def _limits(whose: Literal["member", "chat"], allowance: AllowanceSettings, kinds: Sequence[Kind]) -> list[Limit]:
+    limits: list[Limit] = []
+    for kind in kinds:
+        most = getattr(allowance, kind)
+        if most is not None:
+            limits.append(Limit(whose, kind, round(most * MICROS) if kind == "money" else most))
+    return limits
+
+
+def _amount(limit: Limit, amount: int) -> int:
+    is_estimate = limit.kind in ("tokens", "money")
+    return min(amount, limit.most) or 1 if is_estimate else amount
+
+
+def _holder(limit: Limit, context: MessageContext) -> str:
+    key = context.sender.ref.key if limit.whose == "member" else context.chat.key
+    return f"{limit.whose} {key}"

@@ -1,0 +1,72 @@
+"""Budgets: what each holder has used of each kind on each day. The limit stands in the statement that takes, so that
+two turns at once cannot take the same rest."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, case, delete, literal_column, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import INTEGER, TEXT, integer, table, text
+
+BUDGETS = table(
+    "budgets",
+    text("holder", primary_key=True),
+    text("kind", primary_key=True),
+    text("day", primary_key=True),
+    integer("used"),
+)
+TOLD = "told "
+"""How holders begin that stand for "this was said already"."""
+_KEY = ("holder", "kind", "day")
+_AMOUNT = bindparam("amount", type_=INTEGER)
+_MOST = bindparam("most", type_=INTEGER)
+_THIS = (
+    (BUDGETS.c.holder == bindparam("of_holder", type_=TEXT))
+    & (BUDGETS.c.kind == bindparam("of_kind", type_=TEXT))
+    & (BUDGETS.c.day == bindparam("of_day", type_=TEXT))
+)
+_SETTLED = BUDGETS.c.used + bindparam("change", type_=INTEGER)
+_ZERO = literal_column("0", INTEGER)
+
+_TAKE = Statement(
+    "budgets.take",
+    insert(BUDGETS)
+    .from_select(
+        [*_KEY, "used"],
+        select(*(bindparam(name, type_=TEXT) for name in _KEY), _AMOUNT).where(_AMOUNT <= _MOST),
+    )
+    .on_conflict_do_update(
+        index_elements=list(_KEY), set_={"used": BUDGETS.c.used + _AMOUNT}, where=BUDGETS.c.used + _AMOUNT <= _MOST
+    ),
+)
+_SETTLE = Statement(
+    "budgets.settle", update(BUDGETS).where(_THIS).values(used=case((_SETTLED < _ZERO, _ZERO), else_=_SETTLED))
+)
+_USED = Statement(
+    "budgets.used",
+    select(BUDGETS.c.kind, BUDGETS.c.used).where(
+        BUDGETS.c.holder == bindparam("of_holder"), BUDGETS.c.day == bindparam("of_day")
+    ),
+)
+_FORGET = Statement("budgets.forget", delete(BUDGETS).where(BUDGETS.c.day < bindparam("before_day")))
+
+
+def take(holder: str, kind: str, day: str, amount: int, most: int) -> Write:
+    """Take `amount`; the unit conflicts when more than `most` would be used. `day` is an ISO date."""
+    return _TAKE.write_expecting(1, holder=holder, kind=kind, day=day, amount=amount, most=most)
+
+
+def settle(holder: str, kind: str, day: str, change: int) -> Write:
+    """Correct what was taken by `change`, to what was used in truth; never below 0, but maybe above the limit."""
+    return _SETTLE.write(of_holder=holder, of_kind=kind, of_day=day, change=change)
+
+
+def used(holder: str, day: str) -> Query:
+    """What the holder has used on that day: `kind`, `used`."""
+    return _USED.query(of_holder=holder, of_day=day)
+
+
+def forget(before_day: str) -> Write:
+    """Drop the days before that ISO date."""
+    return _FORGET.write(before_day=before_day)

@@ -1,0 +1,115 @@
+"""A model behind a function of an author's own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.models import model_of
+from bot.testing import a_group
+from config.settings import Settings
+from config.texts import Texts
+from function_calls.definition import DefinitionError
+from services.clock import SystemClock
+from services.deadlines import Deadlines
+from services.llm.model import ModelError, ModelMessage, ModelRequest
+from services.llm.own_provider import OwnProvider
+from services.refs import ErrorCode, Trouble
+from tests.fakes.functions import CITY, Recorder
+from tests.services.llm.wire import a_body, a_tool_call
+
+HELLO = ModelRequest([ModelMessage("user", "hi")], timeout_seconds=5)
+
+
+class Provider:
+    """Returns the values of a script, or raises them, and keeps what it was given."""
+
+    def __init__(self, *script: Any) -> None:
+        self.script = list(script)
+        self.given: list[tuple[list[dict[str, Any]], list[dict[str, Any]]]] = []
+
+    async def call_with_functions(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:
+        self.given.append((messages, tools))
+        step = self.script.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+
+@pytest.mark.requirement("D16")
+@pytest.mark.parametrize("whole", [True, False], ids=["a completion", "a message"])
+async def test_a_function_of_ones_own_picks_functions_like_any_model(whole: bool) -> None:
+    calls = [a_tool_call('{"city": "Oslo"}', "climate")]
+    asks = a_body(calls=calls) if whole else {"role": "assistant", "content": None, "tool_calls": calls}
+    provider = Provider(asks, "It is cold.")
+    climate = Recorder("climate", CITY, gives="cold")
+    model = OwnProvider("ours", provider.call_with_functions)
+    async with a_group([climate.spec], model=model) as group:
+        assert await group.say("Ann", "@Rollcall how is Oslo?") == ["It is cold."]
+    assert climate.runs == [{"city": "Oslo"}]
+    messages, tools = provider.given[1]
+    assert "climate" in [tool["function"]["name"] for tool in tools]
+    assert [message["role"] for message in messages[-2:]] == ["assistant", "tool"]
+
+
+@pytest.mark.parametrize(
+    ("returned", "code", "trouble"),
+    [
+        (RuntimeError("sk-secret"), ErrorCode.PROVIDER_ERROR, Trouble.OUTAGE),
+        (ModelError(ErrorCode.PROVIDER_ERROR, "spent", status=402), ErrorCode.PROVIDER_ERROR, Trouble.QUOTA),
+        ({"choices": []}, ErrorCode.EMPTY_RESPONSE, Trouble.ANSWER),
+        ({"error": {"message": "no", "code": 401}}, ErrorCode.PROVIDER_ERROR, Trouble.KEY),
+        (None, ErrorCode.MALFORMED_BY_PROVIDER, Trouble.ANSWER),
+        ({"content": object()}, ErrorCode.MALFORMED_BY_PROVIDER, Trouble.ANSWER),
+    ],
+    ids=["raises", "says what is wrong", "empty", "error", "nothing", "no JSON"],
+)
+async def test_whatever_it_does_wrong_is_an_error_of_a_model(returned: Any, code: ErrorCode, trouble: Trouble) -> None:
+    with pytest.raises(ModelError) as caught:
+        await OwnProvider("ours", Provider(returned).call_with_functions).complete(HELLO)
+    assert (caught.value.code, caught.value.trouble) == (code, trouble)
+
+
+async def test_one_that_hangs_is_left_at_the_deadline() -> None:
+    async def hang(messages: Any, tools: Any) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    with pytest.raises(ModelError) as caught:
+        await OwnProvider("ours", hang).complete(ModelRequest(HELLO.messages, timeout_seconds=0.05))
+    assert caught.value.code is ErrorCode.TIMEOUT
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a module with a provider in it."""
+    (tmp_path / "an_authors_provider.py").write_text(
+        "async def ask(messages, tools):\n    return f'heard {messages[-1][\"content\"]}'\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "an_authors_provider"
+    sys.modules.pop("an_authors_provider", None)
+
+
+def the_model(function: str) -> Any:
+    settings = Settings.model_validate(
+        {"models": [{"name": "ours", "protocol": "function", "function": function, "model": "m-1"}]}
+    )
+    clock = SystemClock()
+    return model_of(settings, Texts(), clock, Deadlines(clock))
+
+
+async def test_the_settings_name_it_by_module_and_function(module: str) -> None:
+    answer = await the_model(f"{module}:ask").complete(HELLO)
+    assert (answer.text, answer.by, answer.model) == ("heard hi", "ours", "m-1")
+
+
+@pytest.mark.parametrize("path", ["no_such_module_here:ask", "an_authors_provider:missing"])
+async def test_one_that_is_not_there_is_named_at_the_start(path: str, module: str) -> None:
+    with pytest.raises(DefinitionError, match=f"models.ours.function.*{path}"):
+        the_model(path)
