@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from bot.chats import Chats
 from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
+from services.clock import Clock
+from services.deadlines import Deadlines
 from services.refs import ChatRef, MemberRef, Role
 from services.store import history
 from services.store.port import Store
@@ -34,9 +35,11 @@ class EngineActions:
 class PlatformMembers:
     """Who is in a chat, as the platform and the history tell."""
 
-    def __init__(self, store: Store, chats: Chats) -> None:
+    def __init__(self, store: Store, chats: Chats, deadlines: Deadlines, clock: Clock) -> None:
         self._store = store
         self._chats = chats
+        self._deadlines = deadlines
+        self._clock = clock
         self._delivery: Delivery | None = None
 
     def bind(self, delivery: Delivery) -> None:
@@ -48,9 +51,9 @@ class PlatformMembers:
         platform = self._delivery.platform(chat) if self._delivery else None
         if platform is None:
             return None
+        deadline = self._clock.monotonic() + _ANSWER_SECONDS
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                said = await platform.role(chat, member)
+            said = await self._deadlines.run(platform.role(chat, member), deadline)
         except TimeoutError:
             return None
         return None if said is None else self._chats.role(member.key, said)

@@ -21,6 +21,7 @@ from bot.turn_log import StoreTurnLog
 from bot.typing_sign import TypingSign
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
+from function_calls.ports import Members
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import Message
@@ -47,6 +48,7 @@ class Turns:
         router: FunctionCallRouter,
         functions: Callable[[str], BotFunctions],
         chats: Chats,
+        members: Members,
         questions: OpenQuestions,
         store: Store,
         delivery: Delivery,
@@ -62,6 +64,7 @@ class Turns:
         self._router = router
         self._functions = functions
         self._chats = chats
+        self._members = members
         self._questions = questions
         self._store = store
         self._delivery = delivery
@@ -118,6 +121,7 @@ class Turns:
             addressed=job.addressed,
             answering=(job.question, context.text) if job.question else None,
             history=history_lines,
+            live_role=functools.partial(self._members.role, chat),
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
             status=_nothing_is_shown if context.private else sign.say,
         )

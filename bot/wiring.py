@@ -130,7 +130,8 @@ def build_daemon(
     epoch = ids.next()
     chats = Chats(settings, texts)
     questions = OpenQuestions(clock, settings.questions.expires_seconds)
-    actions, members = EngineActions(), PlatformMembers(store, chats)
+    deadlines = given.deadlines or Deadlines(clock)
+    actions, members = EngineActions(), PlatformMembers(store, chats, deadlines, clock)
     services = services_of(store, given, members, actions)
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
@@ -139,7 +140,6 @@ def build_daemon(
     call_log = _lines(settings, "function_calls.jsonl")
     model_log = _lines(settings, "model_requests.jsonl")
     records = CallRecords(call_log, metrics, clock, Redactor(secrets_of(settings)))
-    deadlines = given.deadlines or Deadlines(clock)
     policies = Policies(budget=Open(), taint=Open(), approval=Open())
     invoker = Invoker(
         policies,
@@ -167,6 +167,7 @@ def build_daemon(
         router=router,
         functions=registry.of,
         chats=chats,
+        members=members,
         questions=questions,
         store=store,
         delivery=delivery,

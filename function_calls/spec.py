@@ -180,6 +180,15 @@ class OfferedTo(StrEnum):
     API = "api"
 
 
+class Touch(StrEnum):
+    """What a function touches beyond the asker's own things in this chat; function_calls/taint.py decides by it."""
+
+    READS_OUTSIDE = "reads_outside"  # its result holds words of others: the web, files, other programs, other members
+    READS_PRIVATE = "reads_private"  # its result holds what not everybody in this chat may know
+    REACHES_OUT = "reaches_out"  # acts on others' things, other chats, members, networks, or this machine
+    STAYS_HERE = "stays_here"  # its effect is the asker's own affair in this chat, though it happens only once
+
+
 Scope = Literal["group", "private", "both"]
 Handler = Callable[[MessageContext, Any, Call], Awaitable[FunctionResult]]
 """Every handler form is adapted to this one when its spec is made."""
@@ -216,6 +225,7 @@ class FunctionSpec:
     require_at: bool = False
     roles: frozenset[Role] = frozenset(Role)
     tags: frozenset[str] = frozenset()
+    touches: frozenset[Touch] = frozenset()
     effect: Effect = Effect.READ
     timeout_seconds: float = 30.0
     retry: Retry | None = None

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from function_calls.context import MessageContext
+from function_calls.context import MessageContext, Sender
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
 from services.json_values import JsonObject
 from services.llm.model import ModelAnswer
-from services.refs import Effect, ErrorCode, ReasonCode
+from services.refs import Effect, ErrorCode, MemberRef, ReasonCode, Role
 from services.store.port import Write
 
 
@@ -163,6 +163,8 @@ class Turn:
     """The question that this message answers, and the answer as it was understood."""
     history: Callable[[], Awaitable[Sequence[HistoryLine]]] = _no_history
     status: Callable[[str], Awaitable[None]] = _no_status
+    live_role: Callable[[MemberRef], Awaitable[Role | None]] | None = None
+    """What a member is in the chat at this moment. None: there is nobody to ask, and the message's word counts."""
     state: dict[str, Any] = field(default_factory=dict)
     effects: int = 0
     """Runs with an effect that were begun: after one there is no chat fallback."""
@@ -173,6 +175,12 @@ class Turn:
     nested: dict[str, StoredRun] = field(default_factory=dict)
     """The nested runs that have ended. A result that holds when the outer function is tried again stands there too."""
     runs: int = 0
+
+    async def role_now(self, sender: Sender) -> Role:
+        """The sender's role at this moment. Who gets no answer has no privilege."""
+        if self.live_role is None:
+            return sender.role
+        return await self.live_role(sender.ref) or Role.MEMBER
 
     def next_key(self) -> str:
         """The key of the next run that no other run asks for: the same on every attempt of this turn."""
