@@ -22,6 +22,7 @@ from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
 from services.call_log import JsonLines
 from services.fault_points import FaultPoints
+from services.grants import Grants
 from services.llm.model import ChatModel
 from services.scheduler import Ticker
 from services.store.ids import Ids
@@ -54,6 +55,7 @@ class Daemon:
     model: ChatModel
     chats: Chats
     questions: OpenQuestions
+    grants: Grants
     engine: EmbeddedEngine
     delivery: Delivery
     intake: Intake
@@ -70,6 +72,7 @@ class Daemon:
         self.ids.go_on_after(max(newest, default=0))
         await self.chats.load(self.store)
         await self.questions.load(self.store)
+        await self.grants.load()
         unsent = await self.delivery.recover()
         unfinished = await self.intake.recover()
         if unsent or unfinished:

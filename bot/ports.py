@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from bot.chats import Chats
 from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
+from function_calls.ports import Speaker
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.refs import ChatRef, MemberRef, Role
@@ -15,6 +17,7 @@ from services.store.port import Store
 
 _ANSWER_SECONDS = 3.0
 _NEWEST = 2**62
+_SPEAKERS = 20
 
 
 class EngineActions:
@@ -62,3 +65,13 @@ class PlatformMembers:
         """Display names of members who spoke lately, latest first; at most 50."""
         rows = await self._store.read(history.recent(chat.key, _NEWEST, 200))
         return list(dict.fromkeys(row["sender_name"] for row in rows if not row["from_bot"]))[:50]
+
+    async def speakers(self, chat: ChatRef) -> Sequence[Speaker]:
+        """Members who spoke lately, latest first, with their roles; at most 20."""
+        names: dict[str, str] = {}
+        for row in await self._store.read(history.recent(chat.key, _NEWEST, 200)):
+            if not row["from_bot"]:
+                names.setdefault(row["sender"], row["sender_name"])
+        members = list(names)[:_SPEAKERS]
+        roles = await asyncio.gather(*(self.role(chat, MemberRef.parse(member)) for member in members))
+        return [Speaker(names[member], role) for member, role in zip(members, roles, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 import orjson
@@ -121,10 +121,20 @@ class Turns:
             addressed=job.addressed,
             answering=(job.question, context.text) if job.question else None,
             history=history_lines,
+            claim=self._claim(job),
             live_role=functools.partial(self._members.role, chat),
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
             status=_nothing_is_shown if context.private else sign.say,
         )
+
+    def _claim(self, job: Job) -> Callable[[], Awaitable[bool]]:
+        async def claim() -> bool:
+            question = job.question
+            if question is None:
+                return False
+            return await self._questions.claim(self._store, job.context.chat.key, question.id, job.turn_id)
+
+        return claim
 
     async def _outcome(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
         texts = turn.profile().texts
@@ -188,7 +198,7 @@ class Turns:
         writes += said
         question = outcome.question
         question_id = self._ids.next() if question is not None else 0
-        chat, member = job.context.chat.key, job.context.sender.ref.key
+        chat, member = job.context.chat.key, (turn.asker or job.context).sender.ref.key
         if question is not None:
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
         writes.append(inbox.end(job.turn_id, outcome.reason.value, outcome.detail, now_ms))
@@ -206,7 +216,8 @@ class Turns:
 
     def _said(self, job: Job, turn: Turn, messages: Sequence[Message], now_ms: int) -> tuple[list[Write], list[Parcel]]:
         """The writes and parcels of what is to be said. A key is the same on every attempt of the turn."""
-        context, profile = job.context, turn.profile()
+        # What was asked for in private is answered in private, whoever allowed it.
+        context, profile = turn.asker or job.context, turn.profile()
         writes: list[Write] = []
         parcels: list[Parcel] = []
         for number, message in enumerate(messages):
@@ -220,7 +231,7 @@ class Turns:
                 _log.error("message_to_a_chat_that_is_not_served", turn=turn.id, chat=chat.key, setting="chats.allow")
                 continue
             if number == 0 and message.to is None and message.reply_to is None and self._needs_quote(job):
-                message = replace(message, reply_to=context.key.native_id)
+                message = replace(message, reply_to=job.context.key.native_id)
             history_id = None
             if private_to is None:
                 history_id = self._ids.next()

@@ -26,6 +26,7 @@ from bot.ports import EngineActions, PlatformMembers
 from bot.turns import Turns
 from config.settings import Settings
 from config.texts import Texts
+from function_calls.approvals import Approvals
 from function_calls.filters.call import CallFilter
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
@@ -33,11 +34,13 @@ from function_calls.policies import Open, Policies
 from function_calls.ports import ChatActions, Explanations, Members
 from function_calls.router import FunctionCallRouter
 from function_calls.sources.base import FunctionSource
+from function_calls.taint import Taint
 from services.call_log import JsonLines
 from services.clock import Clock, SystemClock
 from services.deadlines import Deadlines
 from services.dice import Dice
 from services.fault_points import FaultPoints
+from services.grants import Grants
 from services.http import WebClient
 from services.llm.model import ChatModel
 from services.places import Places
@@ -99,7 +102,9 @@ def secrets_of(settings: Settings) -> list[str]:
     return [*keys, settings.platforms.http.token.get_secret_value()]
 
 
-def services_of(store: Store, given: Given, members: Members, actions: ChatActions) -> dict[type, object]:
+def services_of(
+    store: Store, given: Given, members: Members, actions: ChatActions, grants: Grants
+) -> dict[type, object]:
     """What handlers may name by type."""
     clock, web = given.clock, given.web or WebClient()
     return {
@@ -111,6 +116,7 @@ def services_of(store: Store, given: Given, members: Members, actions: ChatActio
         Places: Places(clock),
         Dice: Dice(given.rng),
         Units: Units(),
+        Grants: grants,
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,
@@ -129,10 +135,11 @@ def build_daemon(
     clock, faults = given.clock, given.faults
     epoch = ids.next()
     chats = Chats(settings, texts)
-    questions = OpenQuestions(clock, settings.questions.expires_seconds)
+    questions = OpenQuestions(clock, settings.questions.expires_seconds, settings.approvals.expires_seconds)
+    grants = Grants(store, clock, ids)
     deadlines = given.deadlines or Deadlines(clock)
     actions, members = EngineActions(), PlatformMembers(store, chats, deadlines, clock)
-    services = services_of(store, given, members, actions)
+    services = services_of(store, given, members, actions, grants)
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
     model = given.model or model_of(settings, texts, clock)
@@ -140,7 +147,8 @@ def build_daemon(
     call_log = _lines(settings, "function_calls.jsonl")
     model_log = _lines(settings, "model_requests.jsonl")
     records = CallRecords(call_log, metrics, clock, Redactor(secrets_of(settings)))
-    policies = Policies(budget=Open(), taint=Open(), approval=Open())
+    approvals = Approvals(settings.approvals, grants)
+    policies = Policies(budget=Open(), taint=Taint(settings.approvals.tainted, approvals), approval=approvals)
     invoker = Invoker(
         policies,
         deadlines,
@@ -208,6 +216,7 @@ def build_daemon(
         model=model,
         chats=chats,
         questions=questions,
+        grants=grants,
         engine=engine,
         delivery=delivery,
         intake=intake,

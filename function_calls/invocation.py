@@ -251,6 +251,7 @@ class Invoker:
         """The stored result of a run from before a restart; for a `once` without one the honest unknown."""
         if spec.effect is not Effect.READ:
             turn.effects += 1
+        turn.has_read(spec)
         if function != spec.name:
             _log.error("ledger_mismatch", turn=turn.id, stored=function, asked=spec.name)
             return unknown(function, profile.texts)

@@ -15,6 +15,7 @@ from function_calls.invocation import Invoker
 from function_calls.permissions import offered_here
 from function_calls.progress import FROM_BEFORE, Progress
 from function_calls.spec import FunctionResult, FunctionSpec, Message
+from function_calls.touches import taint_of
 from function_calls.turn import Continuation, OutcomeKind, Path, Turn, TurnOutcome, sent
 from services.clock import Clock
 from services.fault_points import FaultPoints
@@ -98,6 +99,7 @@ class FunctionCallLLM:
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer a message from the beginning."""
         history = await turn.history()
+        turn.taint |= taint_of(context)
         messages = opening(context, turn.profile(), history, self._settings)
         return await self._rounds(context, turn, Progress(messages, turn.said))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
+from function_calls.approval_terms import ApprovalTerms
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from services.json_values import JsonObject, JsonValue
@@ -50,7 +51,7 @@ class FunctionError:
 class Question:
     """What the bot asks back. It ends the turn; the answer is a new turn that goes on from there."""
 
-    kind: Literal["argument", "confirm"]
+    kind: Literal["argument", "confirm", "approval"]
     text: str
     function: str
     arguments: JsonObject
@@ -58,6 +59,8 @@ class Question:
     field: str = ""
     """For `argument`: the parameter that the answer fills."""
     choices: tuple[Choice, ...] = ()
+    terms: ApprovalTerms | None = None
+    """For `approval`: what is to be allowed, and who may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +192,8 @@ class Touch(StrEnum):
     STAYS_HERE = "stays_here"  # its effect is the asker's own affair in this chat, though it happens only once
 
 
+TAINTING = frozenset({Touch.READS_OUTSIDE, Touch.READS_PRIVATE})
+"""What taints a turn that has read it."""
 Scope = Literal["group", "private", "both"]
 Handler = Callable[[MessageContext, Any, Call], Awaitable[FunctionResult]]
 """Every handler form is adapted to this one when its spec is made."""

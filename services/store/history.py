@@ -41,6 +41,7 @@ _RECENT = Statement(
     select(
         HISTORY.c.id,
         HISTORY.c.native_id,
+        HISTORY.c.sender,
         HISTORY.c.sender_name,
         HISTORY.c.text,
         HISTORY.c.at_ms,
