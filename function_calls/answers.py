@@ -9,7 +9,8 @@ from typing import NamedTuple
 from config.texts import Phrases
 
 _REASON_CHARS = 300
-_SEPARATORS = " \t\n,，.。:：;；!！-–—"
+_MARKS = ",，.。:：;；!！-–—"
+_SEPARATORS = f" \t\n{_MARKS}"
 
 
 class Answered(StrEnum):
@@ -66,7 +67,7 @@ def _refusal(said: str, texts: Phrases) -> Answer:
         reason = rest.strip(_SEPARATORS)
         first = next((one for one in because if reason.casefold().startswith(one)), "")
         # A plain “no” begins many a sentence; it is an answer only where it stands alone or a reason clearly follows.
-        if rest and not first and rest[0] not in _SEPARATORS.strip() and word not in refusing:
+        if rest and not first and rest.lstrip()[:1] not in _MARKS and word not in refusing:
             continue
         if rest and word.isascii() and rest[0].isalnum():
             continue

@@ -12,7 +12,7 @@ import orjson
 from config.approvals import ApprovalRule, ApprovalsSettings
 from config.chat_settings import matches
 from config.texts import Phrases
-from function_calls.approval_terms import ApprovalTerms
+from function_calls.approval_terms import ApprovalTerms, Approved
 from function_calls.context import MessageContext, Sender
 from function_calls.policies import ALLOWED, Verdict
 from function_calls.questions import fingerprint
@@ -22,9 +22,11 @@ from function_calls.turn import Turn
 from services.grants import Grants
 from services.json_values import JsonObject
 from services.refs import ChatRef, Role
+from services.store.port import Write
 
 _CODE_CHARS = 5
 _SHOWN_CHARS = 300
+_NAME_CHARS = 60
 _REMEMBERED = 10_000
 
 
@@ -71,30 +73,40 @@ class Approvals:
         approved = turn.approved
         if approved is not None and approved.digest == terms.digest:
             turn.approved = None
-            if not approved.always or not terms.grant:
-                return ALLOWED
-            shown = _shown(values)
-            by = approved.by
-            writes = self._grants.give(
-                context.chat, terms.grant, function=spec.name, arguments=shown, by=by.ref, by_name=by.name
-            )
-            return Verdict(writes=tuple(writes))
+            return Verdict(writes=tuple(self._allowed(context, spec, values, terms, approved)))
         if terms.grant and self._grants.holds(context.chat, terms.grant):
             return ALLOWED
         return Verdict(FunctionResult(question=_question(spec, values, terms, turn.profile().texts)))
+
+    def _allowed(
+        self,
+        context: MessageContext,
+        spec: FunctionSpec,
+        values: JsonObject,
+        terms: ApprovalTerms,
+        approved: Approved,
+    ) -> Sequence[Write]:
+        """What is kept of a yes: who said it, and for always where that was said and may be."""
+        chat, by = context.chat, approved.by
+        note = self._grants.allowed(chat, terms.digest, function=spec.name, by=by.ref)
+        if not approved.always or not terms.grant:
+            return [note]
+        shown = _shown(values)
+        given = self._grants.give(chat, terms.grant, function=spec.name, arguments=shown, by=by.ref, by_name=_named(by))
+        return [note, *given]
 
 
 def who_may(terms: ApprovalTerms, texts: Phrases) -> str:
     """Whose word is waited for, said to somebody else."""
     key = "asker" if terms.role is None else "other" if terms.by_other else "role"
     role = terms.role.value if terms.role else ""
-    return texts.say(f"approvals.only_{key}", asker=visible(terms.asker.sender.name), role=role)
+    return texts.say(f"approvals.only_{key}", asker=_named(terms.asker.sender), role=role)
 
 
 def rejection(by: Sender, function: str, reason: str, texts: Phrases) -> str:
     """What the chat and the model are told of a no."""
     key = "approvals.rejected_because" if reason else "approvals.rejected"
-    return texts.say(key, name=visible(by.name), function=function, reason=visible(reason))
+    return texts.say(key, name=_named(by), function=function, reason=visible(reason))
 
 
 def _fits(rule: ApprovalRule, chat: ChatRef, spec: FunctionSpec) -> bool:
@@ -127,7 +139,7 @@ def _question(spec: FunctionSpec, values: JsonObject, terms: ApprovalTerms, text
     key = "asker" if terms.role is None else "other" if terms.by_other else "role"
     text = texts.say(
         f"approvals.ask_{key}",
-        asker=visible(terms.asker.sender.name),
+        asker=_named(terms.asker.sender),
         function=spec.name,
         description=spec.description.split(". ")[0].rstrip("."),
         arguments=f" ({_shown(values)})" if values else "",
@@ -151,6 +163,10 @@ def _shown(values: JsonObject) -> str:
     if len(text) <= _SHOWN_CHARS:
         return text
     return f"{text[:_SHOWN_CHARS]}… [{len(text)}, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}]"
+
+
+def _named(sender: Sender) -> str:
+    return visible(sender.name)[:_NAME_CHARS]
 
 
 def _plain(value: Any) -> str:

@@ -70,6 +70,10 @@ class Grants:
             self._noted(chat, by, "grant", f"{function} {digest[:CODE_CHARS]}", now_ms),
         ]
 
+    def allowed(self, chat: ChatRef, digest: str, *, function: str, by: MemberRef) -> Write:
+        """The note that somebody said yes to one run; it belongs into the unit of its intent."""
+        return self._noted(chat, by, "approve", f"{function} {digest[:CODE_CHARS]}", self._clock.now_ms())
+
     async def of(self, chat: ChatRef) -> Sequence[Grant]:
         """What the chat allows without asking, oldest first."""
         return [_grant(row) for row in await self._store.read(grants.of_chat(chat.key))]

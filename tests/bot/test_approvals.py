@@ -12,6 +12,7 @@ import pytest
 from bot.testing import FAMILY, Group, a_group, call
 from function_calls.context import Kind, Quoted
 from services.refs import ChatRef, MemberRef, Role
+from services.store.audit import AUDIT
 from services.store.pending import PENDING
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.kept import kept, last_reason
@@ -60,6 +61,8 @@ async def test_a_run_waits_for_the_yes_of_an_admin_and_is_then_the_askers() -> N
         assert await last_reason(group) == ("answered_question", "post")
         assert function.runs == [{"city": "Oslo"}]
         assert function.contexts[0].sender.ref == ANN
+        [(actor, action, detail)] = await kept(group, AUDIT.c.actor, AUDIT.c.action, AUDIT.c.detail)
+        assert (actor, action, detail.split()[0]) == ("test:bot:bob", "approve", "post")
 
 
 @pytest.mark.requirement("C25")
