@@ -80,7 +80,7 @@ class Turns:
     async def run(self, job: Job) -> None:
         """Answer the message of `job`. Raises StoreError when its end cannot be kept; nothing else."""
         # One log for all attempts: what is known and could not be written yet is known to the next one.
-        log = StoreTurnLog(self._store, job.context, job.turn_id, self._clock, self._faults)
+        log = StoreTurnLog(self._store, _whose_runs(job), job.turn_id, self._clock, self._faults)
         while True:
             try:
                 await self._attempt(job, log)
@@ -274,6 +274,12 @@ class Turns:
 
 async def _nothing_is_shown(text: str) -> None:
     return None
+
+
+def _whose_runs(job: Job) -> MessageContext:
+    """The message whose sender runs what this turn runs: of an approval the one who asked, not the one who answers."""
+    terms = job.question.question.terms if job.question is not None else None
+    return job.context if terms is None else terms.asker
 
 
 def _explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome:

@@ -8,18 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from bot.testing import FAMILY, Group, a_group, call
 from function_calls.context import Kind, Quoted
 from services.refs import ChatRef, MemberRef, Role
 from services.store.audit import AUDIT
+from services.store.ledger import LEDGER
 from services.store.pending import PENDING
+from services.store.port import Statement
 from tests.fakes.functions import CITY, Recorder
+from tests.fakes.held import Held
 from tests.fakes.kept import kept, last_reason
 
 WORK = ChatRef("test", "bot", "work")
 OWNER, ADMIN = {"role": Role.OWNER}, {"role": Role.ADMIN}
-ANN = MemberRef("test", "bot", "ann")
+ANN, BOB, OLGA = (MemberRef("test", "bot", name) for name in ("ann", "bob", "olga"))
 
 
 def post(**options: Any) -> Recorder:
@@ -43,6 +47,12 @@ async def asked(group: Group, city: str = "Oslo", who: str = "Ann", **facts: Any
     return code_in(await group.say(who, f"/post {city}", **facts))
 
 
+async def ledger_members(group: Group) -> list[str]:
+    """Whose runs the ledger holds."""
+    statement = Statement("tests.members", select(LEDGER.c.member))
+    return [row["member"] for row in await group.daemon.store.read(statement.query())]
+
+
 @pytest.mark.requirement("C25")
 async def test_a_run_waits_for_the_yes_of_an_admin_and_is_then_the_askers() -> None:
     function = post()
@@ -63,6 +73,7 @@ async def test_a_run_waits_for_the_yes_of_an_admin_and_is_then_the_askers() -> N
         assert function.contexts[0].sender.ref == ANN
         [(actor, action, detail)] = await kept(group, AUDIT.c.actor, AUDIT.c.action, AUDIT.c.detail)
         assert (actor, action, detail.split()[0]) == ("test:bot:bob", "approve", "post")
+        assert await ledger_members(group) == [ANN.key]
 
 
 @pytest.mark.requirement("C25")
@@ -106,7 +117,7 @@ async def test_the_role_of_the_moment_counts_and_not_what_the_message_says() -> 
     function = post()
     async with a_group([function.spec], settings=needing()) as group:
         code = await asked(group)
-        group.platform.roles[MemberRef("test", "bot", "bob")] = Role.MEMBER
+        group.platform.roles[BOB] = Role.MEMBER
         assert await group.say("Bob", f"approve {code}", **ADMIN) == ["Only admins and above can allow this."]
         assert await last_reason(group) == ("refused", "post")
         group.platform.roles[MemberRef("test", "bot", "cleo")] = Role.ADMIN
@@ -223,10 +234,60 @@ async def test_a_question_outlives_a_restart_and_so_does_its_answer(tmp_path: Pa
         await group.hear("Bob", f"approve {code}", **ADMIN)
         await group.crash()
     async with a_group([function.spec], settings=needing(), home=tmp_path) as group:
-        group.platform.roles[MemberRef("test", "bot", "bob")] = Role.ADMIN
+        group.platform.roles[BOB] = Role.ADMIN
         await group.settle()
         assert await group.say("Olga", f"@Rollcall approve {code}", **OWNER) != ["posted"]
     assert len(function.runs) == 1
+
+
+async def test_a_crash_in_the_midst_of_what_was_allowed_leaves_it_unknown_and_is_told_once(tmp_path: Path) -> None:
+    function = Held("hold", effect="once")
+    settings = {"chats": {"allow": ["*"]}, "approvals": {"required": [{"functions": ["hold"]}]}}
+    async with a_group([function.spec], settings=settings, home=tmp_path) as group:
+        code = code_in(await group.say("Ann", "/hold a"))
+        await group.hear("Bob", f"approve {code}", **ADMIN)
+        await group.hear("Olga", f"approve {code}", **OWNER)
+        await function.has_begun("a")
+        await group.crash()
+    async with a_group([function.spec], settings=settings, home=tmp_path) as group:
+        group.platform.roles.update({BOB: Role.ADMIN, OLGA: Role.OWNER})
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == [
+            "I was interrupted while running “hold” and can't tell whether it took effect. "
+            "Please check before trying again.",
+            "That was decided already, or it waited for too long.",
+        ]
+    assert function.begun == ["a"]
+
+
+async def test_what_may_be_repeated_is_repeated_after_a_crash_on_the_same_yes(tmp_path: Path) -> None:
+    function = Held("hold", effect="idempotent")
+    settings = {"chats": {"allow": ["*"]}, "approvals": {"required": [{"functions": ["hold"]}]}}
+    async with a_group([function.spec], settings=settings, home=tmp_path) as group:
+        code = code_in(await group.say("Ann", "/hold a"))
+        await group.hear("Bob", f"approve {code}", **ADMIN)
+        await function.has_begun("a")
+        await group.crash()
+    function.let_go()
+    async with a_group([function.spec], settings=settings, home=tmp_path) as group:
+        group.platform.roles[BOB] = Role.ADMIN
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["done: a"]
+
+
+async def test_after_a_crash_the_role_of_that_moment_counts_again(tmp_path: Path) -> None:
+    function = Held("hold", effect="idempotent")
+    settings = {"chats": {"allow": ["*"]}, "approvals": {"required": [{"functions": ["hold"]}]}}
+    async with a_group([function.spec], settings=settings, home=tmp_path) as group:
+        code = code_in(await group.say("Ann", "/hold a"))
+        await group.hear("Bob", f"approve {code}", **ADMIN)
+        await function.has_begun("a")
+        await group.crash()
+    function.let_go()
+    async with a_group([function.spec], settings=settings, home=tmp_path) as group:
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["Only admins and above can allow this."]
+    assert function.begun == ["a"]
 
 
 async def test_a_yes_does_not_hold_under_other_rules(tmp_path: Path) -> None:
