@@ -97,21 +97,21 @@ class OpenQuestions:
         kept = OpenQuestion(question.question, question.continuation, id_)
         self._keep(chat, member, kept, self._clock.now_ms() + self._patience_ms(question))
 
-    def expire(self) -> list[Write]:
-        """Forget what has waited too long; the writes do the same in the store."""
+    def expire(self) -> tuple[list[Write], list[OpenQuestion]]:
+        """Forget what has waited too long: the writes that do the same in the store, and the approvals among it."""
         now_ms = self._clock.now_ms()
         gone = [key for key, (_, expires_ms) in self._waiting.items() if expires_ms <= now_ms]
         for key in gone:
             del self._waiting[key]
         late = [
-            (chat, id_)
+            (chat, question)
             for chat, asked in self._approvals.items()
-            for id_, (_, expires_ms) in asked.items()
+            for question, expires_ms in asked.values()
             if expires_ms <= now_ms
         ]
-        for chat, id_ in late:
-            self._drop(chat, id_)
-        return [pending.expire(now_ms)] if gone or late else []
+        for chat, question in late:
+            self._drop(chat, question.id)
+        return [pending.expire(now_ms)] if gone or late else [], [question for _, question in late]
 
     def _patience_ms(self, question: OpenQuestion) -> int:
         return self._expires_ms if question.question.terms is None else self._approvals_expire_ms

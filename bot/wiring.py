@@ -224,7 +224,7 @@ def build_daemon(
         metrics=metrics,
         logs=(call_log, model_log),
         faults=faults,
-        housekeeping=Housekeeping(store, chats, questions, settings.store, clock),
+        housekeeping=Housekeeping(store, chats, questions, notices, settings.store, clock),
         services=[service for service in services.values() if isinstance(service, WebClient)],
     )
 

@@ -218,7 +218,12 @@ async def test_it_waits_for_ten_minutes_unless_set_otherwise(tmp_path: Path) -> 
         await group.clock.advance(1)
         assert await group.say("Bob", f"approve {code}", **ADMIN) == []
         await group.daemon.housekeeping.expire_questions()
+        await group.settle()
+        assert group.platform.sent[-1].text == "Nobody allowed “post” in time, so I did not run it."
         assert await kept(group, PENDING.c.state) == [("expired",)]
+        await group.daemon.housekeeping.expire_questions()
+        await group.settle()
+        assert len(group.platform.sent) == 2
     async with a_group([function.spec], settings=needing(expires_seconds=60)) as group:
         code = await asked(group)
         await group.clock.advance(60)
