@@ -60,8 +60,10 @@ class OpenQuestions:
         Raises StoreError."""
         touched = await store.commit([pending.answer(id_, turn_id)])
         self._drop(chat, id_)
-        if touched[0]:
-            return True
+        return bool(touched[0]) or await self.claimed(store, id_, turn_id)
+
+    async def claimed(self, store: Store, id_: int, turn_id: int) -> bool:
+        """Whether the approval was answered by that turn."""
         rows = await store.read(pending.find(id_))
         return bool(rows) and rows[0]["answered_by"] == turn_id
 

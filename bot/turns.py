@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import orjson
@@ -121,20 +121,22 @@ class Turns:
             addressed=job.addressed,
             answering=(job.question, context.text) if job.question else None,
             history=history_lines,
-            claim=self._claim(job),
+            claim=functools.partial(self._claim, job),
+            claimed=functools.partial(self._claimed, job),
             live_role=functools.partial(self._members.role, chat),
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
-            status=_nothing_is_shown if context.private else sign.say,
+            status=_nothing_is_shown if context.private or _whose_runs(job).private else sign.say,
         )
 
-    def _claim(self, job: Job) -> Callable[[], Awaitable[bool]]:
-        async def claim() -> bool:
-            question = job.question
-            if question is None:
-                return False
-            return await self._questions.claim(self._store, job.context.chat.key, question.id, job.turn_id)
+    async def _claim(self, job: Job) -> bool:
+        question = job.question
+        if question is None:
+            return False
+        return await self._questions.claim(self._store, job.context.chat.key, question.id, job.turn_id)
 
-        return claim
+    async def _claimed(self, job: Job) -> bool:
+        question = job.question
+        return question is not None and await self._questions.claimed(self._store, question.id, job.turn_id)
 
     async def _outcome(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
         texts = turn.profile().texts

@@ -136,7 +136,9 @@ class FunctionCallRouter:
         answer = read_answer(question, text, texts)
         allows = answer.kind in (Answered.YES, Answered.ALWAYS)
         member, role = context.sender.ref, await turn.role_now(context.sender)
-        if not (terms.may_allow(member, role) if allows else terms.may_refuse(member, role)):
+        may = terms.may_allow(member, role) if allows else terms.may_refuse(member, role)
+        # What began before a crash is seen to its end, or nobody would hear of it.
+        if not may and not await turn.claimed():
             return sent(ReasonCode.REFUSED, [Message(who_may(terms, texts))], question.function, ErrorCode.REFUSED)
         if not await turn.claim():
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("approvals.closed"))], question.function)

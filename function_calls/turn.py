@@ -177,6 +177,8 @@ class Turn:
     claim: Callable[[], Awaitable[bool]] = _not_waiting
     """Take the question for an approval that this message answers, durably: it is answered by this turn and no other.
     False: another one was faster, or it no longer waits."""
+    claimed: Callable[[], Awaitable[bool]] = _not_waiting
+    """Whether an earlier attempt of this turn took it: then its answer was found good, and stays so."""
     approved: Approved | None = None
     """The yes that the next run may use up."""
     asker: MessageContext | None = None
