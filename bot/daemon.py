@@ -23,6 +23,7 @@ from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
 from services.call_log import JsonLines
 from services.fault_points import FaultPoints
+from services.grants import Grants
 from services.llm.failover import ModelState
 from services.llm.model import ChatModel
 from services.scheduler import Ticker
@@ -57,6 +58,7 @@ class Daemon:
     model_states: Callable[[], Sequence[ModelState]]
     chats: Chats
     questions: OpenQuestions
+    grants: Grants
     engine: EmbeddedEngine
     delivery: Delivery
     summaries: Summaries
@@ -74,6 +76,7 @@ class Daemon:
         self.ids.go_on_after(max(newest, default=0))
         await self.chats.load(self.store)
         await self.questions.load(self.store)
+        await self.grants.load()
         unsent = await self.delivery.recover()
         unfinished = await self.intake.recover()
         if unsent or unfinished:

@@ -50,6 +50,7 @@ async def check_functions(settings: Settings) -> list[Diagnostic]:
         for spec, problem in bad_schemas.items()
     ]
     found += _unknown_names(settings, specs)
+    found += _unknown_tags(settings, specs)
     for spec in specs:
         found += _lints(spec)
     found += _text_readers(specs)
@@ -95,11 +96,24 @@ def _unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Di
         named += [(name, f"bots.{key}.functions.{name}") for name in bot.functions]
     for pattern, chat in settings.chats.settings.items():
         named += [(name, f"chats.settings.{pattern}.functions.{name}") for name in chat.functions]
+    for index, rule in enumerate(settings.approvals.required):
+        named += [(name, f"approvals.required[{index}].functions") for name in rule.functions]
     # An error: what was to be switched off or kept to some roles would be on for everybody.
     return [
         _finding("", Code.UNKNOWN, f"{place}: there is no function {name!r}{_near(name, known)}", "error")
         for name, place in named
         if name not in known
+    ]
+
+
+def _unknown_tags(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Diagnostic]:
+    """Rules for approvals that would wait for nobody's yes."""
+    known = {tag for spec in specs for tag in spec.tags}
+    return [
+        _finding("", Code.UNKNOWN, f"approvals.required[{index}].tags: no function has the tag {tag!r}", "error")
+        for index, rule in enumerate(settings.approvals.required)
+        for tag in rule.tags
+        if tag not in known
     ]
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.chats import ServedChat
+from function_calls.answers import Answered
 from function_calls.context import Kind, MessageContext
-from function_calls.questions import Answered, read_answer
+from function_calls.questions import read_answer
 from function_calls.registry import BotFunctions
 from function_calls.router import unknown_command
 from function_calls.turn import OpenQuestion
 from services.quick_init import quick_init
 from services.refs import ReasonCode
 
-_RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE, Kind.REACTION})
+_RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE})
 
 
 @quick_init
@@ -38,7 +39,8 @@ class Verdict:
 
 
 def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, question: OpenQuestion | None) -> Verdict:
-    """The verdict on one message. `question` is what the sender was asked in this chat and has not answered."""
+    """The verdict on one message. `question` is what the sender was asked in this chat and has not answered, or what
+    waits for somebody's yes and is meant here."""
     refused = _not_served(context, chat)
     if refused is not None:
         return refused
@@ -48,12 +50,15 @@ def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, qu
         or context.kind in (Kind.CHOICE, Kind.TIMER)
         or (context.reply_to is not None and context.reply_to.from_bot)
     )
-    if not context.text.strip() and not context.attachments:
+    is_reaction = context.kind is Kind.REACTION
+    if not is_reaction and not context.text.strip() and not context.attachments:
         return Verdict(ReasonCode.EMPTY)
     if question is not None and _may_answer(context):
         answer = read_answer(question.question, context.text, chat.profile.texts)
         if answer.kind is not Answered.UNRELATED:
             return Verdict(addressed=True, question=question)
+    if is_reaction:
+        return Verdict(ReasonCode.NOT_A_MESSAGE, context.kind.value)
     line = functions.command_line(context.text, bare=is_called)
     if line is not None:
         return Verdict(addressed=True, immediate=line.spec.immediate)

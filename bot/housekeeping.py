@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 
 from bot.chats import Chats
+from bot.delivery import Parcel
+from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from config.settings import StoreSettings
+from function_calls.approval_terms import ApprovalTerms
 from services.clock import Clock
 from services.store import answers, budgets, changes, inbox, ledger, outbox, pending, turn_memory
 from services.store.ids import first_id_at
-from services.store.port import Store
+from services.store.port import Store, Write
 
 _DAY_MS = 24 * 3600 * 1000
 # Platforms deliver again for up to three days; a message must be known for as long.
@@ -21,9 +24,16 @@ class Housekeeping:
     """Each method is one errand, called by the scheduler."""
 
     def __init__(
-        self, store: Store, chats: Chats, questions: OpenQuestions, settings: StoreSettings, clock: Clock
+        self,
+        store: Store,
+        chats: Chats,
+        questions: OpenQuestions,
+        notices: Notices,
+        settings: StoreSettings,
+        clock: Clock,
     ) -> None:
         self._store = store
+        self._notices = notices
         self._chats = chats
         self._questions = questions
         self._days = max(settings.days_kept, _LEAST_DAYS)
@@ -59,10 +69,20 @@ class Housekeeping:
         return first_id_at(before_ms) if newest is None else newest + 1
 
     async def expire_questions(self) -> None:
-        """Close questions that have waited too long."""
-        writes = self._questions.expire()
-        if writes:
-            await self._store.commit(writes)
+        """Close questions that have waited too long, and say of what needed a yes that nobody gave one."""
+        writes, approvals = self._questions.expire()
+        if not writes:
+            return
+        notices = [self._not_allowed(one.question.function, one.question.terms) for one in approvals]
+        await self._store.commit([*writes, *(write for write, _ in notices)])
+        self._notices.send([parcel for _, parcel in notices])
+
+    def _not_allowed(self, function: str, terms: ApprovalTerms | None) -> tuple[Write, Parcel]:
+        if terms is None:
+            raise ValueError("only a question for a yes has been waited for by a chat")
+        asker = terms.asker
+        text = self._chats.profile(asker.chat).texts.say("approvals.expired", function=function)
+        return self._notices.notice(asker.chat, text, asker.sender.ref if asker.private else None)
 
     async def notice_changes(self) -> None:
         """Read again what another process has changed."""

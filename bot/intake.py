@@ -8,6 +8,7 @@ from dataclasses import replace
 import orjson
 import structlog
 
+from bot.approval_answers import meant, pointed_out, quoted_id
 from bot.arrivals import Arrivals
 from bot.chats import Chats
 from bot.engine.embedded import EmbeddedEngine
@@ -21,6 +22,7 @@ from config.settings import LimitsSettings
 from function_calls.context import Kind, MessageContext
 from function_calls.context_json import context_from_json, context_to_json
 from function_calls.registry import BotFunctions
+from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ReasonCode
@@ -100,11 +102,12 @@ class Intake:
 
     async def _accept(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
         message = (context.chat.key, context.key.native_id)
+        quoted = await self._approval_quoted(context)
         await self._arrivals.unchanging(message)
         edited = self._arrivals.edited(message)
         if edited is not None:
             context = replace(context, text=edited)
-        verdict = self._verdict(context)
+        verdict = self._verdict(context, quoted)
         job = Job(self._ids.next(), context, verdict.addressed, verdict.question, immediate=verdict.immediate)
         # Until the first await nobody else is judged: the question and the place in the queue are this message's.
         if verdict.is_for_us:
@@ -136,7 +139,7 @@ class Intake:
         chat, member = context.chat.key, context.sender.ref.key
         writes = self._writes(context, verdict, job.turn_id)
         taken = None
-        if verdict.question is not None:
+        if verdict.question is not None and verdict.question.question.terms is None:
             taken = self._questions.take(chat, member)
             writes.append(pending.answer(verdict.question.id, job.turn_id))
         self._reach("recv.before_persist")
@@ -154,12 +157,30 @@ class Intake:
             return False
         return True
 
-    def _verdict(self, context: MessageContext) -> Verdict:
+    async def _approval_quoted(self, context: MessageContext) -> int:
+        """The id of the question for a yes that the message quotes or reacts to; 0 when it does neither."""
+        chat, native_id = context.chat.key, quoted_id(context)
+        if not native_id or not self._questions.approvals_in(chat):
+            return 0
+        return await self._questions.approval_asked_by(self._store, chat, native_id)
+
+    def _question(self, context: MessageContext, quoted: int) -> OpenQuestion | None:
+        """What the message may answer: what it points to, what its sender was asked, or what is plainly meant."""
+        chat = context.chat
+        own = self._questions.of(chat.key, context.sender.ref.key)
+        waiting = self._questions.approvals_in(chat.key)
+        if not waiting:
+            return own
+        role = self._chats.role(context.sender.ref.key, context.sender.role)
+        found = pointed_out(context, waiting, quoted) or own
+        return found or meant(context, waiting, role, self._chats.profile(chat).texts)
+
+    def _verdict(self, context: MessageContext, quoted: int) -> Verdict:
         """What the gate says, and a place in the queue when it is for us; without one it is not."""
         chat = context.chat
         if self._arrivals.is_deleted((chat.key, context.key.native_id)):
             return Verdict(ReasonCode.DELETED)
-        question = self._questions.of(chat.key, context.sender.ref.key)
+        question = self._question(context, quoted)
         verdict = judge(context, self._chats.of(chat), self._functions(context.bot), question)
         if not verdict.is_for_us:
             return verdict
@@ -277,4 +298,4 @@ class Intake:
 
 def _is_history(context: MessageContext, verdict: Verdict) -> bool:
     """Whether it is part of what the chat has said."""
-    return not context.private and verdict.reason not in _NOT_SAID
+    return not context.private and context.kind is not Kind.REACTION and verdict.reason not in _NOT_SAID

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import orjson
 import structlog
@@ -14,10 +15,10 @@ from bot.outgoing import outgoing_to_json
 from bot.platforms.base import Outgoing
 from function_calls.context import MessageContext
 from services.clock import Clock
-from services.refs import ReasonCode
+from services.refs import ChatRef, MemberRef, ReasonCode
 from services.store import outbox
 from services.store.ids import Ids
-from services.store.port import Store
+from services.store.port import Store, Write
 
 _log = structlog.get_logger("gate")
 _QUIET_SECONDS = 60.0
@@ -70,22 +71,27 @@ class Notices:
         if len(self._told_at) >= _CHATS_KEPT:
             self._told_at = {key: at for key, at in self._told_at.items() if now - at < _QUIET_SECONDS}
         self._told_at[chat.key] = now
+        write, parcel = self.notice(chat, self._chats.profile(chat).texts.say("failures.queue_full"))
+        self._store.post([write])
+        self.send([parcel])
+
+    def notice(self, chat: ChatRef, text: str, private_to: MemberRef | None = None) -> tuple[Write, Parcel]:
+        """Something to say that answers no message. `send` it once the write is on its way."""
         row_id = self._ids.next()
-        text = self._chats.profile(chat).texts.say("failures.queue_full")
-        outgoing = Outgoing(chat=chat, key=f"notice:{row_id}", text=text)
-        self._store.post(
-            [
-                outbox.put(
-                    id=row_id,
-                    key=outgoing.key,
-                    turn_id=0,
-                    history_id=None,
-                    chat=chat.key,
-                    body=orjson.dumps(outgoing_to_json(outgoing)).decode(),
-                    state="sending",
-                    epoch=self._epoch,
-                    at_ms=self._clock.now_ms(),
-                )
-            ]
+        outgoing = Outgoing(chat=chat, key=f"notice:{row_id}", text=text, private_to=private_to)
+        write = outbox.put(
+            id=row_id,
+            key=outgoing.key,
+            turn_id=0,
+            history_id=None,
+            chat=chat.key,
+            body=orjson.dumps(outgoing_to_json(outgoing)).decode(),
+            state="sending",
+            epoch=self._epoch,
+            at_ms=self._clock.now_ms(),
         )
-        self._delivery.hand_over([Parcel(row_id, outgoing, None, claimed=True)])
+        return write, Parcel(row_id, outgoing, None, claimed=True)
+
+    def send(self, parcels: Sequence[Parcel]) -> None:
+        """Hand notices to delivery."""
+        self._delivery.hand_over(parcels)

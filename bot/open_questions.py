@@ -15,18 +15,21 @@ Asked = tuple[OpenQuestion, int]
 
 
 class OpenQuestions:
-    """At most one for each member in each chat."""
+    """At most one for each member in each chat; and those for a person's yes, any number of them, which no member alone
+    was asked."""
 
-    def __init__(self, clock: Clock, expires_seconds: int) -> None:
+    def __init__(self, clock: Clock, expires_seconds: int, approvals_expire_seconds: int) -> None:
         self._clock = clock
         self._expires_ms = expires_seconds * 1000
+        self._approvals_expire_ms = approvals_expire_seconds * 1000
         self._waiting: dict[tuple[str, str], Asked] = {}
+        self._approvals: dict[str, dict[int, Asked]] = {}
 
     async def load(self, store: Store) -> None:
         """Read what waited when the daemon stopped."""
         for row in await store.read(pending.open_questions()):
             question = open_from_json(row["id"], orjson.loads(row["body"]))
-            self._waiting[row["chat"], row["member"]] = (question, row["expires_ms"])
+            self._keep(row["chat"], row["member"], question, row["expires_ms"])
 
     def of(self, chat: str, member: str) -> OpenQuestion | None:
         """What `member` was asked in `chat` and may still answer."""
@@ -37,6 +40,32 @@ class OpenQuestions:
         if asked is None or asked[1] <= self._clock.now_ms():
             return None
         return asked[0]
+
+    def approvals_in(self, chat: str) -> list[OpenQuestion]:
+        """What waits in `chat` for a person's yes, oldest first."""
+        if not self._approvals:
+            return []
+        now_ms = self._clock.now_ms()
+        return [one for one, expires_ms in self._approvals.get(chat, {}).values() if expires_ms > now_ms]
+
+    async def approval_asked_by(self, store: Store, chat: str, native_id: str) -> int:
+        """The approval that the message of that id asked for; 0 when it asked for none."""
+        # Which id a message got is posted, and read only once it is in the store.
+        await store.commit([])
+        rows = await store.read(pending.asked_by_message(chat, native_id))
+        return rows[0]["id"] if rows else 0
+
+    async def claim(self, store: Store, chat: str, id_: int, turn_id: int) -> bool:
+        """Have the approval answered by that turn, durably; False when another turn was faster or it no longer waits.
+        Raises StoreError."""
+        touched = await store.commit([pending.answer(id_, turn_id)])
+        self._drop(chat, id_)
+        return bool(touched[0]) or await self.claimed(store, id_, turn_id)
+
+    async def claimed(self, store: Store, id_: int, turn_id: int) -> bool:
+        """Whether the approval was answered by that turn."""
+        rows = await store.read(pending.find(id_))
+        return bool(rows) and rows[0]["answered_by"] == turn_id
 
     async def find(self, store: Store, id_: int) -> OpenQuestion | None:
         """The question of that id, whatever became of it."""
@@ -58,22 +87,45 @@ class OpenQuestions:
         return pending.ask(
             id=id_,
             chat=chat,
-            member=member,
+            member=member if question.question.terms is None else pending.nobody_alone(id_),
             turn_id=turn_id,
             body=orjson.dumps(open_to_json(question), default=str).decode(),
             asked_ms=now_ms,
-            expires_ms=now_ms + self._expires_ms,
+            expires_ms=now_ms + self._patience_ms(question),
         )
 
     def waits(self, id_: int, question: OpenQuestion, chat: str, member: str) -> None:
-        """From now on the member's next message may answer it."""
+        """From now on the member's next message may answer it; an approval everybody's, as its terms say."""
         kept = OpenQuestion(question.question, question.continuation, id_)
-        self._waiting[chat, member] = (kept, self._clock.now_ms() + self._expires_ms)
+        self._keep(chat, member, kept, self._clock.now_ms() + self._patience_ms(question))
 
-    def expire(self) -> list[Write]:
-        """Forget what has waited too long; the writes do the same in the store."""
+    def expire(self) -> tuple[list[Write], list[OpenQuestion]]:
+        """Forget what has waited too long: the writes that do the same in the store, and the approvals among it."""
         now_ms = self._clock.now_ms()
         gone = [key for key, (_, expires_ms) in self._waiting.items() if expires_ms <= now_ms]
         for key in gone:
             del self._waiting[key]
-        return [pending.expire(now_ms)] if gone else []
+        late = [
+            (chat, question)
+            for chat, asked in self._approvals.items()
+            for question, expires_ms in asked.values()
+            if expires_ms <= now_ms
+        ]
+        for chat, question in late:
+            self._drop(chat, question.id)
+        return [pending.expire(now_ms)] if gone or late else [], [question for _, question in late]
+
+    def _patience_ms(self, question: OpenQuestion) -> int:
+        return self._expires_ms if question.question.terms is None else self._approvals_expire_ms
+
+    def _keep(self, chat: str, member: str, question: OpenQuestion, expires_ms: int) -> None:
+        if question.question.terms is None:
+            self._waiting[chat, member] = (question, expires_ms)
+        else:
+            self._approvals.setdefault(chat, {})[question.id] = (question, expires_ms)
+
+    def _drop(self, chat: str, id_: int) -> None:
+        of_chat = self._approvals.get(chat, {})
+        of_chat.pop(id_, None)
+        if not of_chat:
+            self._approvals.pop(chat, None)

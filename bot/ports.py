@@ -8,12 +8,16 @@ from collections.abc import Sequence
 from bot.chats import Chats
 from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
+from function_calls.ports import Speaker
+from services.clock import Clock
+from services.deadlines import Deadlines
 from services.refs import ChatRef, MemberRef, Role
 from services.store import history
 from services.store.port import Store
 
 _ANSWER_SECONDS = 3.0
 _NEWEST = 2**62
+_SPEAKERS = 20
 
 
 class EngineActions:
@@ -34,9 +38,11 @@ class EngineActions:
 class PlatformMembers:
     """Who is in a chat, as the platform and the history tell."""
 
-    def __init__(self, store: Store, chats: Chats) -> None:
+    def __init__(self, store: Store, chats: Chats, deadlines: Deadlines, clock: Clock) -> None:
         self._store = store
         self._chats = chats
+        self._deadlines = deadlines
+        self._clock = clock
         self._delivery: Delivery | None = None
 
     def bind(self, delivery: Delivery) -> None:
@@ -48,9 +54,9 @@ class PlatformMembers:
         platform = self._delivery.platform(chat) if self._delivery else None
         if platform is None:
             return None
+        deadline = self._clock.monotonic() + _ANSWER_SECONDS
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                said = await platform.role(chat, member)
+            said = await self._deadlines.run(platform.role(chat, member), deadline)
         except TimeoutError:
             return None
         return None if said is None else self._chats.role(member.key, said)
@@ -59,3 +65,13 @@ class PlatformMembers:
         """Display names of members who spoke lately, latest first; at most 50."""
         rows = await self._store.read(history.recent(chat.key, _NEWEST, 200))
         return list(dict.fromkeys(row["sender_name"] for row in rows if not row["from_bot"]))[:50]
+
+    async def speakers(self, chat: ChatRef) -> Sequence[Speaker]:
+        """Members who spoke lately, latest first, with their roles; at most 20."""
+        names: dict[str, str] = {}
+        for row in await self._store.read(history.recent(chat.key, _NEWEST, 200)):
+            if not row["from_bot"]:
+                names.setdefault(row["sender"], row["sender_name"])
+        members = list(names)[:_SPEAKERS]
+        roles = await asyncio.gather(*(self.role(chat, MemberRef.parse(member)) for member in members))
+        return [Speaker(names[member], role) for member, role in zip(members, roles, strict=True)]

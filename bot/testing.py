@@ -105,6 +105,7 @@ class TestPlatform:
         self.sent: list[Outgoing] = []
         self.statuses: list[tuple[ChatRef, str]] = []
         self.roles: dict[MemberRef, Role] = {}
+        """What it says when it is asked: the role that a member first spoke with, unless the test put another here."""
         self.failures: list[Exception] = []
         """Raised by the next sends, one each."""
 
@@ -192,9 +193,10 @@ class Group:
         kind = facts.pop("kind", Kind.MESSAGE)
         native_id = facts.pop("id", None) or f"m{self.daemon.ids.next()}"
         quoted = Quoted("q", "Rollcall", "…", from_bot=True) if facts.pop("reply_to_bot", False) else None
-        sender = Sender(
-            MemberRef(PLATFORM, ACCOUNT, who.lower()), who, facts.pop("role", Role.MEMBER), facts.pop("is_bot", False)
-        )
+        member, role = MemberRef(PLATFORM, ACCOUNT, who.lower()), facts.pop("role", None)
+        if role is not None:
+            self.platform.roles.setdefault(member, role)
+        sender = Sender(member, who, role or Role.MEMBER, facts.pop("is_bot", False))
         key_kind = kind if kind in (Kind.EDIT, Kind.DELETE, Kind.REACTION) else Kind.MESSAGE
         revision = facts.pop("revision", "1") if key_kind is not Kind.MESSAGE else ""
         return MessageContext(

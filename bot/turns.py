@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from bot.typing_sign import TypingSign, TypingSigns
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
 from function_calls.failures import unknown
+from function_calls.ports import Members
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import Message
@@ -49,6 +51,7 @@ class Turns:
         router: FunctionCallRouter,
         functions: Callable[[str], BotFunctions],
         chats: Chats,
+        members: Members,
         questions: OpenQuestions,
         store: Store,
         delivery: Delivery,
@@ -67,6 +70,7 @@ class Turns:
         self._router = router
         self._functions = functions
         self._chats = chats
+        self._members = members
         self._questions = questions
         self._store = store
         self._delivery = delivery
@@ -85,7 +89,7 @@ class Turns:
     async def run(self, job: Job) -> None:
         """Answer the message of `job`. Raises StoreError when its end cannot be kept; nothing else."""
         # One log for all attempts: what is known and could not be written yet is known to the next one.
-        log = StoreTurnLog(self._store, job.context, job.turn_id, self._clock, self._faults)
+        log = StoreTurnLog(self._store, _whose_runs(job), job.turn_id, self._clock, self._faults)
         while True:
             try:
                 await self._attempt(job, log)
@@ -131,9 +135,22 @@ class Turns:
             answering=(job.question, context.text) if job.question else None,
             history=past.lines,
             recall=past.recall,
+            claim=functools.partial(self._claim, job),
+            claimed=functools.partial(self._claimed, job),
+            live_role=functools.partial(self._members.role, context.chat),
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
-            status=_nothing_is_shown if context.private else sign.say,
+            status=_nothing_is_shown if context.private or _whose_runs(job).private else sign.say,
         )
+
+    async def _claim(self, job: Job) -> bool:
+        question = job.question
+        if question is None:
+            return False
+        return await self._questions.claim(self._store, job.context.chat.key, question.id, job.turn_id)
+
+    async def _claimed(self, job: Job) -> bool:
+        question = job.question
+        return question is not None and await self._questions.claimed(self._store, question.id, job.turn_id)
 
     async def _outcome(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
         texts = turn.profile().texts
@@ -190,7 +207,7 @@ class Turns:
         writes += said
         question = outcome.question
         question_id = self._ids.next() if question is not None else 0
-        chat, member = job.context.chat.key, job.context.sender.ref.key
+        chat, member = job.context.chat.key, (turn.asker or job.context).sender.ref.key
         if question is not None:
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
         writes.append(inbox.end(job.turn_id, outcome.reason.value, outcome.detail, now_ms))
@@ -209,7 +226,8 @@ class Turns:
 
     def _said(self, job: Job, turn: Turn, messages: Sequence[Message], now_ms: int) -> tuple[list[Write], list[Parcel]]:
         """The writes and parcels of what is to be said. A key is the same on every attempt of the turn."""
-        context, profile = job.context, turn.profile()
+        # What was asked for in private is answered in private, whoever allowed it.
+        context, profile = turn.asker or job.context, turn.profile()
         writes: list[Write] = []
         parcels: list[Parcel] = []
         for number, message in enumerate(messages):
@@ -223,7 +241,7 @@ class Turns:
                 _log.error("message_to_a_chat_that_is_not_served", turn=turn.id, chat=chat.key, setting="chats.allow")
                 continue
             if number == 0 and message.to is None and message.reply_to is None and self._needs_quote(job):
-                message = replace(message, reply_to=context.key.native_id)
+                message = replace(message, reply_to=job.context.key.native_id)
             history_id = None
             if private_to is None:
                 history_id = self._ids.next()
@@ -277,6 +295,12 @@ def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence
     *others, last = messages
     note = turn.profile().texts.say("turns.edited_meanwhile")
     return [*others, replace(last, text=f"{last.text}\n{note}".strip())]
+
+
+def _whose_runs(job: Job) -> MessageContext:
+    """The message whose sender runs what this turn runs: of an approval the one who asked, not the one who answers."""
+    terms = job.question.question.terms if job.question is not None else None
+    return job.context if terms is None else terms.asker
 
 
 def _explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome:

@@ -31,6 +31,7 @@ from bot.summaries import Summaries
 from bot.turns import Turns
 from config.settings import Settings
 from config.texts import Texts
+from function_calls.approvals import Approvals
 from function_calls.budgets import FunctionBudgets, RequestBudgets
 from function_calls.filters.call import CallFilter
 from function_calls.invocation import Invoker
@@ -41,11 +42,13 @@ from function_calls.ports import ChatActions, Explanations, Members, OwnSettings
 from function_calls.router import FunctionCallRouter
 from function_calls.shadow import Shadow
 from function_calls.sources.base import FunctionSource
+from function_calls.taint import Taint
 from services.call_log import JsonLines
 from services.clock import Clock, SystemClock
 from services.deadlines import Deadlines
 from services.dice import Dice
 from services.fault_points import FaultPoints
+from services.grants import Grants
 from services.http import WebClient
 from services.llm.model import ChatModel
 from services.llm.offline import OfflineModel
@@ -111,7 +114,7 @@ def secrets_of(settings: Settings) -> list[str]:
 
 
 def services_of(
-    store: Store, given: Given, members: Members, actions: ChatActions, own: OwnSettings
+    store: Store, given: Given, members: Members, actions: ChatActions, own: OwnSettings, grants: Grants
 ) -> dict[type, object]:
     """What handlers may name by type."""
     clock, web = given.clock, given.web or WebClient()
@@ -124,6 +127,7 @@ def services_of(
         Places: Places(clock),
         Dice: Dice(given.rng),
         Units: Units(),
+        Grants: grants,
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,
@@ -143,10 +147,12 @@ def build_daemon(
     clock, faults = given.clock, given.faults
     epoch = ids.next()
     chats = Chats(settings, texts)
-    questions = OpenQuestions(clock, settings.questions.expires_seconds)
-    actions, members = EngineActions(), PlatformMembers(store, chats)
+    questions = OpenQuestions(clock, settings.questions.expires_seconds, settings.approvals.expires_seconds)
+    grants = Grants(store, clock, ids)
+    deadlines = given.deadlines or Deadlines(clock)
+    actions, members = EngineActions(), PlatformMembers(store, chats, deadlines, clock)
     own_settings = StoredOwnSettings(chats, store, ids, clock)
-    services = services_of(store, given, members, actions, own_settings)
+    services = services_of(store, given, members, actions, own_settings, grants)
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
     deadlines = given.deadlines or Deadlines(clock)
@@ -158,7 +164,12 @@ def build_daemon(
     records = CallRecords(call_log, metrics, clock, redact)
     filters = FilterFactory(store, clock, deadlines, redact).build(settings.filters)
     units = FunctionBudgets(settings.budgets, store, clock)
-    policies = Policies(budget=units if units.is_limited else Open(), taint=Open(), approval=Open())
+    approvals = Approvals(settings.approvals, grants)
+    policies = Policies(
+        budget=units if units.is_limited else Open(),
+        taint=Taint(settings.approvals.tainted, approvals),
+        approval=approvals,
+    )
     invoker = Invoker(
         policies,
         deadlines,
@@ -203,6 +214,7 @@ def build_daemon(
         router=router,
         functions=registry.of,
         chats=chats,
+        members=members,
         questions=questions,
         store=store,
         delivery=delivery,
@@ -250,6 +262,7 @@ def build_daemon(
         model_states=lambda: states_of(model),
         chats=chats,
         questions=questions,
+        grants=grants,
         engine=engine,
         delivery=delivery,
         summaries=summaries,
@@ -258,7 +271,7 @@ def build_daemon(
         metrics=metrics,
         logs=(call_log, model_log, shadow_log),
         faults=faults,
-        housekeeping=Housekeeping(store, chats, questions, settings.store, clock),
+        housekeeping=Housekeeping(store, chats, questions, notices, settings.store, clock),
         services=[
             *(service for service in services.values() if isinstance(service, WebClient)),
             *([shadow] if shadow else []),

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
+from config.approvals import ApprovalsSettings
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
 from config.budgets import BudgetsSettings
 from config.failover import FailoverSettings
@@ -225,6 +226,7 @@ class Settings(Section):
     filters: FiltersSettings = FiltersSettings()
     memory: MemorySettings = MemorySettings()
     questions: QuestionsSettings = QuestionsSettings()
+    approvals: ApprovalsSettings = ApprovalsSettings()
     limits: LimitsSettings = LimitsSettings()
     delivery: DeliverySettings = DeliverySettings()
     bots: Annotated[BotsSettings, AfterValidator(_with_default_bot)] = Field(default_factory=dict)

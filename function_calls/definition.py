@@ -8,7 +8,7 @@ from typing import Any
 
 from function_calls.arguments import SchemaArguments
 from function_calls.schema import EMPTY, UnusableSchema, imported
-from function_calls.spec import Activation, ArgumentParser, FunctionSpec, Handler, OfferedTo, Retry
+from function_calls.spec import Activation, ArgumentParser, FunctionSpec, Handler, OfferedTo, Retry, Touch
 from services.json_values import JsonObject
 from services.refs import Effect, Role
 
@@ -120,6 +120,13 @@ def _roles(value: Any) -> frozenset[Role]:
     return frozenset(Role(one) for one in value)
 
 
+def _touches(value: Any) -> frozenset[Touch]:
+    touches = frozenset(Touch(one) for one in _words(value))
+    if {Touch.REACHES_OUT, Touch.STAYS_HERE} <= touches:
+        raise ValueError("an effect that reaches out does not stay here")
+    return touches
+
+
 def _offered_to(value: Any) -> frozenset[OfferedTo]:
     return frozenset(OfferedTo(one) for one in ((value,) if isinstance(value, str) else value))
 
@@ -181,6 +188,7 @@ _OPTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "auth": ("roles", _roles),
     "tag": ("tags", _tags),
     "tags": ("tags", _tags),
+    "touches": ("touches", _touches),
     "effect": ("effect", Effect),
     "timeout_seconds": ("timeout_seconds", _seconds),
     "timeout": ("timeout_seconds", _milliseconds),

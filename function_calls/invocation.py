@@ -15,7 +15,7 @@ from function_calls.context import MessageContext
 from function_calls.definition import DefinitionError
 from function_calls.failures import broken, faulty, own_words, refused_result, unknown
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
-from function_calls.permissions import callable_here, refusal, timeout_seconds
+from function_calls.permissions import callable_here, is_risky, refusal, refusal_now, timeout_seconds
 from function_calls.policies import Policies, Verdict
 from function_calls.profile import ChatProfile
 from function_calls.questions import confirm_question
@@ -26,7 +26,7 @@ from function_calls.usage import spoken_name
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
-from services.refs import Effect, ErrorCode
+from services.refs import Effect, ErrorCode, Role
 from services.store.port import Conflict, Write
 from services.threads import Threads
 
@@ -93,6 +93,8 @@ class Invoker:
         if known is not None and (known.result is not None or spec.effect is Effect.ONCE):
             return self._from_before(spec, known.function, known.result, turn, profile)
         refused = refusal(context, spec, turn, profile, path)
+        if refused is None and context.sender.role is not Role.MEMBER and is_risky(spec, profile):
+            refused = await refusal_now(context, spec, turn, profile)
         if refused is not None:
             asked = Run(key, spec, raw, path, round_number, request_id)
             return self._not_run(context, asked, refused_result(refused, spec, profile), turn)
@@ -265,6 +267,7 @@ class Invoker:
         """The stored result of a run from before a restart; for a `once` without one the honest unknown."""
         if spec.effect is not Effect.READ:
             turn.effects += 1
+        turn.has_read(spec)
         if function != spec.name:
             _log.error("ledger_mismatch", turn=turn.id, stored=function, asked=spec.name)
             return unknown(turn.functions.find(function) or function, profile.texts)

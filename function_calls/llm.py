@@ -23,6 +23,7 @@ from function_calls.pairing import paired
 from function_calls.permissions import offered_here
 from function_calls.progress import FROM_BEFORE, Progress
 from function_calls.spec import FunctionResult, FunctionSpec, Message
+from function_calls.touches import taint_of
 from function_calls.true_answers import acts_told, false_claims, told_before, true_words
 from function_calls.turn import Continuation, OutcomeKind, Path, Turn, TurnOutcome, sent
 from services.clock import Clock
@@ -104,6 +105,7 @@ class FunctionCallLLM:
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer a message from the beginning."""
         messages = await opened(context, turn, self._settings)
+        turn.taint |= taint_of(context)
         progress = Progress(messages, turn.said, told_before=told_before(context.text, messages))
         return await self._rounds(context, turn, progress)
 

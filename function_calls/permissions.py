@@ -10,7 +10,7 @@ from function_calls.profile import ChatProfile
 from function_calls.spec import Activation, FunctionSpec, OfferedTo
 from function_calls.turn import Path, Turn
 from services.llm.model import Offer
-from services.refs import ErrorCode, Role
+from services.refs import Effect, ErrorCode, Role
 
 
 class Refusal(NamedTuple):
@@ -74,12 +74,33 @@ def addressed(spec: FunctionSpec, context: MessageContext, turn: Turn, profile: 
 
 def role_allows(spec: FunctionSpec, context: MessageContext, profile: ChatProfile) -> Refusal | None:
     """Is the sender's role among those that may?"""
+    return _among(context.sender.role, spec, profile)
+
+
+def roles_here(spec: FunctionSpec, profile: ChatProfile) -> frozenset[Role]:
+    """Who may call it in this chat."""
     setting = profile.functions.get(spec.name)
-    roles = spec.roles if setting is None or setting.roles is None else frozenset(map(Role, setting.roles))
-    if context.sender.role in roles:
+    return spec.roles if setting is None or setting.roles is None else frozenset(map(Role, setting.roles))
+
+
+def is_risky(spec: FunctionSpec, profile: ChatProfile) -> bool:
+    """Whether the platform is asked for the caller's role once more before each run: what not every member may do, and
+    which changes something or touches more than the asker's own things."""
+    return (spec.effect is not Effect.READ or bool(spec.touches)) and Role.MEMBER not in roles_here(spec, profile)
+
+
+async def refusal_now(context: MessageContext, spec: FunctionSpec, turn: Turn, profile: ChatProfile) -> Refusal | None:
+    """The refusal where the sender is no longer what the message says."""
+    return _among(await turn.role_now(context.sender), spec, profile)
+
+
+def _among(role: Role, spec: FunctionSpec, profile: ChatProfile) -> Refusal | None:
+    """The refusal of a member who is `role`."""
+    roles = roles_here(spec, profile)
+    if role in roles:
         return None
-    least = min(roles, key=lambda role: role.rank).value if roles else ""
-    return Refusal("refusals.role", least, _key(spec, setting, "roles"))
+    least = min(roles, key=lambda one: one.rank).value if roles else ""
+    return Refusal("refusals.role", least, _key(spec, profile.functions.get(spec.name), "roles"))
 
 
 def _key(spec: FunctionSpec, setting: ResolvedFunction | None, name: str) -> str:

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from config.chat_settings import Unheeded
 from services.refs import ChatRef, MemberRef, ReasonCode, Role
+
+
+class Speaker(NamedTuple):
+    """Somebody who spoke lately."""
+
+    name: str
+    """The display name."""
+    role: Role | None
+    """At this moment; None when the platform cannot tell."""
 
 
 class Members(Protocol):
@@ -19,6 +28,9 @@ class Members(Protocol):
 
     async def names(self, chat: ChatRef) -> Sequence[str]:
         """Display names of members who spoke lately, latest first; at most 50."""
+
+    async def speakers(self, chat: ChatRef) -> Sequence[Speaker]:
+        """Members who spoke lately, latest first, with their roles; at most 20."""
 
 
 class ChatActions(Protocol):

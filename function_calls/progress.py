@@ -13,9 +13,10 @@ from config.settings import RouterSettings
 from config.texts import Phrases
 from function_calls.claims import Act
 from function_calls.conversation import doubt_message, result_text
+from function_calls.fencing import fenced
 from function_calls.loops import LoopWatch
 from function_calls.questions import fingerprint, question_message
-from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
+from function_calls.spec import TAINTING, FunctionResult, FunctionSpec, Message, Question
 from function_calls.turn import Continuation, OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
 from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json, message_to_json
 from services.refs import Effect, ErrorCode, ReasonCode
@@ -65,6 +66,8 @@ class Progress:
         said = spec is not None and spec.effect is not Effect.READ
         self.loops.note(call.name, call.arguments or {}, result)
         text = result_text(result, settings, said=said)
+        if spec is not None and not spec.touches.isdisjoint(TAINTING):
+            text = fenced(text, spec.name)
         self.messages.append(ModelMessage("tool", text, call_id=call.id))
         if result.error is not None:
             self.went_wrong = True
@@ -115,7 +118,8 @@ class Progress:
         """End the turn with a question; what is needed to go on goes with it."""
         on = Continuation(
             path=Path.MODEL.value,
-            fingerprint=fingerprint(spec),
+            # A function may hand on the question of another one that it called.
+            fingerprint=fingerprint(turn.functions.find(question.function) or spec),
             state=turn.state,
             transcript=[message_to_json(message) for message in self.messages],
             call_id=call.id,
@@ -124,6 +128,7 @@ class Progress:
             final=final,
             asked=(*self.asked, *([question.field] if question.field else [])),
             uncertain=call.uncertain,
+            taint=sorted(turn.taint),
         )
         messages = (*self.said, *self.found, question_message(question))
         error = ErrorCode.SCHEMA_MISMATCH if question.kind == "argument" else None

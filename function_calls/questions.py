@@ -4,37 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 import structlog
 
 from config.texts import Phrases
+from function_calls.answers import Answer, Answered, read_decision
+from function_calls.approval_terms import ApprovalTerms
+from function_calls.context_json import context_from_json, context_to_json
 from function_calls.results import message_to_json
 from function_calls.spec import Choice, FunctionSpec, Message, Question
 from function_calls.turn import Continuation, OpenQuestion
 from function_calls.usage import allowed, spoken_name
 from services.json_values import JsonObject
+from services.refs import Role
 
 _log = structlog.get_logger("questions")
-
-
-class Answered(StrEnum):
-    """How a message answers a question."""
-
-    FILLED = "filled"
-    YES = "yes"
-    NO = "no"
-    CANCELLED = "cancelled"
-    UNRELATED = "unrelated"  # the question stays open
-
-
-class Answer(NamedTuple):
-    """A message read as the answer to a question."""
-
-    kind: Answered
-    value: str = ""
 
 
 def argument_question(spec: FunctionSpec, raw: JsonObject, field: str, texts: Phrases) -> Question:
@@ -71,6 +57,8 @@ def confirm_question(spec: FunctionSpec, arguments: JsonObject, texts: Phrases) 
 
 def read_answer(question: Question, text: str, texts: Phrases) -> Answer:
     """What `text`, said by the one who was asked, means for `question`."""
+    if question.terms is not None:
+        return read_decision(question.terms.code, text, texts)
     word = text.strip(" \n.!。！").casefold()
     if not word:
         return Answer(Answered.UNRELATED)
@@ -115,6 +103,8 @@ def open_to_json(open_question: OpenQuestion) -> JsonObject:
         "final": on.final,
         "asked": list(on.asked),
         "uncertain": on.uncertain,
+        "taint": list(on.taint),
+        "terms": None if question.terms is None else _terms_to_json(question.terms),
     }
 
 
@@ -127,9 +117,28 @@ def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
         data["arguments"],
         data["field"],
         tuple(Choice(*one) for one in data["message"].get("choices", ())),
+        _terms_from_json(data["terms"]) if data.get("terms") else None,
     )
     keys = ("path", "fingerprint", "state", "transcript", "call_id", "calls", "rounds", "final", "asked", "uncertain")
-    return OpenQuestion(question, Continuation(**{key: data[key] for key in keys}), id_)
+    on = Continuation(**{key: data[key] for key in keys}, taint=data.get("taint", ()))
+    return OpenQuestion(question, on, id_)
+
+
+def _terms_to_json(terms: ApprovalTerms) -> JsonObject:
+    return {
+        "digest": terms.digest,
+        "grant": terms.grant,
+        "code": terms.code,
+        "role": terms.role,
+        "by_other": terms.by_other,
+        "asker": context_to_json(terms.asker),
+    }
+
+
+def _terms_from_json(data: JsonObject) -> ApprovalTerms:
+    role = None if data["role"] is None else Role(data["role"])
+    asker = context_from_json(data["asker"])
+    return ApprovalTerms(data["digest"], data["grant"], data["code"], role, data["by_other"], asker)
 
 
 def _own_words(spec: FunctionSpec, text: str, arguments: JsonObject, texts: Phrases) -> str:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 
+from function_calls.answers import Answered
+from function_calls.approval_terms import ApprovalTerms, Approved
+from function_calls.approvals import rejection, who_may
 from function_calls.commands import arguments_of, is_command_word, value_of
 from function_calls.context import MessageContext
 from function_calls.filters.turn import TurnFilter, turn_chain
@@ -12,9 +16,9 @@ from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.policies import OVER_BUDGET
 from function_calls.progress import cause, shown
-from function_calls.questions import Answered, fingerprint, question_message, read_answer
+from function_calls.questions import fingerprint, question_message, read_answer
 from function_calls.registry import CommandLine
-from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Message
+from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Message, Touch
 from function_calls.turn import (
     Continuation,
     OpenQuestion,
@@ -25,6 +29,7 @@ from function_calls.turn import (
     sent,
 )
 from function_calls.usage import fault_text, plain_name, spoken_name
+from services.json_values import JsonObject
 from services.refs import ErrorCode, ReasonCode
 
 _REASONS = {
@@ -90,9 +95,11 @@ class FunctionCallRouter:
         if question is not None and question.field not in asked:
             on = Continuation(
                 Path.COMMAND.value,
-                fingerprint(spec),
+                # A function may hand on the question of another one that it called.
+                fingerprint(turn.functions.find(question.function) or spec),
                 turn.state,
                 asked=(*asked, *([question.field] if question.field else [])),
+                taint=sorted(turn.taint),
             )
             message = question_message(question)
             return TurnOutcome(
@@ -112,6 +119,8 @@ class FunctionCallRouter:
 
     async def _resume(self, context: MessageContext, turn: Turn, open_question: OpenQuestion, text: str) -> TurnOutcome:
         """Go on from a question with its answer."""
+        if open_question.question.terms is not None:
+            return await self._decided(context, turn, open_question, open_question.question.terms, text)
         question, on = open_question.question, open_question.continuation
         texts = turn.profile().texts
         spec = turn.functions.find(question.function)
@@ -122,15 +131,61 @@ class FunctionCallRouter:
         if answer.kind in (Answered.CANCELLED, Answered.NO) and on.calls:
             turn.state.update(on.state)
             refused = FunctionResult.fail(ErrorCode.REFUSED, texts.say("questions.dropped"))
+            turn.taint |= _taint(on)
             return await self._llm.resume(context, turn, on, refused, spec.name)
         if answer.kind in (Answered.CANCELLED, Answered.NO, Answered.UNRELATED):
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.dropped"))], spec.name)
-        turn.state.update(on.state)
         raw = dict(question.arguments)
         if question.field:
             raw[question.field] = value_of(spec.parameters["properties"][question.field], answer.value)
+        return await self._go_on(context, turn, on, spec, raw, confirmed=answer.kind is Answered.YES)
+
+    async def _decided(
+        self, context: MessageContext, turn: Turn, open_question: OpenQuestion, terms: ApprovalTerms, text: str
+    ) -> TurnOutcome:
+        """Go on from what a member said to a run that waits for a person's yes. It is the asker's run, with the asker's
+        rights as they are now."""
+        question, on, texts = open_question.question, open_question.continuation, turn.profile().texts
+        answer = read_answer(question, text, texts)
+        allows = answer.kind in (Answered.YES, Answered.ALWAYS)
+        member, role = context.sender.ref, await turn.role_now(context.sender)
+        may = terms.may_allow(member, role) if allows else terms.may_refuse(member, role)
+        # What began before a crash is seen to its end, or nobody would hear of it.
+        if not may and not await turn.claimed():
+            return sent(ReasonCode.REFUSED, [Message(who_may(terms, texts))], question.function, ErrorCode.REFUSED)
+        if not await turn.claim():
+            return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("approvals.closed"))], question.function)
+        sender = terms.asker.sender
+        asker = replace(terms.asker, sender=replace(sender, role=await turn.role_now(sender)))
+        turn.asker = asker
+        spec = turn.functions.find(question.function)
+        if spec is None or fingerprint(spec) != on.fingerprint:
+            return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=question.function))])
+        if allows:
+            turn.approved = Approved(terms.digest, context.sender, answer.kind is Answered.ALWAYS)
+            return await self._go_on(asker, turn, on, spec, question.arguments, confirmed=True)
+        said = rejection(context.sender, spec.name, answer.value, texts)
+        if Path(on.path) is not Path.MODEL or not on.transcript:
+            return sent(ReasonCode.ANSWERED_QUESTION, [Message(said)], spec.name)
+        turn.state.update(on.state)
+        turn.taint |= _taint(on)
+        turn.said.append(Message(said))
+        return await self._llm.resume(asker, turn, on, FunctionResult.fail(ErrorCode.REFUSED, said), spec.name)
+
+    async def _go_on(
+        self,
+        context: MessageContext,
+        turn: Turn,
+        on: Continuation,
+        spec: FunctionSpec,
+        raw: JsonObject,
+        *,
+        confirmed: bool,
+    ) -> TurnOutcome:
+        """Run what a question held up, and what was to follow it."""
+        turn.state.update(on.state)
+        turn.taint |= _taint(on)
         path = Path(on.path)
-        confirmed = answer.kind is Answered.YES
         result = await self._invoker.invoke(
             context, spec.name, raw, turn, path, confirmed=confirmed, uncertain=on.uncertain
         )
@@ -159,6 +214,10 @@ def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:
     function, and nothing was done."""
     made_no_sense = outcome.error in (ErrorCode.BAD_ARGUMENTS, ErrorCode.NOT_FOUND)
     return line.is_bare and bool(line.rest.strip()) and made_no_sense and not turn.effects
+
+
+def _taint(on: Continuation) -> frozenset[Touch]:
+    return frozenset(map(Touch, on.taint))
 
 
 def _is_usage(result: FunctionResult) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
+from function_calls.approval_terms import ApprovalTerms
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from services.json_values import JsonObject, JsonValue
@@ -52,7 +53,7 @@ class FunctionError:
 class Question:
     """What the bot asks back. It ends the turn; the answer is a new turn that goes on from there."""
 
-    kind: Literal["argument", "confirm"]
+    kind: Literal["argument", "confirm", "approval"]
     text: str
     function: str
     arguments: JsonObject
@@ -60,6 +61,8 @@ class Question:
     field: str = ""
     """For `argument`: the parameter that the answer fills."""
     choices: tuple[Choice, ...] = ()
+    terms: ApprovalTerms | None = None
+    """For `approval`: what is to be allowed, and who may."""
 
 
 @quick_init
@@ -183,6 +186,17 @@ class OfferedTo(StrEnum):
     API = "api"
 
 
+class Touch(StrEnum):
+    """What a function touches beyond the asker's own things in this chat; function_calls/taint.py decides by it."""
+
+    READS_OUTSIDE = "reads_outside"  # its result holds words of others: the web, files, other programs, other members
+    READS_PRIVATE = "reads_private"  # its result holds what not everybody in this chat may know
+    REACHES_OUT = "reaches_out"  # acts on others' things, other chats, members, networks, or this machine
+    STAYS_HERE = "stays_here"  # its effect is the asker's own affair in this chat, though it happens only once
+
+
+TAINTING = frozenset({Touch.READS_OUTSIDE, Touch.READS_PRIVATE})
+"""What taints a turn that has read it."""
 Scope = Literal["group", "private", "both"]
 Handler = Callable[[MessageContext, Any, Call], Awaitable[FunctionResult]]
 """Every handler form is adapted to this one when its spec is made."""
@@ -219,6 +233,7 @@ class FunctionSpec:
     require_at: bool = False
     roles: frozenset[Role] = frozenset(Role)
     tags: frozenset[str] = frozenset()
+    touches: frozenset[Touch] = frozenset()
     effect: Effect = Effect.READ
     timeout_seconds: float = 30.0
     retry: Retry | None = None

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from function_calls.context import MessageContext
+from function_calls.approval_terms import Approved
+from function_calls.context import MessageContext, Sender
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
-from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
+from function_calls.spec import TAINTING, FunctionResult, FunctionSpec, Message, Question, Touch
 from services.json_values import JsonObject
 from services.llm.model import ModelAnswer
 from services.quick_init import quick_init
-from services.refs import Effect, ErrorCode, ReasonCode
+from services.refs import Effect, ErrorCode, MemberRef, ReasonCode, Role
 from services.store.port import Write
 
 
@@ -129,6 +130,8 @@ class Continuation:
     """Parameters that were asked for already: none is asked twice."""
     uncertain: bool = False
     """The model only guessed that this is meant: a yes is asked for before it runs."""
+    taint: Sequence[str] = ()
+    """What the turn has read, as `Turn.taint` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,10 @@ async def _no_status(text: str) -> None:
 
 async def _no_summary() -> str:
     return ""
+
+
+async def _not_waiting() -> bool:
+    return False
 
 
 async def _no_history() -> Sequence[HistoryLine]:
@@ -171,6 +178,19 @@ class Turn:
     recall: Callable[[], Awaitable[str]] = _no_summary
     """The summary of what was said before `history`; empty where there is none."""
     status: Callable[[str], Awaitable[None]] = _no_status
+    live_role: Callable[[MemberRef], Awaitable[Role | None]] | None = None
+    """What a member is in the chat at this moment. None: there is nobody to ask, and the message's word counts."""
+    taint: frozenset[Touch] = frozenset()
+    """What this turn has read so far beyond the asker's own words and things."""
+    claim: Callable[[], Awaitable[bool]] = _not_waiting
+    """Take the question for an approval that this message answers, durably: it is answered by this turn and no other.
+    False: another one was faster, or it no longer waits."""
+    claimed: Callable[[], Awaitable[bool]] = _not_waiting
+    """Whether an earlier attempt of this turn took it: then its answer was found good, and stays so."""
+    approved: Approved | None = None
+    """The yes that the next run may use up."""
+    asker: MessageContext | None = None
+    """Set where a turn goes on for another member than the one who wrote: whose turn it is."""
     state: dict[str, Any] = field(default_factory=dict)
     effects: int = 0
     """Runs with an effect that were begun: after one there is no chat fallback."""
@@ -181,6 +201,12 @@ class Turn:
     nested: dict[str, StoredRun] = field(default_factory=dict)
     """The nested runs that have ended. A result that holds when the outer function is tried again stands there too."""
     runs: int = 0
+
+    async def role_now(self, sender: Sender) -> Role:
+        """The sender's role at this moment. Who gets no answer has no privilege."""
+        if self.live_role is None:
+            return sender.role
+        return await self.live_role(sender.ref) or Role.MEMBER
 
     def next_key(self) -> str:
         """The key of the next run that no other run asks for: the same on every attempt of this turn."""
@@ -212,8 +238,14 @@ class Turn:
             effect = run.spec.effect
             holds = effect is Effect.ONCE or (effect is Effect.IDEMPOTENT and result.ok)
             self.nested[run.key] = StoredRun(run.spec.name, result if holds else None)
+        if run.spec.touches:
+            self.has_read(run.spec)
         if result.context_updates:
             self.state.update(result.context_updates)
+
+    def has_read(self, spec: FunctionSpec) -> None:
+        """Note what the result of `spec` brought into the turn."""
+        self.taint |= spec.touches & TAINTING
 
     def abandoned_by(self, key: str) -> str:
         """The function with effect `once` that the run of `key` began and did not wait for, or empty."""

@@ -34,6 +34,7 @@ class WhyArguments(BaseModel, frozen=True):
     ),
     commands=("why", "为什么"),
     tags="chat",
+    touches="reads_outside",
     return_direct=True,
 )
 async def why(ctx: MessageContext, args: WhyArguments, *, explanations: Explanations, call: Call) -> FunctionResult:

@@ -112,6 +112,7 @@ async def poll_create(ctx: MessageContext, args: CreateArguments, *, polls: Poll
     ),
     commands=("vote", "投"),
     tags="poll",
+    touches="reads_outside",
     scope="group",
     effect="idempotent",
     ask={"option": "@poll.ask_option"},
@@ -147,6 +148,7 @@ async def poll_vote(ctx: MessageContext, args: VoteArguments, *, polls: Polls, c
     ),
     commands=("results", "poll results", "投票 结果"),
     tags="poll",
+    touches="reads_outside",
     scope="group",
     effect="read",
 )
@@ -174,6 +176,7 @@ async def poll_results(ctx: MessageContext, args: PollArguments, *, polls: Polls
     ),
     commands=("poll close", "投票 结束"),
     tags="poll",
+    touches="reads_outside",
     scope="group",
     effect="idempotent",
 )

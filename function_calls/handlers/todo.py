@@ -93,6 +93,7 @@ async def todo_add(ctx: MessageContext, args: AddArguments, *, lists: TodoLists,
     ),
     commands=("todo", "todos", "todo list", "待办", "待办 列表"),
     tags="todo",
+    touches="reads_outside",
     effect="read",
 )
 async def todo_list(ctx: MessageContext, args: ListArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
@@ -120,6 +121,7 @@ async def todo_list(ctx: MessageContext, args: ListArguments, *, lists: TodoList
     ),
     commands=("todo done", "done", "待办 完成"),
     tags="todo",
+    touches="reads_outside",
     effect="idempotent",
     ask={"item": "@todo.ask_item"},
 )
@@ -150,6 +152,7 @@ async def todo_done(ctx: MessageContext, args: EntryArguments, *, lists: TodoLis
     ),
     commands=("todo remove", "todo delete", "待办 删除"),
     tags="todo",
+    touches="reads_outside",
     effect="idempotent",
     ask={"item": "@todo.ask_item"},
 )

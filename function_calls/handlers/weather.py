@@ -52,6 +52,7 @@ class WeatherArguments(BaseModel):
         "今天外面冷不冷",
     ),
     commands=("weather", "forecast", "天气", "天气预报"),
+    touches="reads_outside",
     effect="read",
     ask={"city": "@weather.ask_city"},
 )

@@ -62,6 +62,7 @@ _IN_SCOPE = or_(
 _SHOWN = (
     HISTORY.c.id,
     HISTORY.c.native_id,
+    HISTORY.c.sender,
     HISTORY.c.sender_name,
     HISTORY.c.text,
     HISTORY.c.at_ms,

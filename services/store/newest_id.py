@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import func, select, union_all
 
+from services.store.audit import AUDIT
+from services.store.grants import GRANTS
 from services.store.history import HISTORY
 from services.store.http_events import EVENTS
 from services.store.inbox import INBOX
@@ -11,10 +13,8 @@ from services.store.outbox import OUTBOX
 from services.store.pending import PENDING
 from services.store.port import Query, Statement
 
-_NEWEST = Statement(
-    "ids.newest",
-    union_all(*(select(func.max(table.c.id).label("id")) for table in (INBOX, HISTORY, OUTBOX, PENDING, EVENTS))),
-)
+_WITH_IDS = (INBOX, HISTORY, OUTBOX, PENDING, EVENTS, AUDIT, GRANTS)
+_NEWEST = Statement("ids.newest", union_all(*(select(func.max(table.c.id).label("id")) for table in _WITH_IDS)))
 
 
 def newest_ids() -> Query:

@@ -6,6 +6,7 @@ from sqlalchemy import Index, bindparam, delete, exists, literal_column, select,
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.inbox import INBOX
+from services.store.outbox import OUTBOX
 from services.store.port import Query, Statement, Write
 from services.store.schema import integer, table, text
 
@@ -47,6 +48,12 @@ _EXPIRE = Statement(
 )
 _OPEN_ONES = Statement("pending.open", select(PENDING).where(_OPEN).order_by(PENDING.c.id))
 _FIND = Statement("pending.find", select(PENDING).where(PENDING.c.id == bindparam("row_id")))
+_ASKED_BY = Statement(
+    "pending.asked_by_message",
+    select(PENDING.c.id)
+    .join(OUTBOX, OUTBOX.c.turn_id == PENDING.c.turn_id)
+    .where(PENDING.c.chat == bindparam("in_chat"), _OPEN, OUTBOX.c.native_id == bindparam("with_id")),
+)
 _FORGET = Statement("pending.forget", delete(PENDING).where(PENDING.c.id < bindparam("before_id"), ~_OPEN))
 
 
@@ -72,6 +79,16 @@ def answer(id: int, turn_id: int) -> Write:
     """The question is answered by that turn, whose message is accepted in the same unit: at most one message ever
     answers it, and no duplicate does."""
     return _ANSWER.write(row_id=id, turn_id=turn_id)
+
+
+def nobody_alone(id: int) -> str:
+    """Stands for the member of a question that more than one may answer: it replaces none, and none replaces it."""
+    return f"*{id}"
+
+
+def asked_by_message(chat: str, native_id: str) -> Query:
+    """The open question of the turn that sent the message of that id."""
+    return _ASKED_BY.query(in_chat=chat, with_id=native_id)
 
 
 def expire(now_ms: int) -> Write:

@@ -49,6 +49,7 @@ async def own(ctx: MessageContext, args: Arguments) -> str:
         {"functions": {"wether": {"enabled": True}}},
         {"bots": {"default": {"functions": {"wether": {"enabled": True}}}}},
         {"chats": {"settings": {"web:*": {"functions": {"wether": {"enabled": True}}}}}},
+        {"approvals": {"required": [{"functions": ["wether"]}]}},
         {"functions": {"wether": {}}, "bots": {"default": {"functions": {"wether": {}}}}},
     ],
 )
@@ -59,6 +60,13 @@ async def test_settings_for_a_function_that_there_is_not_are_doubtful_in_every_p
     assert [one.code for one in findings] == [Code.UNKNOWN] * len(settings)
     places = [one.message.split(":")[0] for one in findings]
     assert all(place.split(".")[0] == key for place, key in zip(places, settings, strict=True))
+
+
+async def test_a_rule_for_approvals_by_a_tag_that_nothing_has_is_an_error(tmp_path: Path) -> None:
+    rules = [{"tags": ["todo"]}, {"tags": ["todos"]}]
+    [finding] = await found(tmp_path, approvals={"required": rules})
+    assert (finding.code, finding.severity) == (Code.UNKNOWN, "error")
+    assert finding.message == "approvals.required[1].tags: no function has the tag 'todos'"
 
 
 async def test_an_example_that_leads_to_another_function_is_contested(tmp_path: Path) -> None:

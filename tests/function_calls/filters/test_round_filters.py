@@ -110,7 +110,7 @@ async def test_an_answer_is_noted_as_the_filters_left_it() -> None:
     routing = routed_through(change, functions=[], script=[says("said")])
     noted: list[str] = []
     turn = routing.a_turn()
-    note: Callable[[int, ModelAnswer], None] = lambda number, answer: noted.append(answer.text)  # noqa: E731
+    note: Callable[[int, ModelAnswer], None] = lambda number, answer, writes=(): noted.append(answer.text)  # noqa: E731
     turn.log.answer = note  # type: ignore[method-assign]
     outcome = await routing.router.dispatch(_message(), turn)
     assert (said(outcome), outcome.reason, noted) == (["changed"], ReasonCode.CHAT, ["changed"])

@@ -1,0 +1,183 @@
+"""Approvals: some runs wait for a person's yes, which holds for exactly that run and for one time."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from config.approvals import ApprovalRule, ApprovalsSettings
+from config.chat_settings import matches
+from config.texts import Phrases
+from function_calls.approval_terms import ApprovalTerms, Approved
+from function_calls.context import MessageContext, Sender
+from function_calls.policies import ALLOWED, Verdict
+from function_calls.questions import fingerprint
+from function_calls.spec import Choice, FunctionResult, FunctionSpec, Question
+from function_calls.touches import is_tainted
+from function_calls.turn import Turn
+from services.grants import Grants
+from services.json_values import JsonObject
+from services.refs import ChatRef, Role
+from services.store.port import Write
+
+_CODE_CHARS = 5
+_SHOWN_CHARS = 300
+_NAME_CHARS = 60
+_REMEMBERED = 10_000
+
+
+class Rule(NamedTuple):
+    """Whose yes is needed."""
+
+    role: Role | None
+    """The least role. None: the asker's own."""
+    by_other: bool = False
+
+
+class Approvals:
+    """The policy of approvals, for the rules of the settings and for whoever else needs a person's yes."""
+
+    def __init__(self, settings: ApprovalsSettings, grants: Grants) -> None:
+        self._rules = settings.required
+        self._grants = grants
+        self._known: dict[tuple[ChatRef, FunctionSpec], Rule | None] = {}
+
+    async def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
+        """ALLOWED where no rule fits, where this very run was approved, and where the chat allows it for always."""
+        if not self._rules:
+            return ALLOWED
+        rule = self.rule(context.chat, spec)
+        return ALLOWED if rule is None else self.decide(context, spec, arguments, turn, rule)
+
+    def rule(self, chat: ChatRef, spec: FunctionSpec) -> Rule | None:
+        """What the settings say of `spec` in `chat`."""
+        if not self._rules:
+            return None
+        if (chat, spec) not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[chat, spec] = next(
+                (Rule(Role(one.by), one.by_other) for one in self._rules if _fits(one, chat, spec)), None
+            )
+        return self._known[chat, spec]
+
+    def decide(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule) -> Verdict:
+        """ALLOWED where this very run was approved, or the question whether it may be."""
+        values = spec.arguments.dump(arguments)
+        tainted = is_tainted(spec, turn)
+        terms = _terms(context, spec, values, rule, turn, for_always=not tainted)
+        approved = turn.approved
+        if approved is not None and approved.digest == terms.digest:
+            turn.approved = None
+            return Verdict(writes=tuple(self._allowed(context, spec, values, terms, approved)))
+        if terms.grant and self._grants.holds(context.chat, terms.grant):
+            return ALLOWED
+        return Verdict(FunctionResult(question=_question(spec, values, terms, turn.profile().texts)))
+
+    def _allowed(
+        self,
+        context: MessageContext,
+        spec: FunctionSpec,
+        values: JsonObject,
+        terms: ApprovalTerms,
+        approved: Approved,
+    ) -> Sequence[Write]:
+        """What is kept of a yes: who said it, and for always where that was said and may be."""
+        chat, by = context.chat, approved.by
+        note = self._grants.allowed(chat, terms.digest, function=spec.name, by=by.ref)
+        if not approved.always or not terms.grant:
+            return [note]
+        shown = _shown(values)
+        given = self._grants.give(chat, terms.grant, function=spec.name, arguments=shown, by=by.ref, by_name=_named(by))
+        return [note, *given]
+
+
+def who_may(terms: ApprovalTerms, texts: Phrases) -> str:
+    """Whose word is waited for, said to somebody else."""
+    key = "asker" if terms.role is None else "other" if terms.by_other else "role"
+    role = terms.role.value if terms.role else ""
+    return texts.say(f"approvals.only_{key}", asker=_named(terms.asker.sender), role=role)
+
+
+def rejection(by: Sender, function: str, reason: str, texts: Phrases) -> str:
+    """What the chat and the model are told of a no."""
+    key = "approvals.rejected_because" if reason else "approvals.rejected"
+    return texts.say(key, name=_named(by), function=function, reason=visible(reason))
+
+
+def _fits(rule: ApprovalRule, chat: ChatRef, spec: FunctionSpec) -> bool:
+    named = spec.name in rule.functions or not spec.tags.isdisjoint(rule.tags) or (rule.sensitive and spec.sensitive)
+    return bool(named) and any(matches(pattern, chat.key) for pattern in rule.chats)
+
+
+def _terms(
+    context: MessageContext, spec: FunctionSpec, values: JsonObject, rule: Rule, turn: Turn, *, for_always: bool
+) -> ApprovalTerms:
+    touches = sorted(spec.touches)
+    grant = _digest("grant", context.chat, spec.name, fingerprint(spec), touches, values, rule.role, rule.by_other)
+    digest = _digest("once", grant, context.sender.ref)
+    return ApprovalTerms(
+        digest=digest,
+        # Where somebody else has to agree each time, and where words from outside led here, nothing is for always.
+        grant=grant if for_always and not rule.by_other else "",
+        code=_digest("code", turn.id, digest)[:_CODE_CHARS],
+        role=rule.role,
+        by_other=rule.by_other,
+        asker=context,
+    )
+
+
+def _digest(*facts: object) -> str:
+    return hashlib.sha256(orjson.dumps(facts, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()
+
+
+def _question(spec: FunctionSpec, values: JsonObject, terms: ApprovalTerms, texts: Phrases) -> Question:
+    key = "asker" if terms.role is None else "other" if terms.by_other else "role"
+    text = texts.say(
+        f"approvals.ask_{key}",
+        asker=_named(terms.asker.sender),
+        function=spec.name,
+        description=spec.description.split(". ")[0].rstrip("."),
+        arguments=f" ({_shown(values)})" if values else "",
+        role=terms.role.value if terms.role else "",
+        code=terms.code,
+    )
+    return Question("approval", text, spec.name, values, choices=tuple(_choices(terms, texts)), terms=terms)
+
+
+def _choices(terms: ApprovalTerms, texts: Phrases) -> Sequence[Choice]:
+    answers = ["yes", "no", "always"] if terms.grant else ["yes", "no"]
+    return [
+        Choice(texts.say(f"approvals.{one}_label"), f"{texts.words(f'approvals.{one}_words')[0]} {terms.code}")
+        for one in answers
+    ]
+
+
+def _shown(values: JsonObject) -> str:
+    """The arguments as people are shown them. What is too long to be read bears a mark of the whole."""
+    text = ", ".join(f"{name} = {visible(_plain(value))}" for name, value in values.items())
+    if len(text) <= _SHOWN_CHARS:
+        return text
+    return f"{text[:_SHOWN_CHARS]}… [{len(text)}, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}]"
+
+
+def _named(sender: Sender) -> str:
+    return visible(sender.name)[:_NAME_CHARS]
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+
+
+def visible(text: str) -> str:
+    """`text` with what cannot be seen, or turns the direction of reading, written out."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        f"<U+{ord(one):04X}>" if unicodedata.category(one) in ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp") else one
+        for one in text
+    )

@@ -1,0 +1,86 @@
+"""Who has which role in a chat, and what the chat allows for always."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.ports import Members
+from function_calls.spec import FunctionResult
+from services.clock import Clock
+from services.grants import Grants
+from services.refs import ErrorCode, Role
+
+
+class GrantArguments(BaseModel, frozen=True):
+    """Which grant."""
+
+    code: str = Field(description="The grant's code, as /grants shows it", min_length=1, max_length=20)
+
+
+@tool_function(
+    name="roles",
+    description="Show who has which role in this chat, and what whoever asks may do.",
+    commands=("roles", "权限"),
+    tags="chat",
+    offered_to=["command", "api"],
+)
+async def roles(ctx: MessageContext, *, members: Members, call: Call) -> FunctionResult:
+    """Show roles as the platform and the settings have them now; nobody is given one by a chat."""
+    known = await members.role(ctx.chat, ctx.sender.ref)
+    role = known or ctx.sender.role
+    lines = [call.say("roles.yours", role=role.value)]
+    more = [spec for spec in call.functions() if Role.MEMBER not in spec.roles and spec.commands]
+    if more:
+        lines.append(call.say("roles.you_may", commands=", ".join(f"/{spec.commands[0]}" for spec in more)))
+    others = [one for one in await members.speakers(ctx.chat) if one.role not in (None, Role.MEMBER)]
+    lines += [call.say("roles.line", name=one.name, role=one.role.value if one.role else "") for one in others]
+    lines.append(call.say("roles.how"))
+    return FunctionResult.say("\n".join(lines), data={"role": role.value, "others": [one.name for one in others]})
+
+
+@tool_function(
+    name="grants",
+    description="Show what this chat allows without asking.",
+    commands=("grants", "授权"),
+    tags="chat",
+    offered_to=["command", "api"],
+)
+async def show_grants(ctx: MessageContext, *, grants: Grants, clock: Clock, call: Call) -> FunctionResult:
+    """Show every grant of this chat, oldest first."""
+    found = await grants.of(ctx.chat)
+    if not found:
+        return FunctionResult.say(call.say("grants.none"), data=[])
+    lines = [
+        call.say(
+            "grants.line",
+            code=one.code,
+            function=one.function,
+            arguments=f" ({one.arguments})" if one.arguments else "",
+            name=one.given_by,
+            days=(clock.now_ms() - one.given_ms) // 86_400_000,
+        )
+        for one in found
+    ]
+    text = "\n".join([call.say("grants.head"), *lines, call.say("grants.foot")])
+    return FunctionResult.say(text, data=[one.code for one in found])
+
+
+@tool_function(
+    name="grants_revoke",
+    description="Take back what this chat allows without asking.",
+    commands=("grants revoke", "授权 撤销"),
+    tags="chat",
+    offered_to=["command", "api"],
+    roles="admin",
+    effect="idempotent",
+    ask={"code": "@grants.ask_code"},
+)
+async def revoke_grant(ctx: MessageContext, args: GrantArguments, *, grants: Grants, call: Call) -> FunctionResult:
+    """Take one grant back."""
+    revoked = await grants.revoke(ctx.chat, args.code, ctx.sender.ref)
+    if revoked is None:
+        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("grants.unknown", code=args.code), ["code"])
+    return FunctionResult.say(call.say("grants.revoked", code=revoked.code, function=revoked.function))

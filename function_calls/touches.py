@@ -1,0 +1,32 @@
+"""What a turn has read and what a function would touch: the plain facts by which taint is judged."""
+
+from __future__ import annotations
+
+from function_calls.context import MessageContext
+from function_calls.spec import FunctionSpec, Touch
+from function_calls.turn import Turn
+from services.refs import Effect, Role
+
+
+def reaches_out(spec: FunctionSpec) -> bool:
+    """Whether its effect goes beyond the asker's own things in this chat. A function that does not say so reaches out
+    when it acts only once or may not be called by every member; what may be repeated and is open to all does not."""
+    if Touch.REACHES_OUT in spec.touches:
+        return True
+    if spec.effect is Effect.READ or Touch.STAYS_HERE in spec.touches:
+        return False
+    return spec.effect is Effect.ONCE or Role.MEMBER not in spec.roles
+
+
+def is_tainted(spec: FunctionSpec, turn: Turn) -> bool:
+    """Whether words from outside may have led to this effect."""
+    return bool(turn.taint) and reaches_out(spec)
+
+
+def taint_of(context: MessageContext) -> frozenset[Touch]:
+    """What a model reads with the message beside the words of who asks: a quoted message is somebody else's, unless it
+    is the bot's own."""
+    quoted = context.reply_to
+    if quoted is not None and quoted.text and not quoted.from_bot:
+        return frozenset({Touch.READS_OUTSIDE})
+    return frozenset()

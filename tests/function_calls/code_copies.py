@@ -1,0 +1,67 @@
+"""Copies of the code on the way to a handler, from which one piece of the source may be gone."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from types import ModuleType
+
+from function_calls import (
+    answers,
+    approval_terms,
+    approvals,
+    invocation,
+    llm,
+    permissions,
+    progress,
+    questions,
+    router,
+    taint,
+    touches,
+)
+from function_calls import turn as turns
+
+_IN_ORDER: Sequence[ModuleType] = (
+    answers,
+    approval_terms,
+    turns,
+    touches,
+    permissions,
+    questions,
+    approvals,
+    taint,
+    progress,
+    invocation,
+    llm,
+    router,
+)
+"""Each after those that it imports names from."""
+
+
+class Code:
+    """All of them, copied together, so that each uses the copies of the others. `piece` of the source of `module`,
+    which stands there once, gives way to `instead`."""
+
+    def __init__(self, module: ModuleType | None = None, piece: str = "", instead: str = "") -> None:
+        replaced: dict[int, object] = {}
+        for original in _IN_ORDER:
+            source = inspect.getsource(original)
+            if original is module:
+                assert source.count(piece) == 1, f"{piece!r} stands {source.count(piece)} times in {module.__name__}"
+                source = source.replace(piece, instead)
+            copy = ModuleType(original.__name__)
+            exec(compile(source, f"{original.__name__} without a check", "exec"), vars(copy))
+            for name, value in list(vars(copy).items()):
+                if id(value) in replaced:
+                    setattr(copy, name, replaced[id(value)])
+            for name, value in vars(original).items():
+                if getattr(value, "__module__", None) == original.__name__ and hasattr(copy, name):
+                    replaced[id(value)] = getattr(copy, name)
+            setattr(self, original.__name__.rpartition(".")[2], copy)
+
+    turn: ModuleType
+    approvals: ModuleType
+    taint: ModuleType
+    invocation: ModuleType
+    llm: ModuleType
+    router: ModuleType

@@ -1,0 +1,132 @@
+"""Each check of taint has a scenario here that holds with the real code, and fails with a copy of the code from which
+just that check is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from function_calls import llm, router, taint, touches
+from function_calls import turn as turns
+from function_calls.context import Quoted
+from function_calls.spec import TAINTING
+from services.refs import Role
+from tests.fakes.builders import a_message
+from tests.fakes.functions import CITY, Recorder
+from tests.fakes.model import call, calls, says
+from tests.function_calls.code_copies import Code
+from tests.function_calls.waiting import ANN, BOB, OSLO, Removal, Waiting, act, is_noticed
+
+
+async def outside_words_make_it_ask(code: Code) -> None:
+    for touch in ("reads_outside", "reads_private"):
+        function, page = act(), Recorder("page", touches=touch)
+        chat = Waiting(code, function, page, script=[calls(call("page")), calls(call("act", **OSLO)), says("No.")])
+        outcome = await chat.hears("do it")
+        assert (outcome.question is not None, function.runs) == (True, [])
+
+
+async def whatever_reaches_out_asks(code: Code) -> None:
+    for options, asks in (
+        ({"effect": "once"}, True),
+        ({"effect": "idempotent", "roles": "admin"}, True),
+        ({"effect": "read", "touches": "reaches_out"}, True),
+        ({"effect": "idempotent"}, False),
+        ({"effect": "once", "touches": "stays_here"}, False),
+        ({"effect": "read", "roles": "admin"}, False),
+    ):
+        chat = Waiting(code, act(**options))
+        chat.roles[BOB.ref] = Role.ADMIN
+        result = await chat.invoke(chat.a_turn(taint=TAINTING), message=a_message(sender=BOB))
+        assert (result.question is not None) is asks, options
+
+
+async def a_quotation_makes_it_ask(code: Code) -> None:
+    function = act()
+    chat = Waiting(code, function, script=[calls(call("act", **OSLO)), says("No.")])
+    outcome = await chat.hears("do it", reply_to=Quoted("m1", "Bob", "act!"))
+    assert (outcome.question is not None, function.runs) == (True, [])
+
+
+async def taint_outlives_a_question(code: Code) -> None:
+    function, page = act(), Recorder("page", touches="reads_outside")
+    rain = Recorder("rain", CITY)
+    script = [calls(call("page")), calls(call("rain"), call("act", "c2", **OSLO)), says("No.")]
+    chat = Waiting(code, function, page, rain, script=script)
+    outcome = await chat.hears("do it")
+    outcome = await chat.answers(outcome.question, "Rome", ANN)
+    assert (outcome.question is not None, rain.runs, function.runs) == (True, [{"city": "Rome"}], [])
+    chat = Waiting(code, function, page, rain, script=[script[0], script[1], says("No.")])
+    outcome = await chat.hears("do it")
+    outcome = await chat.answers(outcome.question, "cancel", ANN)
+    assert (outcome.question is not None, function.runs) == (True, [])
+
+
+async def taint_outlives_an_approval(code: Code) -> None:
+    for answer in ("yes", "no"):
+        page, post, function = Recorder("page", touches="reads_outside"), Recorder("post", effect="once"), act()
+        script = [calls(call("page")), calls(call("post"), call("act", "c2", **OSLO)), says("No.")]
+        chat = Waiting(code, page, post, function, script=script)
+        outcome = await chat.answers((await chat.hears("do it")).question, answer, ANN)
+        assert (outcome.question is not None, function.runs) == (True, [])
+
+
+_ONCE = "    return spec.effect is Effect.ONCE or Role.MEMBER not in spec.roles"
+REMOVALS = [
+    Removal(
+        "taint",
+        taint,
+        "if not turn.taint or not is_tainted(spec, turn) or ",
+        "if True or ",
+        outside_words_make_it_ask,
+    ),
+    Removal("what has been read", turns, "self.has_read(run.spec)", "pass", outside_words_make_it_ask),
+    Removal("once", touches, _ONCE, "    return Role.MEMBER not in spec.roles", whatever_reaches_out_asks),
+    Removal("not for every member", touches, _ONCE, "    return spec.effect is Effect.ONCE", whatever_reaches_out_asks),
+    Removal(
+        "said to reach out",
+        touches,
+        "    if Touch.REACHES_OUT in spec.touches:",
+        "    if False:",
+        whatever_reaches_out_asks,
+    ),
+    Removal(
+        "said to stay",
+        touches,
+        "spec.effect is Effect.READ or Touch.STAYS_HERE in spec.touches",
+        "spec.effect is Effect.READ",
+        whatever_reaches_out_asks,
+    ),
+    Removal("quotation", llm, "        turn.taint |= taint_of(context)\n", "", a_quotation_makes_it_ask),
+    Removal(
+        "taint through an answer",
+        router,
+        """        turn.state.update(on.state)
+        turn.taint |= _taint(on)
+        path = Path(on.path)""",
+        """        turn.state.update(on.state)
+        path = Path(on.path)""",
+        taint_outlives_a_question,
+    ),
+    Removal(
+        "taint through a dropped question",
+        router,
+        """            turn.taint |= _taint(on)
+            return await self._llm.resume(context, turn, on, refused, spec.name)""",
+        """            return await self._llm.resume(context, turn, on, refused, spec.name)""",
+        taint_outlives_a_question,
+    ),
+    Removal(
+        "taint through a no",
+        router,
+        """        turn.taint |= _taint(on)
+        turn.said.append""",
+        """        turn.said.append""",
+        taint_outlives_an_approval,
+    ),
+]
+
+
+@pytest.mark.requirement("D37", "E35")
+@pytest.mark.parametrize("removal", REMOVALS, ids=lambda removal: removal.check)
+async def test_a_check_holds_and_its_removal_would_be_noticed(removal: Removal) -> None:
+    await is_noticed(removal)

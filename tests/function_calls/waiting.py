@@ -1,0 +1,130 @@
+"""A chat in which runs may wait for a person's yes, built of copies of the code."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+from config.approvals import ApprovalsSettings
+from function_calls import approval_terms
+from function_calls.context import MessageContext
+from function_calls.policies import Open, Policies
+from function_calls.spec import FunctionResult
+from function_calls.turn import OpenQuestion, TurnOutcome
+from services.clock import VirtualClock
+from services.grants import Grants
+from services.refs import ChatRef, MemberRef, Role
+from services.store.ids import Ids
+from tests.fakes.builders import a_member, a_message
+from tests.fakes.functions import CITY, Recorder
+from tests.function_calls.code_copies import Code
+from tests.function_calls.routing import Routing
+
+Scenario = Callable[[Code], Awaitable[None]]
+OSLO = {"city": "Oslo"}
+OFFICE = ChatRef("test", "bot", "office")
+ANN, BOB, OLGA = a_member("Ann"), a_member("Bob", Role.ADMIN), a_member("Olga", Role.OWNER)
+
+
+class Removal(NamedTuple):
+    """One check, gone: `piece` of the module's source gives way to `instead`."""
+
+    check: str
+    module: ModuleType
+    piece: str
+    instead: str
+    scenario: Scenario
+
+
+class Waiting:
+    """A chat in which runs may wait for a person's yes."""
+
+    def __init__(self, code: Code, *functions: Recorder, script: Any = (), **settings: Any) -> None:
+        clock = VirtualClock()
+        # Nothing is read from a store or written to one here.
+        self.grants = Grants(None, clock, Ids(clock))  # type: ignore[arg-type]
+        self.code = code
+        self.functions = functions
+        self.claimed = 0
+        self.roles: dict[MemberRef, Role] = {}
+        self.routing = self.with_rules(script=script, **settings)
+
+    def with_rules(self, script: Any = (), **settings: Any) -> Routing:
+        """The same chat under these settings of approvals."""
+        read = ApprovalsSettings.model_validate(settings)
+        approval = self.code.approvals.Approvals(read, self.grants)
+        policies = Policies(Open(), self.code.taint.Taint(read.tainted, approval), approval)
+        self.routing = Routing(
+            *self.functions,
+            script=script,
+            policies=policies,
+            invoker=self.code.invocation.Invoker,
+            llm=self.code.llm.FunctionCallLLM,
+            router=self.code.router.FunctionCallRouter,
+        )
+        return self.routing
+
+    def a_turn(self, **changes: Any) -> Any:
+        """A turn of the copied code, in which roles are asked and questions can be claimed once."""
+        turn = self.routing.a_turn()
+        names = ("id", "functions", "profile", "deadline", "history")
+        copied = self.code.turn.Turn(**{name: getattr(turn, name) for name in names})
+        copied.live_role = self._live_role
+        copied.claim = self._claim
+        for name, value in changes.items():
+            setattr(copied, name, value)
+        return copied
+
+    async def _live_role(self, member: MemberRef) -> Role | None:
+        return self.roles.get(member)
+
+    async def _claim(self) -> bool:
+        self.claimed += 1
+        return self.claimed == 1
+
+    async def hears(self, text: str, sender: Any = ANN, **facts: Any) -> TurnOutcome:
+        """The outcome of a message from somebody whose role the network knows."""
+        self.roles[sender.ref] = sender.role
+        outcome: TurnOutcome = await self.routing.router.dispatch(a_message(text, sender, **facts), self.a_turn())
+        return outcome
+
+    async def answers(self, open_question: OpenQuestion | None, text: str, sender: Any, **turn: Any) -> TurnOutcome:
+        """The outcome of an answer to it."""
+        assert open_question is not None
+        self.roles.setdefault(sender.ref, sender.role)
+        context = a_message(text, sender)
+        outcome: TurnOutcome = await self.routing.router.dispatch(
+            context, self.a_turn(answering=(open_question, text), **turn)
+        )
+        return outcome
+
+    async def invoke(self, turn: Any, raw: Any = None, message: MessageContext | None = None) -> FunctionResult:
+        """The result of one run of `act` by Ann."""
+        result: FunctionResult = await self.routing.invoke(
+            "act", raw=raw or OSLO, turn=turn, message=message or a_message(sender=ANN)
+        )
+        return result
+
+
+def act(**options: Any) -> Recorder:
+    return Recorder("act", CITY, **{"effect": "once", "commands": ["act"], **options})
+
+
+def rule(**more: Any) -> dict[str, Any]:
+    return {"required": [{"functions": ["act"], **more}]}
+
+
+def approved(code: Code, question: Any, by: Any = BOB, *, always: bool = False) -> Any:
+    """A yes to that question."""
+    return approval_terms.Approved(question.terms.digest, by, always)
+
+
+async def is_noticed(removal: Removal) -> None:
+    """Its scenario holds with all checks, and fails when just that one is gone."""
+    await removal.scenario(Code())
+    changed = Code(removal.module, removal.piece, removal.instead)
+    with pytest.raises(AssertionError):
+        await removal.scenario(changed)
