@@ -4,6 +4,7 @@ by the subjects that these words are spoken of, and by how much the message rese
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -64,7 +65,7 @@ class FunctionSearch:
             functions = self.functions
             totals = {number: score for number, score in totals.items() if among(functions[number])}
         if self._numbers:
-            self._add_examples(text, totals)
+            self._add_examples(text, totals, among)
         best = heapq.nsmallest(limit, totals.items(), key=lambda found: (-found[1], found[0]))
         return [(self.functions[number], score) for number, score in best]
 
@@ -103,12 +104,20 @@ class FunctionSearch:
             totals[number] += bonus * share
         return totals
 
-    def _add_examples(self, text: str, totals: dict[int, float]) -> None:
+    def _add_examples(
+        self, text: str, totals: dict[int, float], among: Callable[[OfferedFunction], bool] | None
+    ) -> None:
+        """Add how much `text` resembles an example of the best functions; where these are few, of others too, since an
+        example may be met by values alone."""
         best = heapq.nlargest(_ALIGNED, totals.items(), key=lambda found: found[1])
-        names = {self.functions[number].name for number, _ in best if self.functions[number].examples}
-        if names:
-            for match in self._examples.matches(text, _ALIGNED, among=names):
-                totals[self._numbers[match.function.name]] += _EXAMPLE * best[0][1] * match.score
+        most = best[0][1] if best else 1.0
+        functions = [self.functions[number] for number, _ in best]
+        if len(functions) < _ALIGNED:
+            others = (function for function in self._examples.functions if among is None or among(function))
+            functions += itertools.islice(others, _ALIGNED - len(functions))
+        for match in self._examples.matches(text, _ALIGNED, among={function.name for function in functions}):
+            number = self._numbers[match.function.name]
+            totals[number] = totals.get(number, 0.0) + _EXAMPLE * most * match.score
 
 
 def _topics(said: Iterable[str]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from services.text_index import is_unspaced, stem
 
 _TOPICS = """\
 weather: weather forecast rain rainy snow sunny storm wind humidity temperature climate umbrella degrees celsius hot
-    cold
+    cold warm chilly freezing cloud fog
 air quality: air pollution pollen smog quality aqi emission carbon dust
 time: time clock hour timezone moment now
 calendar: calendar date schedule appointment agenda event day week month meeting holiday planner availability slot
@@ -141,8 +141,8 @@ university: university college degree admission campus professor scholarship aca
 teaching: teach tutor lesson explain learn learning educational training course skill instruct teacher education
 child: child kid children baby parent toddler preschool family boy girl parenting
 quiz: quiz question exam test flashcard answer trivia practice
-math: math mathematics calculate calculation equation algebra geometry arithmetic compute solve formula number
-    integral
+math: math mathematics add plus minus multiply divide subtract sum calculate calculation equation algebra geometry
+    arithmetic compute solve formula number integral
 statistics: statistics average mean median probability deviation distribution regression variance sample correlation
 data: data dataset database analysis analytics analyze analyse insight statistic query record metric
 database: database sql query table record schema postgres mysql row
@@ -169,7 +169,8 @@ person: person biography people celebrity famous profile politician
 family: family ancestor genealogy parent relative marriage wedding
 dating: dating date love relationship partner romantic match romance
 random: random dice roll coin flip pick shuffle chance draw
-unit: unit convert conversion measure meter mile kilogram pound inch length volume weight
+unit: unit convert conversion measure meter kilometer mile kilogram pound ounce inch foot feet liter gallon pint
+    fahrenheit celsius length volume weight
 qr: qr barcode code scan
 statistic sport: standings ranking record season fixture roster
 idea: idea brainstorm creative inspiration suggestion creativity concept
