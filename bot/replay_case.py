@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from services.json_values import JsonObject
 from services.refs import ErrorCode, ReasonCode, Role
@@ -54,10 +54,27 @@ class WrittenAnswer(_Part):
 
 
 class ReplaySettings(_Part):
-    """How the model is spoken to. `profile`, `tool_choice` and `shortlist` change only what it is sent, which an answer
-    that is written already cannot depend on."""
+    """How the model is spoken to. `profile` changes only what it is sent, which an answer that is written already
+    cannot depend on."""
 
     protocol: Literal["openai"] = "openai"
+    tool_choice: str = "auto"
+    """`auto`, `none`, `required`, or the function that the first request asks for."""
+    shortlist: int | None = Field(None, ge=0)
+    """In place of `router.shortlist`."""
+
+    @field_validator("tool_choice", mode="before")
+    @classmethod
+    def _by_name(cls, choice: Any) -> Any:
+        """The name alone of a function that is named as OpenAI does."""
+        function = choice.get("function") if isinstance(choice, Mapping) else None
+        return function.get("name") if isinstance(function, Mapping) else choice
+
+    @field_validator("shortlist", mode="before")
+    @classmethod
+    def _off_is_none_at_all(cls, shortlist: Any) -> Any:
+        """A switch: on as the settings say, off for everything on offer."""
+        return {True: None, False: 0}[shortlist] if isinstance(shortlist, bool) else shortlist
 
 
 class ExpectedCall(BaseModel):

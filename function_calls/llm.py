@@ -12,8 +12,9 @@ from config.settings import RouterSettings
 from function_calls.context import MessageContext
 from function_calls.conversation import last_round_message, opening
 from function_calls.invocation import Invoker
-from function_calls.permissions import offered_here
 from function_calls.progress import FROM_BEFORE, Progress
+from function_calls.registry import BotFunctions
+from function_calls.shortlist import Shortlist
 from function_calls.spec import FunctionResult, FunctionSpec, Message
 from function_calls.turn import Continuation, OutcomeKind, Path, Turn, TurnOutcome, sent
 from services.clock import Clock
@@ -60,10 +61,14 @@ class FunctionCallLLM:
         settings: RouterSettings,
         clock: Clock,
         *,
+        tool_choice: str = "auto",
         record: RecordAnswer = _not_recorded,
         faults: FaultPoints | None = None,
     ) -> None:
+        """`tool_choice` is what the first request of a turn asks for, as in ModelRequest."""
         self._model = model
+        self._shortlist = Shortlist(settings)
+        self._tool_choice = tool_choice
         self._record = record
         self._invoker = invoker
         self._settings = settings
@@ -78,12 +83,14 @@ class FunctionCallLLM:
         stored = turn.log.stored_answer(progress.round_number)
         if stored is not None:
             return stored
-        offer = offered_here(context, turn) if offered else None
+        tool_choice = "none" if last else "auto" if progress.round_number else self._tool_choice
+        sent, everything = self._shortlist.offer(context, turn, wanted=tool_choice) if offered else (None, None)
         messages = [*progress.messages, last_round_message()] if last and progress.round_number else progress.messages
         request = ModelRequest(
             messages=messages,
-            offer=offer,
-            tool_choice="none" if last else "auto",
+            offer=sent,
+            everything=everything,
+            tool_choice=tool_choice,
             timeout_seconds=max(1.0, turn.deadline - self._clock.monotonic()),
             language=turn.profile().texts.language,
         )
@@ -94,6 +101,14 @@ class FunctionCallLLM:
         self._record(turn.id, progress.round_number, answer, int((self._clock.monotonic() - began) * 1e6))
         turn.log.answer(progress.round_number, answer)
         return answer
+
+    def prepare(self, functions: BotFunctions) -> None:
+        """Make ready what the first message would have to wait for."""
+        self._shortlist.prepare(functions)
+
+    def note_run(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> None:
+        """Remember that `spec` ran in the chat: what follows may mean it again, without naming it."""
+        self._shortlist.note_run(context, turn, spec)
 
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer a message from the beginning."""
@@ -222,6 +237,7 @@ class FunctionCallLLM:
             round_number=progress.round_number,
             request_id=request_id,
         )
+        self.note_run(context, turn, spec)
         if result.error is None or spec.effect is Effect.ONCE:
             progress.results[signature] = result
         return spec, result

@@ -12,6 +12,7 @@ import structlog
 from config.settings import RouterSettings
 from config.texts import Phrases
 from function_calls.conversation import result_text
+from function_calls.find_functions import FIND_FUNCTIONS
 from function_calls.questions import fingerprint, question_message
 from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
 from function_calls.turn import Continuation, OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
@@ -62,7 +63,7 @@ class Progress:
             if _may_have_happened(result):
                 self.said += result.for_chat()
             return code in _FAULTS_OF_THE_MODEL
-        if spec is None or result.metadata is FROM_BEFORE:
+        if spec is None or spec is FIND_FUNCTIONS or result.metadata is FROM_BEFORE:
             return False
         self.called.append(spec.name)
         self.handled = self.handled or result.handled

@@ -10,7 +10,7 @@ from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.progress import shown
 from function_calls.questions import Answered, fingerprint, question_message, read_answer
-from function_calls.registry import CommandLine
+from function_calls.registry import BotFunctions, CommandLine
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Message
 from function_calls.turn import (
     Continuation,
@@ -39,6 +39,10 @@ class FunctionCallRouter:
     def __init__(self, invoker: Invoker, llm: FunctionCallLLM) -> None:
         self._invoker = invoker
         self._llm = llm
+
+    def prepare(self, functions: BotFunctions) -> None:
+        """Make ready what the first message would have to wait for."""
+        self._llm.prepare(functions)
 
     async def dispatch(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """The outcome of the turn. Falsy when nothing handled the message and nothing was done: then
@@ -72,6 +76,8 @@ class FunctionCallRouter:
             text = fault_text(line.spec, fault, turn.profile().texts)
             return sent(ReasonCode.USAGE, [Message(text)], line.spec.name, ErrorCode.BAD_ARGUMENTS)
         result = await self._invoker.invoke(context, line.spec.name, raw, turn, Path.COMMAND)
+        if result.ok:
+            self._llm.note_run(context, turn, line.spec)
         return self._ended(turn, line.spec, result, ReasonCode.COMMAND, ())
 
     def _ended(

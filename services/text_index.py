@@ -100,13 +100,16 @@ def terms(text: str) -> list[str]:
     characters and pairs of characters where words are not spaced. `camelCase` counts as two words."""
     found: list[str] = []
     for run in _RUN.findall(_POSSESSIVE.sub("", _CAMEL.sub(" ", text)).lower()):
-        if is_unspaced(run):
+        if "a" <= run[0] <= "z":
+            if len(run) > 1 and run not in STOP_WORDS:
+                found.append(stem(run))
+        elif is_unspaced(run):
             found += [character for character in run if character not in STOP_CHARACTERS]
             found += [run[at : at + 2] for at in range(len(run) - 1)]
         elif run.isdigit():
             if len(run) <= 4:
                 found.append(run)
-        elif len(run) > 1 and run not in STOP_WORDS:
+        elif len(run) > 1:
             found.append(stem(run))
     return found
 

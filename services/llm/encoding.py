@@ -8,30 +8,29 @@ from collections.abc import Sequence
 import orjson
 
 from services.json_values import JsonObject
-from services.llm.model import ModelMessage, Offer, ToolCall
+from services.llm.model import ModelMessage, Offer, OfferedFunction, ToolCall
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 
 
 def encode_tools(offer: Offer) -> bytes:
-    """The functions of `offer` as a JSON array, encoded once for each Offer."""
+    """The functions of `offer` as a JSON array: encoded once for each function, and joined once for each Offer."""
     encoded = offer.encoded.get("openai")
     if encoded is None:
-        encoded = orjson.dumps(
-            [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": function.name,
-                        "description": function.description,
-                        "parameters": function.parameters,
-                    },
-                }
-                for function in offer.functions
-            ]
-        )
-        offer.encoded["openai"] = encoded
+        encoded = offer.encoded["openai"] = b"[%b]" % b",".join(map(_encode_tool, offer.functions))
+    return encoded
+
+
+def _encode_tool(function: OfferedFunction) -> bytes:
+    encoded = function.encoded.get("openai")
+    if encoded is None:
+        definition = {
+            "name": function.name,
+            "description": function.description,
+            "parameters": function.parameters,
+        }
+        encoded = function.encoded["openai"] = orjson.dumps({"type": "function", "function": definition})
     return encoded
 
 

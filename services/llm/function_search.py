@@ -136,7 +136,10 @@ def _document(function: OfferedFunction) -> dict[str, list[str]]:
     return {
         "name": terms(_spaced(function.original)),
         "description": terms(function.description),
-        "examples": [term for example in function.examples for term in terms(without_slots(example))],
+        "examples": [
+            *(term for example in function.examples for term in terms(without_slots(example))),
+            *(term for command in function.commands for term in terms(command)),
+        ],
         **_parameters(function.parameters),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from services.json_values import JsonObject
@@ -27,6 +27,8 @@ class OfferedFunction:
     """True when a run changes something, so that a model which merely guesses has to ask first."""
     commands: tuple[str, ...] = ()
     """Direct words for it, for a model that names the command instead."""
+    encoded: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+    """Where a protocol keeps the bytes of this function, under its own name: many offers share them."""
 
 
 class Offer:
@@ -100,6 +102,8 @@ class ModelRequest:
 
     messages: Sequence[ModelMessage]
     offer: Offer | None = None
+    everything: Offer | None = None
+    """All that may be called, where `offer` is only a part of it: for a model to which length costs nothing."""
     tool_choice: str = "auto"
     """`auto`, `none`, `required`, or the offered name of one function."""
     timeout_seconds: float = 60.0

@@ -49,6 +49,7 @@ async def own(ctx: MessageContext, args: Arguments) -> str:
         {"functions": {"wether": {"enabled": True}}},
         {"bots": {"default": {"functions": {"wether": {"enabled": True}}}}},
         {"chats": {"settings": {"web:*": {"functions": {"wether": {"enabled": True}}}}}},
+        {"router": {"pinned": ["wether", "help"]}},
         {"functions": {"wether": {}}, "bots": {"default": {"functions": {"wether": {}}}}},
     ],
 )

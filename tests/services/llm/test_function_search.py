@@ -55,6 +55,12 @@ def test_a_function_is_found_by_the_subject_of_words_that_it_does_not_have() -> 
     assert found("下雨吗", a_function("a", "天气预报"), a_function("b", "播放音乐")) == ["a"]
 
 
+def test_a_function_is_found_by_its_commands_in_other_languages() -> None:
+    weather = OfferedFunction("weather", "weather", "Tell the weather.", {}, commands=("weather", "天气"))
+
+    assert found("明天天气好吗", *ALL, weather) == ["weather"]
+
+
 def test_the_dots_and_underscores_of_a_name_are_spaces() -> None:
     assert found("a poll for everybody", a_function("group.poll_open"), a_function("pollen")) == ["group.poll_open"]
 
