@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
+from weakref import WeakKeyDictionary, ref
 
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
@@ -18,7 +19,7 @@ from function_calls.turn import Turn
 from services.llm.model import Offer, OfferedFunction
 from services.refs import ChatRef
 
-_CHATS_KEPT, _HEADS_KEPT = 5000, 1000
+_CHATS_KEPT = 5000
 _WELL_SHARE = 0.4
 """Of the best score: from there on a function fits well, below it hardly."""
 _RAN_FIRST = 4
@@ -46,8 +47,10 @@ class _ChatList:
     """The turn in which each of `names` last fitted or ran."""
     ran: dict[str, int] = field(default_factory=dict)
     """The turn in which a function ran, the latest at the end."""
-    offered: Offered | None = None
+    sent: Offer | None = None
     """The latest offer, while `names` are as they were then."""
+    sent_of: ref[Offer] | None = None
+    """What was permitted then. Held weakly, or quiet chats would keep functions that are long gone."""
 
     def note_run(self, name: str) -> None:
         """Remember that the function of that name is of use here."""
@@ -55,7 +58,7 @@ class _ChatList:
         self.ran[name] = self.wanted[name] = self.turns
         if name not in self.names:
             self.names.append(name)
-            self.offered = None
+            self.sent = None
 
     def choose(self, well: Sequence[str], hardly: Sequence[str], is_free: Callable[[str], bool], most: int) -> None:
         """Take up what fits the message, well or hardly, and as many of the others as there is room for; of all these
@@ -69,16 +72,16 @@ class _ChatList:
         names = dict.fromkeys(islice(filter(is_free, dict.fromkeys((*well, *lately, *hardly, *held))), most))
         self.names = [name for name in dict.fromkeys((*self.names, *names)) if name in names]
         self.wanted = {name: self.wanted[name] for name in names}
-        self.offered = None
+        self.sent = None
 
     def forget(self, before: int) -> None:
         """Drop what neither fitted nor ran since the turn of that number."""
-        if all(turn >= before for turn in self.wanted.values()):
+        if all(turn >= before for turn in (*self.wanted.values(), *self.ran.values())):
             return
         self.wanted = {name: turn for name, turn in self.wanted.items() if turn >= before}
         self.ran = {name: turn for name, turn in self.ran.items() if turn >= before}
         self.names = [name for name in self.names if name in self.wanted]
-        self.offered = None
+        self.sent = None
 
 
 class Shortlist:
@@ -90,7 +93,7 @@ class Shortlist:
         self._pinned = settings.pinned
         self._chats_kept = chats_kept
         self._chats: OrderedDict[ChatRef, _ChatList] = OrderedDict()
-        self._heads: dict[int, tuple[Offer, Mapping[str, OfferedFunction]]] = {}
+        self._heads: WeakKeyDictionary[Offer, Mapping[str, OfferedFunction]] = WeakKeyDictionary()
 
     def offer(self, context: MessageContext, turn: Turn, wanted: str = "") -> Offered:
         """What fits the message, behind the pinned functions and the one that finds others; everything where that is
@@ -107,10 +110,10 @@ class Shortlist:
         for name in (*turn.state.get(FOUND, ()), wanted):
             if name in permitted and name not in head and name not in chat.names:
                 chat.note_run(name)
-        if chat.offered is None or chat.offered.everything is not everything:
+        if chat.sent is None or chat.sent_of is None or chat.sent_of() is not everything:
             listed = [permitted[name] for name in chat.names if name in permitted and name not in head]
-            chat.offered = Offered(turn.functions.offer_of((*head.values(), *listed)), everything)
-        return chat.offered
+            chat.sent, chat.sent_of = turn.functions.offer_of((*head.values(), *listed)), ref(everything)
+        return Offered(chat.sent, everything)
 
     def note_run(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> None:
         """Remember that `spec` ran in the chat, so that it stays on offer for what follows."""
@@ -137,17 +140,15 @@ class Shortlist:
 
     def _head(self, functions: BotFunctions, everything: Offer) -> Mapping[str, OfferedFunction]:
         """What every offer to those who may call `everything` begins with."""
-        known = self._heads.get(id(everything))
-        if known is None:
-            if len(self._heads) >= _HEADS_KEPT:
-                self._heads.clear()
+        head = self._heads.get(everything)
+        if head is None:
             names = [functions.offered_name(name) for name in self._pinned]
-            head = {name: everything.by_name[name] for name in names if name in everything.by_name}
+            found = {name: everything.by_name[name] for name in names if name in everything.by_name}
             finder = functions.finder
             if finder is not None:
-                head[finder.name] = replace(finder, description=description_naming(everything.by_name))
-            known = self._heads[id(everything)] = (everything, head)
-        return known[1]
+                found[finder.name] = replace(finder, description=description_naming(everything.by_name))
+            head = self._heads[everything] = found
+        return head
 
     def _begin_turn(self, chat: _ChatList, functions: BotFunctions, text: str, everything: Offer) -> None:
         chat.turns += 1

@@ -95,14 +95,18 @@ def stem(word: str) -> str:
     return _stemmer()(word)
 
 
+@lru_cache(maxsize=50_000)
+def _terms_of_word(word: str) -> tuple[str, ...]:
+    return () if len(word) == 1 or word in STOP_WORDS else (stem(word),)
+
+
 def terms(text: str) -> list[str]:
     """What `text` is found by, in order: stems of its words without stop words, numbers of up to four digits, and
     characters and pairs of characters where words are not spaced. `camelCase` counts as two words."""
     found: list[str] = []
     for run in _RUN.findall(_POSSESSIVE.sub("", _CAMEL.sub(" ", text)).lower()):
         if "a" <= run[0] <= "z":
-            if len(run) > 1 and run not in STOP_WORDS:
-                found.append(stem(run))
+            found += _terms_of_word(run)
         elif is_unspaced(run):
             found += [character for character in run if character not in STOP_CHARACTERS]
             found += [run[at : at + 2] for at in range(len(run) - 1)]
@@ -125,9 +129,13 @@ class Field:
 def wishes(text: str) -> list[list[str]]:
     """The terms of `text`, apart for each thing that it may ask for: somebody may want several at once. Parts of fewer
     than two different terms go with their neighbours."""
+    texts = _WISHES.split(text)
+    if len(texts) == 1:
+        found = terms(text)
+        return [found] if found else []
     parts: list[list[str]] = []
     short: list[str] = []
-    for part in _WISHES.split(text):
+    for part in texts:
         found = short + terms(part) if part else short
         if len(set(found)) < 2 or len(parts) >= _MOST_WISHES:
             short = found

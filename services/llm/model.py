@@ -35,7 +35,7 @@ class Offer:
     """The functions offered in one request, in a stable order. Built once for each distinct set and shared by
     requests, so that a protocol can keep its encoded bytes in `encoded`, under its own name."""
 
-    __slots__ = ("by_name", "encoded", "functions")
+    __slots__ = ("__weakref__", "by_name", "encoded", "functions")
 
     def __init__(self, functions: Sequence[OfferedFunction]) -> None:
         self.functions = tuple(functions)

@@ -288,6 +288,16 @@ async def test_a_command_that_ran_is_on_offer_for_what_follows() -> None:
     assert await offers(routing, "and over there?") == [["help", "find_functions", "weather"]]
 
 
+async def test_what_ran_long_ago_takes_no_place() -> None:
+    routing = many(weather(commands="weather"), settings={"shortlist": 2, "shortlist_turns": 3})
+    await routing.hears("/weather Oslo")
+
+    *_, last = await offers(routing, *["an apple and bread"] * 5, "a doll")
+
+    assert "fetch_doll" in last
+    assert "weather" not in last
+
+
 async def test_what_ran_and_may_not_be_called_by_a_model_takes_no_place() -> None:
     hidden = weather(commands="weather", offered_to=["command"])
     routing = many(hidden, settings={"shortlist": 1})
