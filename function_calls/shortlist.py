@@ -71,7 +71,8 @@ class _ChatList:
         held = sorted(self.names, key=lambda name: -self.wanted[name])
         names = dict.fromkeys(islice(filter(is_free, dict.fromkeys((*well, *lately, *hardly, *held))), most))
         self.names = [name for name in dict.fromkeys((*self.names, *names)) if name in names]
-        self.wanted = {name: self.wanted[name] for name in names}
+        wanted = {**self.ran, **self.wanted}
+        self.wanted = {name: wanted[name] for name in names}
         self.sent = None
 
     def forget(self, before: int) -> None:

@@ -288,6 +288,16 @@ async def test_a_command_that_ran_is_on_offer_for_what_follows() -> None:
     assert await offers(routing, "and over there?") == [["help", "find_functions", "weather"]]
 
 
+async def test_what_ran_lately_comes_back_once_there_is_room() -> None:
+    routing = many(weather(commands="weather"), settings={"shortlist": 2})
+    await routing.hears("/weather Oslo")
+
+    full, roomy = await offers(routing, "an apple and bread", "a doll")
+
+    assert full[2:] == ["fetch_apple", "fetch_bread"]
+    assert sorted(roomy[2:]) == ["fetch_doll", "weather"]
+
+
 async def test_what_ran_long_ago_takes_no_place() -> None:
     routing = many(weather(commands="weather"), settings={"shortlist": 2, "shortlist_turns": 3})
     await routing.hears("/weather Oslo")
@@ -412,16 +422,29 @@ async def test_the_chats_that_were_quiet_longest_are_forgotten() -> None:
     assert (names("a", "hm"), names("b", "hm")) == (3, 2)
 
 
-@given(st.lists(st.sampled_from([*WORDS, "hi", "weather", "thanks a lot"]), min_size=1, max_size=12), st.integers(1, 5))
-def test_whatever_is_said_the_offer_is_short_permitted_and_holds_what_fits_best(texts: list[str], most: int) -> None:
-    routing = many(weather(), settings={"shortlist": most})
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([*WORDS, "hi", "weather", "thanks a lot"]), st.sampled_from(WORDS)), max_size=12
+    ),
+    st.integers(1, 5),
+    st.integers(1, 4),
+)
+def test_whatever_is_said_and_runs_the_offer_is_short_permitted_and_holds_what_fits_best(
+    turns: list[tuple[str, str]], most: int, kept: int
+) -> None:
+    routing = many(weather(), settings={"shortlist": most, "shortlist_turns": kept})
     shortlist = Shortlist(routing.settings)
 
-    for text in texts:
-        sent, everything = shortlist.offer(a_message(text), routing.a_turn())
+    for text, ran in turns:
+        turn, message = routing.a_turn(), a_message(text)
+        sent, everything = shortlist.offer(message, turn)
         names = [function.original for function in sent.functions]
         assert names[:2] == ["help", "find_functions"]
         assert len(set(names)) == len(names) <= 2 + most
         assert set(names[2:]) <= {function.original for function in everything.functions}
         if text in WORDS:
             assert f"fetch_{text}" in names
+        spec = turn.functions.find(f"fetch_{ran}")
+        assert spec is not None
+        shortlist.note_run(message, turn, spec)
+        assert set(names) | {spec.name} == {one.original for one in shortlist.offer(message, turn).sent.functions}
