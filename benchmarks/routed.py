@@ -134,11 +134,12 @@ async def _routed(load: Load, model: ChatModel, folder: Path | None, history: li
     router = _router(model, invoker)
     registered = BotFunctions(functions(load.functions))
 
-    def prepare(number: int) -> MessageContext:
-        return message(question(number), number)
+    def prepare(number: int) -> tuple[int, MessageContext]:
+        return number, message(question(number), number)
 
-    async def once(context: MessageContext) -> None:
-        outcome = await router.dispatch(context, a_turn(0, registered, profile, history))
+    async def once(prepared: tuple[int, MessageContext]) -> None:
+        number, context = prepared
+        outcome = await router.dispatch(context, a_turn(number, registered, profile, history))
         assert outcome.messages[0].text.endswith(": sunny")
 
     return await timed(load.count, prepare, once, batches=21)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
@@ -36,6 +36,11 @@ class Chats:
         self._stored: dict[str, dict[str, str]] = {}
         self._resolved: dict[ChatRef, ServedChat] = {}
         self._latest: dict[ChatRef, int] = {}
+
+    @property
+    def bots(self) -> Sequence[str]:
+        """The keys of the bots that chats may belong to."""
+        return tuple(self._settings.bots)
 
     async def load(self, store: Store) -> None:
         """Read what chats have set for themselves."""

@@ -85,6 +85,8 @@ class Daemon:
     async def run(self) -> None:
         """Receive and answer until cancelled, or until every platform has come to its end, as a terminal does, and all
         that it said is answered. Raises what ends a platform or a turn although nothing may."""
+        for bot in self.chats.bots:
+            self.router.prepare(self.registry.of(bot))
         async with asyncio.TaskGroup() as tasks:
             failed = tasks.create_task(self.engine.failed())
             receiving = [

@@ -92,6 +92,7 @@ def _schema_problem(spec: FunctionSpec) -> str:
 def _unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Diagnostic]:
     known = {spec.name for spec in specs}
     named = [(name, f"functions.{name}") for name in settings.functions]
+    named += [(name, "router.pinned") for name in settings.router.pinned]
     for key, bot in settings.bots.items():
         named += [(name, f"bots.{key}.functions.{name}") for name in bot.functions]
     for pattern, chat in settings.chats.settings.items():

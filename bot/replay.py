@@ -89,10 +89,9 @@ class Replay:
     ) -> TurnOutcome:
         """With the functions that the case defines, and none of the daemon's policies."""
         invoker = Invoker(Policies(Open(), Open(), Open()), Deadlines(clock), clock, filters=[recorder])
-        router = FunctionCallRouter(
-            invoker, FunctionCallLLM(_asked(model, clock), invoker, self._settings.router, clock)
-        )
-        return await self._routed(case, router, _recorders(case), model, clock)
+        settings = _of_case(self._settings, case).router
+        llm = FunctionCallLLM(_asked(model, clock), invoker, settings, clock, tool_choice=case.settings.tool_choice)
+        return await self._routed(case, FunctionCallRouter(invoker, llm), _recorders(case), model, clock)
 
     async def _with_own_functions(
         self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
@@ -105,7 +104,7 @@ class Replay:
             filters=[recorder],
             web=WebClient(transport=_no_network),
         )
-        async with scratch_daemon(self._settings, given) as daemon:
+        async with scratch_daemon(_of_case(self._settings, case), given) as daemon:
             specs = daemon.registry.of(self._chats.of(_chat(case.message)).settings.bot).specs
             functions = BotFunctions(_with_result(spec, case.results) for spec in specs)
             return await self._routed(case, daemon.router, functions, model, clock)
@@ -141,6 +140,14 @@ class Replay:
         if outcome or turn.effects or model.has_run_out():
             return outcome
         return await router.run_chat_fallback(context, turn)
+
+
+def _of_case(settings: Settings, case: Case) -> Settings:
+    """`settings` with what the case says otherwise."""
+    if case.settings.shortlist is None:
+        return settings
+    router = settings.router.model_copy(update={"shortlist": case.settings.shortlist, "shortlist_above": 0})
+    return settings.model_copy(update={"router": router})
 
 
 def _asked(model: WrittenModel, clock: InstantClock) -> ResilientModel:

@@ -56,12 +56,15 @@ class WrittenAnswer(_Part):
 
 
 class ReplaySettings(_Part):
-    """How the model is spoken to. `tool_choice` and `shortlist` change only what it is sent, which an answer that is
-    written already cannot depend on."""
+    """How the model is spoken to, and what it is offered."""
 
     protocol: Protocol = "openai"
     profile: ModelProfileSettings = ModelProfileSettings()
     """As in the settings; or the name of a family of models, which names its dialect where it has one."""
+    tool_choice: str = "auto"
+    """`auto`, `none`, `required`, or the function that the first request asks for."""
+    shortlist: int | None = Field(None, ge=0)
+    """In place of `router.shortlist`, however few functions there are."""
 
     @field_validator("profile", mode="before")
     @classmethod
@@ -72,6 +75,19 @@ class ReplaySettings(_Part):
             return profile
         # As everywhere in a case, further keys are the author's own notes.
         return {key: value for key, value in profile.items() if key in ModelProfileSettings.model_fields}
+
+    @field_validator("tool_choice", mode="before")
+    @classmethod
+    def _by_name(cls, choice: Any) -> Any:
+        """The name alone of a function that is named as OpenAI does."""
+        function = choice.get("function") if isinstance(choice, Mapping) else None
+        return function.get("name") if isinstance(function, Mapping) else choice
+
+    @field_validator("shortlist", mode="before")
+    @classmethod
+    def _off_is_none_at_all(cls, shortlist: Any) -> Any:
+        """A switch: on as the settings say, off for everything on offer."""
+        return {True: None, False: 0}[shortlist] if isinstance(shortlist, bool) else shortlist
 
 
 class ExpectedCall(BaseModel):

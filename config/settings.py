@@ -94,6 +94,16 @@ class RouterSettings(Section):
     """Tokens of earlier messages that the model is shown, as estimated."""
     result_chars: Count = Field(default=8000, ge=100, le=1_000_000)
     """Characters of one function's result that the model is shown."""
+    shortlist: Count = Field(default=12, ge=0, le=1000)
+    """Where many functions may be called, a model is offered so many of those that fit the message or ran lately, and
+    one function to find the others. 0: it is always offered all."""
+    shortlist_above: Count = Field(default=24, ge=0, le=1000)
+    """Functions that are few enough to be offered all: what would be saved is not worth a choice that may be wrong."""
+    shortlist_turns: Count = Field(default=8, ge=1, le=1000)
+    """For so many turns of its chat a function stays on the shortlist after it last fitted or ran, while there is
+    room."""
+    pinned: tuple[Word, ...] = Field(default=("help",), max_length=100)
+    """Functions that are always offered, before and beside those of the shortlist."""
     shadow: ShadowSettings = ShadowSettings()
 
 

@@ -10,12 +10,13 @@ from services.threads import Threads
 if TYPE_CHECKING:
     from function_calls.profile import ChatProfile
     from function_calls.spec import FunctionResult, FunctionSpec
+    from services.llm.model import OfferedFunction
 
 
 class Call:
     """One run of one function."""
 
-    __slots__ = ("_invoke", "_nested", "_status", "deadline", "functions", "key", "profile", "state", "threads")
+    __slots__ = ("_invoke", "_nested", "_status", "deadline", "find", "functions", "key", "profile", "state", "threads")
 
     def __init__(
         self,
@@ -24,6 +25,7 @@ class Call:
         state: dict[str, Any],
         profile: ChatProfile,
         functions: Callable[[], Sequence[FunctionSpec]],
+        find: Callable[[str, int], Sequence[OfferedFunction]],
         invoke: Callable[[str, Mapping[str, Any], int], Awaitable[FunctionResult]],
         status: Callable[[str], Awaitable[None]],
         threads: Threads,
@@ -38,6 +40,8 @@ class Call:
         """The chat's language, time zone and texts."""
         self.functions = functions
         """The functions that this member may call here, in registration order."""
+        self.find = find
+        """At most so many of those that a model may call here for this member and that fit a text, best first."""
         self.threads = threads
         """Where work that blocks belongs: `await call.threads.run(f, …)`."""
         self._invoke = invoke

@@ -20,6 +20,7 @@ from function_calls.policies import Policies, Verdict
 from function_calls.profile import ChatProfile
 from function_calls.questions import confirm_question
 from function_calls.results import plain, storable
+from function_calls.shortlist import found_here
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, ToolError
 from function_calls.turn import Path, Run, Turn
 from function_calls.usage import spoken_name
@@ -224,6 +225,7 @@ class Invoker:
             state=turn.state,
             profile=profile,
             functions=lambda: callable_here(context, turn, Path.NESTED),
+            find=lambda text, most: found_here(context, turn, text, most),
             invoke=self._nested(context, turn, depth, profile, run.key),
             status=turn.status,
             threads=self._threads,

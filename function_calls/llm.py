@@ -20,8 +20,9 @@ from function_calls.filters.round import Round, RoundFilter
 from function_calls.invocation import Invoker
 from function_calls.outages import Outages
 from function_calls.pairing import paired
-from function_calls.permissions import offered_here
 from function_calls.progress import FROM_BEFORE, Progress
+from function_calls.registry import BotFunctions
+from function_calls.shortlist import Shortlist
 from function_calls.spec import FunctionResult, FunctionSpec, Message
 from function_calls.touches import taint_of
 from function_calls.true_answers import acts_told, false_claims, told_before, true_words
@@ -65,17 +66,20 @@ class FunctionCallLLM:
         clock: Clock,
         *,
         filters: Sequence[RoundFilter] = (),
+        tool_choice: str = "auto",
         record: RecordAnswer = not_recorded,
         faults: FaultPoints | None = None,
         outages: Outages | None = None,
         budgets: RequestBudgets | None = None,
     ) -> None:
-        """`filters` stand around every request to the model, the first one outermost. Without `budgets` nothing is
-        counted."""
+        """`filters` stand around every request to the model, the first one outermost. `tool_choice` is what the first
+        request of a turn asks for, as in ModelRequest. Without `budgets` nothing is counted."""
         self._outages = outages or Outages(clock)
         self._ask = Asking(
             model, clock, self._outages, filters=filters, record=record, faults=faults, budgets=budgets
         ).ask
+        self._shortlist = Shortlist(settings)
+        self._tool_choice = tool_choice
         self._invoker = invoker
         self._settings = settings
         self._clock = clock
@@ -88,12 +92,14 @@ class FunctionCallLLM:
         stored = turn.log.stored_answer(progress.round_number)
         if stored is not None:
             return stored
-        offer = offered_here(context, turn) if offered else None
+        tool_choice = "none" if last else "auto" if progress.round_number else self._tool_choice
+        sent, everything = self._shortlist.offer(context, turn, wanted=tool_choice) if offered else (None, None)
         messages = [*progress.messages, last_round_message()] if last and progress.round_number else progress.messages
         request = ModelRequest(
             messages=paired(messages),
-            offer=offer,
-            tool_choice="none" if last else "auto",
+            offer=sent,
+            everything=everything,
+            tool_choice=tool_choice,
             timeout_seconds=max(1.0, turn.deadline - self._clock.monotonic()),
             language=turn.profile().texts.language,
         )
@@ -101,6 +107,14 @@ class FunctionCallLLM:
         answer = await self._ask(round_)
         turn.log.answer(progress.round_number, answer, round_.writes)
         return answer
+
+    def prepare(self, functions: BotFunctions) -> None:
+        """Make ready what the first message would have to wait for."""
+        self._shortlist.prepare(functions)
+
+    def note_run(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> None:
+        """Remember that `spec` ran in the chat: what follows may mean it again, without naming it."""
+        self._shortlist.note_run(context, turn, spec)
 
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer a message from the beginning."""
@@ -268,6 +282,7 @@ class FunctionCallLLM:
             round_number=progress.round_number,
             request_id=request_id,
         )
+        self.note_run(context, turn, spec)
         if result.error is None or spec.effect is Effect.ONCE:
             progress.results[signature] = result
         return spec, result

@@ -14,6 +14,7 @@ from config.texts import Phrases
 from function_calls.claims import Act
 from function_calls.conversation import doubt_message, result_text
 from function_calls.fencing import fenced
+from function_calls.find_functions import FIND_FUNCTIONS
 from function_calls.loops import LoopWatch
 from function_calls.questions import fingerprint, question_message
 from function_calls.spec import TAINTING, FunctionResult, FunctionSpec, Message, Question
@@ -80,7 +81,7 @@ class Progress:
             if _may_have_happened(result):
                 self.said += result.for_chat()
             return code in _FAULTS_OF_THE_MODEL
-        if spec is None or result.metadata is FROM_BEFORE:
+        if spec is None or spec is FIND_FUNCTIONS or result.metadata is FROM_BEFORE:
             return False
         if spec.effect is Effect.READ:
             self.has_read = True

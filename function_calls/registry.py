@@ -9,8 +9,10 @@ from typing import NamedTuple
 from function_calls.commands import CommandPlan, is_command_word, is_speech, plan_for
 from function_calls.definition import DefinitionError
 from function_calls.encodings import offered_names
+from function_calls.find_functions import FIND_FUNCTIONS
 from function_calls.sources.mappings import specs_of_module
-from function_calls.spec import FunctionSpec
+from function_calls.spec import Activation, FunctionSpec, OfferedTo
+from services.llm.function_search import FunctionSearch
 from services.llm.model import Offer, OfferedFunction
 from services.refs import Effect
 
@@ -40,6 +42,8 @@ class BotFunctions:
         self._by_name = {spec.name: spec for spec in self.specs}
         self._offered_names = offered_names([spec.name for spec in self.specs])
         self._by_offered_name = {offered: self._by_name[name] for name, offered in self._offered_names.items()}
+        self._offered = {spec.name: self._as_offered(spec) for spec in self.specs}
+        self._search: FunctionSearch | None = None
         self._commands: dict[str, tuple[FunctionSpec, CommandPlan]] = {}
         self._first_words: set[str] = set()
         for spec in self.specs:
@@ -53,7 +57,8 @@ class BotFunctions:
 
     def find(self, name: str) -> FunctionSpec | None:
         """The function of that name, or offered under that name."""
-        return self._by_name.get(name) or self._by_offered_name.get(name)
+        found = self._by_name.get(name) or self._by_offered_name.get(name)
+        return FIND_FUNCTIONS if found is None and name == FIND_FUNCTIONS.name else found
 
     def by_tag(self, tag: str) -> list[FunctionSpec]:
         """The functions that bear `tag`."""
@@ -89,13 +94,39 @@ class BotFunctions:
 
     def offer(self, specs: Sequence[FunctionSpec]) -> Offer:
         """`specs` as a model is offered them; the same set gives the same object, with its encoded bytes."""
-        key = tuple(map(id, specs))
+        return self.offer_of([self._offered[spec.name] for spec in specs])
+
+    def offer_of(self, functions: Sequence[OfferedFunction]) -> Offer:
+        """These functions of this snapshot on offer; the same ones in the same order give the same object."""
+        key = tuple(map(id, functions))
         offer = self._offers.get(key)
         if offer is None:
             if len(self._offers) >= _OFFERS_KEPT:
                 self._offers.clear()
-            offer = self._offers[key] = Offer([self._offered(spec) for spec in specs])
+            offer = self._offers[key] = Offer(functions)
         return offer
+
+    @property
+    def finder(self) -> OfferedFunction | None:
+        """The function that finds others, as a model is offered it; None where a registered one has its name."""
+        return None if FIND_FUNCTIONS.name in self._by_offered_name else self._as_offered(FIND_FUNCTIONS)
+
+    def offered_name(self, name: str) -> str:
+        """The name under which the function of that name is offered."""
+        return self._offered_names.get(name, name)
+
+    @property
+    def search(self) -> FunctionSearch:
+        """Finds those of all functions that models may be offered; built when it is first asked for."""
+        if self._search is None:
+            self._search = FunctionSearch(
+                [
+                    self._offered[spec.name]
+                    for spec in self.specs
+                    if OfferedTo.MODEL in spec.offered_to and spec.activation is Activation.ALWAYS
+                ]
+            )
+        return self._search
 
     def offer_for(
         self, alike: Hashable, settings: Mapping[str, object], choose: Callable[[], Sequence[FunctionSpec]]
@@ -112,9 +143,9 @@ class BotFunctions:
         self._offers_for[key] = (settings, offer)
         return offer
 
-    def _offered(self, spec: FunctionSpec) -> OfferedFunction:
+    def _as_offered(self, spec: FunctionSpec) -> OfferedFunction:
         return OfferedFunction(
-            name=self._offered_names[spec.name],
+            name=self._offered_names.get(spec.name, spec.name),
             original=spec.name,
             description=spec.description,
             parameters=spec.parameters,

@@ -17,7 +17,7 @@ from function_calls.llm import FunctionCallLLM
 from function_calls.policies import OVER_BUDGET
 from function_calls.progress import cause, shown
 from function_calls.questions import fingerprint, question_message, read_answer
-from function_calls.registry import CommandLine
+from function_calls.registry import BotFunctions, CommandLine
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Message, Touch
 from function_calls.turn import (
     Continuation,
@@ -49,6 +49,10 @@ class FunctionCallRouter:
         self._invoker = invoker
         self._llm = llm
         self._filtered = turn_chain(self._routed, filters)
+
+    def prepare(self, functions: BotFunctions) -> None:
+        """Make ready what the first message would have to wait for."""
+        self._llm.prepare(functions)
 
     def dispatch(self, context: MessageContext, turn: Turn) -> Awaitable[TurnOutcome]:
         """The outcome of the turn. Falsy when nothing handled the message and nothing was done: then
@@ -85,6 +89,8 @@ class FunctionCallRouter:
             text = fault_text(line.spec, fault, turn.profile().texts)
             return sent(ReasonCode.USAGE, [Message(text)], line.spec.name, ErrorCode.BAD_ARGUMENTS)
         result = await self._invoker.invoke(context, line.spec.name, raw, turn, Path.COMMAND)
+        if result.ok:
+            self._llm.note_run(context, turn, line.spec)
         return self._ended(turn, line.spec, result, ReasonCode.COMMAND, ())
 
     def _ended(

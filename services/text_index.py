@@ -3,11 +3,10 @@ Chinese, Japanese and Korean text counts by single characters and pairs of neigh
 
 from __future__ import annotations
 
-import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -22,6 +21,15 @@ _TOKEN = re.compile(
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _POSSESSIVE = re.compile(r"['’]s\b")
+_WISHES = re.compile(
+    r"[.!?;\n。！？；，]+\s*|然后|另外|此外|并且|,\s+(?=(?:and|then|also|please|can|could|i|what|how|find|get|calculate|but|so)\b)"
+    r"|\b(?:and\s+(?:then|also)|additionally|finally|after\s+that)\b",
+    re.IGNORECASE,
+)
+_MOST_WISHES = 24
+_COMMON, _COMMON_SHARE = 40, 0.1
+"""Terms that more than so many documents and more than this share of them have tell too little for the time they
+take."""
 
 
 def listed(words: str) -> tuple[str, ...]:
@@ -87,18 +95,25 @@ def stem(word: str) -> str:
     return _stemmer()(word)
 
 
+@lru_cache(maxsize=50_000)
+def _terms_of_word(word: str) -> tuple[str, ...]:
+    return () if len(word) == 1 or word in STOP_WORDS else (stem(word),)
+
+
 def terms(text: str) -> list[str]:
     """What `text` is found by, in order: stems of its words without stop words, numbers of up to four digits, and
     characters and pairs of characters where words are not spaced. `camelCase` counts as two words."""
     found: list[str] = []
     for run in _RUN.findall(_POSSESSIVE.sub("", _CAMEL.sub(" ", text)).lower()):
-        if is_unspaced(run):
+        if "a" <= run[0] <= "z":
+            found += _terms_of_word(run)
+        elif is_unspaced(run):
             found += [character for character in run if character not in STOP_CHARACTERS]
             found += [run[at : at + 2] for at in range(len(run) - 1)]
         elif run.isdigit():
             if len(run) <= 4:
                 found.append(run)
-        elif len(run) > 1 and run not in STOP_WORDS:
+        elif len(run) > 1:
             found.append(stem(run))
     return found
 
@@ -111,78 +126,112 @@ class Field:
     length_share: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Document:
-    key: str
-    counts: Mapping[str, Counter[str]]
+def wishes(text: str) -> list[list[str]]:
+    """The terms of `text`, apart for each thing that it may ask for: somebody may want several at once. Parts of fewer
+    than two different terms go with their neighbours."""
+    texts = _WISHES.split(text)
+    if len(texts) == 1:
+        found = terms(text)
+        return [found] if found else []
+    parts: list[list[str]] = []
+    short: list[str] = []
+    for part in texts:
+        found = short + terms(part) if part else short
+        if len(set(found)) < 2 or len(parts) >= _MOST_WISHES:
+            short = found
+        else:
+            parts.append(found)
+            short = []
+    if short:
+        parts = [*parts[:-1], [*parts[-1], *short]] if parts else [short]
+    return parts
+
+
+Postings = Sequence[tuple[int, float]]
+"""The numbers of documents, each with what a term counts there."""
 
 
 class TextIndex:
-    """Documents with named fields, ranked by the weighted terms they share with a query (BM25 over fields). Add
-    everything first: the first ranking after an addition computes the weights of all terms anew."""
+    """Documents with named fields, scored by the weighted terms that they share with a query (BM25 over fields).
+    Immutable: a document more changes the weight of every term."""
 
-    def __init__(self, fields: Mapping[str, Field], *, saturation: float = 0.6, query_terms: int = 60) -> None:
-        self._fields = dict(fields)
-        self._saturation = saturation
-        self._query_terms = query_terms
-        self._documents: list[_Document] = []
-        self._impacts: dict[str, list[tuple[int, float]]] | None = None
+    def __init__(
+        self,
+        documents: Sequence[Mapping[str, Sequence[str]]],
+        fields: Mapping[str, Field],
+        *,
+        covered: str = "",
+        saturation: float = 0.6,
+    ) -> None:
+        """Each document is the terms of its fields, by the field's name. `covered` names the field that `coverages`
+        are of."""
+        self._postings: dict[str, Postings] = {}
+        self._coverages: dict[str, Postings] = {}
+        frequencies = _frequencies(documents, fields)
+        count = len(documents)
+        most = max(_COMMON, count * _COMMON_SHARE)
+        rarities: dict[str, float] = {}
+        for term, of_term in frequencies.items():
+            rarities[term] = rarity = math.log(1 + (count - len(of_term) + 0.5) / (len(of_term) + 0.5))
+            if len(of_term) <= most:
+                self._postings[term] = [
+                    (number, rarity * frequency * (saturation + 1) / (saturation + frequency))
+                    for number, frequency in of_term.items()
+                ]
+        if covered:
+            self._coverages = _coverages([document.get(covered, ()) for document in documents], rarities)
 
-    def __len__(self) -> int:
-        return len(self._documents)
+    def rarest(self, query: Iterable[str], most: int) -> set[str]:
+        """At most so many of the terms: those that the fewest documents have. Terms that no document has, or that very
+        many have, are left out."""
+        known = {term for term in query if term in self._postings}
+        if len(known) <= most:
+            return known
+        return set(sorted(known, key=lambda term: (len(self._postings[term]), term))[:most])
 
-    def add(self, key: str, texts: Mapping[str, str]) -> None:
-        """Add a document: its text for each field, by the field's name."""
-        self._documents.append(_Document(key, {name: Counter(terms(text)) for name, text in texts.items() if text}))
-        self._impacts = None
-
-    def rank(self, query: str, limit: int) -> list[tuple[str, float]]:
-        """The best documents for `query` with their scores, best first, equals in the order they were added. Those
-        that share no term with it are left out."""
-        best = heapq.nsmallest(limit, self.scores(terms(query)).items(), key=lambda found: (-found[1], found[0]))
-        return [(self._documents[number].key, score) for number, score in best]
-
-    def scores(self, query: list[str]) -> dict[int, float]:
-        """The score of each document, by its number in order of addition, that has any of the terms; how often
-        a term stands in the query does not count. A very long query is cut to its rarest terms."""
-        impacts = self._weighed()
-        known = [impacts[term] for term in dict.fromkeys(query) if term in impacts]
-        if len(known) > self._query_terms:
-            known = sorted(known, key=len)[: self._query_terms]
+    def scores(self, query: Mapping[str, float]) -> dict[int, float]:
+        """The score of each document that has any of the terms, by its number; a term counts with its weight."""
         totals: dict[int, float] = {}
-        for postings in known:
-            for number, impact in postings:
-                totals[number] = totals.get(number, 0.0) + impact
+        get = totals.get
+        for term, weight in query.items():
+            for number, impact in self._postings.get(term, ()):
+                totals[number] = get(number, 0.0) + weight * impact
         return totals
 
-    def _weighed(self) -> dict[str, list[tuple[int, float]]]:
-        if self._impacts is not None:
-            return self._impacts
-        frequencies = self._frequencies()
-        count, saturation = len(self._documents), self._saturation
-        self._impacts = impacts = {}
-        for term, postings in frequencies.items():
-            rarity = math.log(1 + (count - len(postings) + 0.5) / (len(postings) + 0.5))
-            impacts[term] = [
-                (number, rarity * frequency * (saturation + 1) / (saturation + frequency))
-                for number, frequency in postings.items()
-            ]
-        return impacts
+    def coverages(self, query: Iterable[str]) -> dict[int, float]:
+        """How much of the covered field the terms make up, from 0 to 1, for each document where that is anything."""
+        totals: dict[int, float] = {}
+        get = totals.get
+        for term in query:
+            for number, share in self._coverages.get(term, ()):
+                totals[number] = get(number, 0.0) + share
+        return totals
 
-    def _frequencies(self) -> dict[str, dict[int, float]]:
-        """For each term and document: the weighted frequency, over all fields."""
-        mean = {name: self._mean_length(name) for name in self._fields}
-        frequencies: dict[str, dict[int, float]] = {}
-        for number, document in enumerate(self._documents):
-            for name, counts in document.counts.items():
-                field = self._fields[name]
-                length = counts.total() / mean[name] if counts else 1.0
-                share = field.weight / (1 - field.length_share + field.length_share * length)
-                for term, times in counts.items():
-                    of_term = frequencies.setdefault(term, {})
-                    of_term[number] = of_term.get(number, 0.0) + share * times
-        return frequencies
 
-    def _mean_length(self, name: str) -> float:
-        lengths = [document.counts[name].total() for document in self._documents if document.counts.get(name)]
-        return sum(lengths) / len(lengths) if lengths else 1.0
+def _frequencies(
+    documents: Sequence[Mapping[str, Sequence[str]]], fields: Mapping[str, Field]
+) -> dict[str, dict[int, float]]:
+    """For each term and document: the weighted frequency, over all fields."""
+    frequencies: dict[str, dict[int, float]] = {}
+    for name, field in fields.items():
+        texts = [document.get(name, ()) for document in documents]
+        lengths = [len(text) for text in texts if text]
+        mean = sum(lengths) / len(lengths) if lengths else 1.0
+        for number, text in enumerate(texts):
+            share = field.weight / (1 - field.length_share + field.length_share * len(text) / mean)
+            for term, times in Counter(text).items():
+                of_term = frequencies.setdefault(term, {})
+                of_term[number] = of_term.get(number, 0.0) + share * times
+    return frequencies
+
+
+def _coverages(texts: Sequence[Sequence[str]], rarities: Mapping[str, float]) -> dict[str, Postings]:
+    """For each term the part of each text that it makes up, by rarity."""
+    coverages: dict[str, list[tuple[int, float]]] = {}
+    for number, text in enumerate(texts):
+        distinct = dict.fromkeys(text)
+        whole = sum(rarities[term] for term in distinct)
+        for term in distinct:
+            if whole:
+                coverages.setdefault(term, []).append((number, rarities[term] / whole))
+    return dict(coverages)

@@ -16,13 +16,20 @@ _LONGEST_NAME = 64
 
 
 def encode_tools(offer: Offer, *, strict: bool = False) -> bytes:
-    """The functions of `offer` as a JSON array, encoded once for each Offer. `strict` marks those to whose schema a
-    server can hold the model."""
+    """The functions of `offer` as a JSON array: encoded once for each function, and joined once for each Offer.
+    `strict` marks those to whose schema a server can hold the model."""
     key = "openai-strict" if strict else "openai"
     encoded = offer.encoded.get(key)
     if encoded is None:
-        tools = [{"type": "function", "function": _function(function, strict)} for function in offer.functions]
-        encoded = offer.encoded[key] = orjson.dumps(tools)
+        encoded = offer.encoded[key] = b"[%b]" % b",".join(_tool(one, key, strict) for one in offer.functions)
+    return encoded
+
+
+def _tool(function: OfferedFunction, key: str, strict: bool) -> bytes:
+    encoded = function.encoded.get(key)
+    if encoded is None:
+        tool = {"type": "function", "function": _function(function, strict)}
+        encoded = function.encoded[key] = orjson.dumps(tool)
     return encoded
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from services.json_values import JsonObject
@@ -42,14 +42,15 @@ class ExampleIndex:
         for number, template in enumerate(self._templates):
             self._post(number, template)
 
-    def matches(self, text: str, limit: int = 3) -> list[Match]:
-        """Up to `limit` functions that `text` resembles, best first; the earlier registered of equals first."""
+    def matches(self, text: str, limit: int = 3, *, among: Container[str] | None = None) -> list[Match]:
+        """Up to `limit` functions that `text` resembles, best first; the earlier registered of equals first. `among`
+        leaves out all functions but those of these names."""
         said = read(text)
         if not said.words:
             return []
         best: dict[int, tuple[float, Alignment, Filled]] = {}
         aligner = Aligner(said, self._lexicon)
-        for bound, number in self._candidates(said, aligner.leftover_cost):
+        for bound, number in self._candidates(said, aligner.leftover_cost, among):
             function = self._templates[number].function
             known = best[function][0] if function in best else 0.0
             if known >= bound:
@@ -85,7 +86,9 @@ class ExampleIndex:
             for concept in literal.concepts:
                 self._postings[f"={concept}"].append((number, literal.weight))
 
-    def _candidates(self, said: Utterance, leftover_cost: float) -> list[tuple[float, int]]:
+    def _candidates(
+        self, said: Utterance, leftover_cost: float, among: Container[str] | None
+    ) -> list[tuple[float, int]]:
         """The templates worth aligning with the most that each can score, highest first."""
         shared: defaultdict[int, float] = defaultdict(float)
         for key in self._keys(said):
@@ -93,7 +96,11 @@ class ExampleIndex:
                 shared[number] += weight
         for number in self._wordless:
             shared[number] += 0.0
-        bounds = ((_bound(self._templates[number], found, leftover_cost), number) for number, found in shared.items())
+        bounds = (
+            (_bound(self._templates[number], found, leftover_cost), number)
+            for number, found in shared.items()
+            if among is None or self.functions[self._templates[number].function].name in among
+        )
         return sorted((one for one in bounds if one[0] >= WORTH_A_LOOK), key=lambda one: (-one[0], one[1]))
 
     def _keys(self, said: Utterance) -> Iterator[str]:

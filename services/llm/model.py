@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from services.json_values import JsonObject
@@ -31,13 +31,15 @@ class OfferedFunction:
     """Direct words for it, for a model that names the command instead."""
     system_prompt: str = ""
     """What a model without function calling is told instead of the description; `{schema}` stands for a sample."""
+    encoded: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+    """Where a protocol keeps the bytes of this function, under its own name: many offers share them."""
 
 
 class Offer:
     """The functions offered in one request, in a stable order. Built once for each distinct set and shared by
     requests, so that a protocol can keep its encoded bytes in `encoded`, under its own name."""
 
-    __slots__ = ("by_name", "encoded", "functions")
+    __slots__ = ("__weakref__", "by_name", "encoded", "functions")
 
     def __init__(self, functions: Sequence[OfferedFunction]) -> None:
         self.functions = tuple(functions)
@@ -114,6 +116,8 @@ class ModelRequest:
 
     messages: Sequence[ModelMessage]
     offer: Offer | None = None
+    everything: Offer | None = None
+    """All that may be called, where `offer` is only a part of it: for a model to which length costs nothing."""
     tool_choice: str = "auto"
     """`auto`, `none`, `required`, or the offered name of one function."""
     timeout_seconds: float = 60.0

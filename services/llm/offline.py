@@ -43,10 +43,11 @@ class OfflineModel:
         phrases = self._texts.of(request.language)
         if request.messages and request.messages[-1].role == "tool":
             return self._words(_told_by_function(request.messages[-1].content) or phrases.say("offline.done"))
-        if request.offer is None or request.tool_choice == "none":
+        offer = request.everything or request.offer
+        if offer is None or request.tool_choice == "none":
             return self._words(phrases.say("offline.no_model"))
         said = spoken_text(request.messages)
-        matches = self._index_of(request.offer).matches(said, _MOST_GUESSES)
+        matches = self._index_of(offer).matches(said, _MOST_GUESSES)
         call = call_for(matches, said)
         if call is not None:
             return ModelAnswer(calls=(call,), finish="tool_calls", model=self.name, final=True)

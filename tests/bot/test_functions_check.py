@@ -50,6 +50,7 @@ async def own(ctx: MessageContext, args: Arguments) -> str:
         {"bots": {"default": {"functions": {"wether": {"enabled": True}}}}},
         {"chats": {"settings": {"web:*": {"functions": {"wether": {"enabled": True}}}}}},
         {"approvals": {"required": [{"functions": ["wether"]}]}},
+        {"router": {"pinned": ["wether", "help"]}},
         {"functions": {"wether": {}}, "bots": {"default": {"functions": {"wether": {}}}}},
     ],
 )

@@ -273,6 +273,8 @@ def test_a_member_has_the_role_that_the_case_says(
     ("bad", "problem"),
     [
         ({"settings": {"protocol": "xml"}}, "settings.protocol"),
+        ({"settings": {"shortlist": -1}}, "settings.shortlist"),
+        ({"settings": {"tool_choice": ["weather"]}}, "settings.tool_choice"),
         ({"message": {"role": "king"}}, "message.role"),
         ({"message": "hello"}, "message"),
         ({"model": [{"answer": "hi"}]}, "model.0"),

@@ -59,7 +59,8 @@ async def talking(wire: Wire, *functions: Recorder, script: list[Answer], **sett
 
 def test_every_protocol_of_the_settings_is_here(wire: Wire) -> None:
     assert wire.name in get_args(Protocol)
-    assert {one.name for one in WIRES} == set(get_args(Protocol))
+    # A function of an author's own is no wire.
+    assert {one.name for one in WIRES} == set(get_args(Protocol)) - {"function"}
 
 
 @pytest.mark.requirement("C1", "C5")

@@ -106,7 +106,7 @@ async def test_the_first_function_is_offered_to_a_model_and_called_by_it(termina
             stdout=asyncio.subprocess.PIPE,
         )
         async with asyncio.timeout(30):
-            output, _ = await process.communicate(b"please be nice to Dora\n")
+            output, _ = await process.communicate(b"please greet our new friend Dora\n")
     assert "Hello Dora! Done." in output.decode()
     first, second = (request.json for request in provider.requests)
     [offered] = [tool["function"] for tool in first["tools"] if tool["function"]["name"] == "greet"]

@@ -74,6 +74,7 @@ def a_call(language: str = "en", key: str = "turn-1:0", state: dict[str, Any] | 
         state={} if state is None else state,
         profile=a_profile(language, **profile),
         functions=lambda: (),
+        find=lambda text, most: (),
         invoke=invoke,
         status=status,
         threads=Threads(),

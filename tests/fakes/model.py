@@ -37,6 +37,10 @@ class ScriptedModel:
             raise answer
         return answer if isinstance(answer, ModelAnswer) else answer(request)
 
+    def add(self, *script: Scripted) -> None:
+        """Go on with these answers where the script would end."""
+        self._script += script
+
     async def probe(self) -> str:
         return "scripted"
 

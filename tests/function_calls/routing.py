@@ -41,7 +41,8 @@ class Routing:
         filters: Sequence[CallFilter] = (),
         named_filters: Mapping[str, CallFilter] | None = None,
         history: Sequence[HistoryLine] = (),
-        settings: Mapping[str, int] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        tool_choice: str = "auto",
         invoker: type[Invoker] = Invoker,
         llm: type[FunctionCallLLM] = FunctionCallLLM,
         router: type[FunctionCallRouter] = FunctionCallRouter,
@@ -62,8 +63,9 @@ class Routing:
             named_filters=named_filters,
             record=lambda context, run, result, turn_id, duration_us: self.recorded.append((run, result)),
         )
+        self.settings = RouterSettings(**(settings or {}))
         self.router = router(
-            self.invoker, llm(model or self.model, self.invoker, RouterSettings(**(settings or {})), self.clock)
+            self.invoker, llm(model or self.model, self.invoker, self.settings, self.clock, tool_choice=tool_choice)
         )
         self._history = list(history)
         self._turns = 0

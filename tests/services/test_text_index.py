@@ -1,20 +1,20 @@
-"""Words of a text, and ranking by them."""
+"""Words of a text, and how documents score by them."""
 
 from __future__ import annotations
 
 import pytest
 
-from services.text_index import Field, TextIndex, scan, stem, terms
+from services.text_index import Field, TextIndex, scan, stem, terms, wishes
 
 FIELDS = {"name": Field(8.0, 0.9), "description": Field(2.8, 0.2)}
 
 
-def an_index(**documents: str) -> TextIndex:
-    """Documents by their names, each with a description."""
-    index = TextIndex(FIELDS)
-    for name, description in documents.items():
-        index.add(name, {"name": name.replace("_", " "), "description": description})
-    return index
+def best(query: str, **documents: str) -> list[str]:
+    """The documents that share a term with `query`, best first; each has a name and a description."""
+    fields = [{"name": terms(name.replace("_", " ")), "description": terms(text)} for name, text in documents.items()]
+    scores = TextIndex(fields, FIELDS).scores(dict.fromkeys(terms(query), 1.0))
+    names = list(documents)
+    return [names[number] for number in sorted(scores, key=lambda number: (-scores[number], number))]
 
 
 @pytest.mark.parametrize(
@@ -46,56 +46,87 @@ def test_forms_of_one_word_share_a_stem() -> None:
     assert stem("convert") == stem("converting") == stem("converted")
 
 
-def test_the_document_with_the_rarer_shared_word_comes_first() -> None:
-    index = an_index(a="show the list of songs", b="show the list of invoices", c="show a map")
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("play some jazz music", [["play", "jazz", "music"]]),
+        ("play jazz music, then order two pizzas", [["play", "jazz", "music"], ["order", "two", "pizza"]]),
+        ("Book a flight to Rome. Convert euros; thanks!", [["book", "flight", "rome"], ["convert", "euro"]]),
+        ("play jazz. Louder!", [["play", "jazz", "louder"]]),
+        ("Louder! Play jazz.", [["louder", "play", "jazz"]]),
+        ("Louder", [["louder"]]),
+        ("查天气，另外订票", [["查", "天", "气", "查天", "天气"], ["订", "票", "订票"]]),
+        ("thanks!", []),
+        ("", []),
+    ],
+)
+def test_the_wishes_of_a_text_are_kept_apart_unless_one_is_too_short_to_stand_alone(
+    text: str, parts: list[list[str]]
+) -> None:
+    assert wishes(text) == parts
 
-    assert [key for key, _ in index.rank("please show me the list with invoices", 2)] == ["b", "a"]
+
+def test_no_text_has_very_many_wishes_and_no_word_of_it_is_lost() -> None:
+    parts = wishes(" ".join(f"red{letter} blue{letter}." for letter in "abcdefghijklmnopqrstuvwxyz"))
+
+    assert len(parts) == 24
+    assert sum(len(part) for part in parts) == 52
+
+
+def test_the_document_with_the_rarer_shared_word_comes_first() -> None:
+    documents = {"a": "show the list of songs", "b": "show the list of invoices", "c": "show a map"}
+
+    assert best("please show me the list with invoices", **documents) == ["b", "a"]
 
 
 def test_a_word_in_the_name_counts_more_than_one_in_the_description() -> None:
-    index = an_index(currency="money of a country", travel="currency of a country")
-
-    assert index.rank("currency", 1)[0][0] == "currency"
+    assert best("currency", travel="currency of a country", currency="money of a country") == ["currency", "travel"]
 
 
-def test_equal_documents_keep_the_order_in_which_they_were_added() -> None:
-    index = TextIndex(FIELDS)
-    for key in ("second", "first", "third"):
-        index.add(key, {"description": "plays music"})
+def test_a_word_says_more_in_a_short_field_than_in_a_long_one() -> None:
+    long = "music and films and books and games and poems and pictures"
 
-    assert [key for key, _ in index.rank("music", 3)] == ["second", "first", "third"]
+    assert best("music", archive=long, radio="plays music") == ["radio", "archive"]
 
 
-def test_a_document_that_is_added_later_is_found_too() -> None:
-    index = an_index(weather="forecast for a place")
-    assert index.rank("translate", 5) == []
+def test_a_term_counts_with_its_weight() -> None:
+    index = TextIndex([{"name": ["tea"]}, {"name": ["milk"]}], {"name": Field(1.0, 0.0)})
 
-    index.add("translate", {"name": "translate", "description": "words of another language"})
+    scores = index.scores({"tea": 1.0, "milk": 0.5})
 
-    assert [key for key, _ in index.rank("translate this", 5)] == ["translate"]
-
-
-def test_repeating_a_word_in_the_query_changes_nothing() -> None:
-    index = an_index(a="coffee", b="tea")
-
-    assert index.rank("coffee tea", 2) == index.rank("coffee coffee tea tea tea", 2)
+    assert scores[1] == pytest.approx(scores[0] / 2)
 
 
 def test_chinese_documents_are_ranked_without_spaces_between_words() -> None:
-    index = an_index(weather="查询城市的天气预报", todo="查看待办清单")
+    documents = {"weather": "查询城市的天气预报", "todo": "查看待办清单"}
 
-    assert index.rank("北京明天天气怎么样", 1)[0][0] == "weather"
-    assert index.rank("我的待办有哪些", 1)[0][0] == "todo"
+    assert best("北京明天天气怎么样", **documents)[0] == "weather"
+    assert best("我的待办有哪些", **documents)[0] == "todo"
 
 
-def test_a_very_long_query_is_cut_to_its_rarest_words() -> None:
-    index = TextIndex({"description": Field(1.0, 0.0)}, query_terms=2)
-    index.add("common", {"description": "alpha beta gamma"})
-    index.add("other", {"description": "alpha beta"})
-    index.add("rare", {"description": "alpha delta"})
+def test_the_rarest_terms_are_those_that_the_fewest_documents_have() -> None:
+    index = TextIndex([{"name": terms(text)} for text in ("alpha beta gamma", "alpha beta", "alpha delta")], FIELDS)
 
-    assert sorted((key for key, _ in index.rank("alpha beta gamma delta", 5)), reverse=True) == ["rare", "common"]
+    assert index.rarest(terms("alpha beta gamma delta nowhere"), 2) == {"gamma", "delta"}
+    assert index.rarest(terms("alpha beta nowhere"), 2) == {"alpha", "beta"}
+
+
+def test_a_term_that_very_many_documents_have_is_not_looked_up() -> None:
+    index = TextIndex([{"name": ["thing", f"n{number}"]} for number in range(50)], FIELDS)
+
+    assert index.rarest(["thing", "n7"], 10) == {"n7"}
+    assert list(index.scores({"thing": 1.0, "n7": 1.0})) == [7]
+
+
+def test_a_document_whose_text_is_wholly_in_the_query_is_covered_to_one() -> None:
+    documents = [{"description": ["roll", "dice"]}, {"description": ["roll", "out", "carpet"]}]
+    index = TextIndex(documents, FIELDS, covered="description")
+
+    covered = index.coverages(["roll", "dice", "quick"])
+
+    assert covered[0] == pytest.approx(1.0)
+    assert 0 < covered[1] < 0.4
 
 
 def test_an_empty_index_finds_nothing() -> None:
-    assert TextIndex(FIELDS).rank("anything", 3) == []
+    assert TextIndex([], FIELDS).scores({"anything": 1.0}) == {}

@@ -90,6 +90,15 @@ async def call_of(text: str) -> ToolCall:
     return given.calls[0]
 
 
+async def test_a_part_of_the_functions_on_offer_does_not_keep_it_from_the_others() -> None:
+    asked = ModelMessage("user", "what's on my todo list")
+    offer = Offer([function for function in FUNCTIONS if function.name == "weather"])
+
+    given = await OfflineModel(Texts()).complete(ModelRequest([asked], offer, everything=Offer(FUNCTIONS)))
+
+    assert [one.name for one in given.calls] == ["todo_list"]
+
+
 @pytest.mark.parametrize(
     ("text", "name", "arguments"),
     [

@@ -1,0 +1,105 @@
+"""How often the functions that a message needs are among the first that the router's search finds: one line of JSON.
+
+python -m benchmarks.retrieval POOL.jsonl QUERIES.jsonl [--k 10] [--percentile 95]
+
+A line of the pool is a function with `name`, `description` and `parameters`; a line of the queries has `query` and the
+names in `relevant`. Nothing else of them is read. Times are CPU, as everywhere in the benchmarks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from services.llm.function_search import FunctionSearch
+from services.llm.model import OfferedFunction
+
+_DEPTHS = (1, 5, 10, 20)
+
+
+class Query(NamedTuple):
+    """A message and the functions that it needs."""
+
+    text: str
+    relevant: frozenset[str]
+
+
+class Answer(NamedTuple):
+    """What was found for a query, best first, and how long that took."""
+
+    found: Sequence[str]
+    milliseconds: float
+
+
+def search_of(pool: Path) -> FunctionSearch:
+    """The search that the router uses, over the functions in `pool`."""
+    functions = [
+        OfferedFunction(row["name"], row["name"], row.get("description") or "", row.get("parameters") or {})
+        for row in _rows(pool)
+    ]
+    return FunctionSearch(functions)
+
+
+def queries_in(file: Path) -> list[Query]:
+    """The queries in `file`."""
+    return [Query(row["query"], frozenset(row["relevant"])) for row in _rows(file)]
+
+
+def answers_to(queries: Sequence[Query], search: FunctionSearch, depth: int) -> list[Answer]:
+    """What `search` finds for each query, asked twice: the words of the first time are known the second, as those of
+    a chat soon are."""
+    for query in queries:
+        search.rank(query.text, depth)
+    answers: list[Answer] = []
+    for query in queries:
+        began = time.thread_time()
+        ranked = search.rank(query.text, depth)
+        took = time.thread_time() - began
+        answers.append(Answer([function.original for function, _ in ranked], took * 1000))
+    return answers
+
+
+def recall(queries: Sequence[Query], answers: Sequence[Answer], depth: int) -> float:
+    """The mean share of what a query needs that is among its first `depth` answers."""
+    shares = [
+        len(query.relevant.intersection(answer.found[:depth])) / len(query.relevant)
+        for query, answer in zip(queries, answers, strict=True)
+    ]
+    return round(sum(shares) / len(shares), 4)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pool", type=Path, metavar="POOL.jsonl")
+    parser.add_argument("queries", type=Path, metavar="QUERIES.jsonl")
+    parser.add_argument("--k", type=int, default=10, help="a further depth to measure beside 1, 5, 10 and 20")
+    parser.add_argument("--percentile", type=float, help="this percentile of the time for a query instead of the mean")
+    options = parser.parse_args(arguments)
+    depths = sorted({*_DEPTHS, options.k})
+    queries = queries_in(options.queries)
+    answers = answers_to(queries, search_of(options.pool), depths[-1])
+    figures = {f"recall@{depth}": recall(queries, answers, depth) for depth in depths}
+    figures["ms_per_query"] = round(_milliseconds(answers, options.percentile), 3)
+    print(json.dumps(figures))
+    return 0
+
+
+def _milliseconds(answers: Sequence[Answer], percentile: float | None) -> float:
+    times = sorted(answer.milliseconds for answer in answers)
+    if percentile is None:
+        return sum(times) / len(times)
+    return times[min(len(times) - 1, math.ceil(len(times) * percentile / 100) - 1)]
+
+
+def _rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,35 @@
+"""A whole daemon with more functions than a model is offered at once."""
+
+from __future__ import annotations
+
+from bot.testing import a_group, call
+
+SETTINGS = {"chats": {"allow": ["*"]}, "router": {"shortlist_above": 12}}
+
+
+async def test_a_function_that_no_word_of_the_message_names_is_found_called_and_kept_on_offer() -> None:
+    async with a_group(settings=SETTINGS) as group:
+        group.model.says(call("find_functions", query="flip a coin"), call("flip_coin"), "There you are.", "Hm.")
+        await group.say("Ann", "@Rollcall surprise me")
+        await group.say("Ann", "@Rollcall oh")
+
+        first, second, third, later = (request.offer for request in group.model.requests)
+        assert first is not None
+        assert second is not None
+        assert list(first.by_name) == ["help", "find_functions"]
+        assert list(second.by_name)[:3] == ["help", "find_functions", "flip_coin"]
+        assert second is third is later
+
+
+async def test_what_was_found_is_on_offer_still_when_a_question_came_in_between() -> None:
+    async with a_group(settings=SETTINGS) as group:
+        found = call("find_functions", query="open a poll, a vote")
+        group.model.says(found, call("poll_create", question="Pizza?"), "Open.")
+        await group.say("Ann", "@Rollcall surprise us")
+        assert len(group.model.requests) == 2
+        await group.say("Ann", "yes; no")
+
+        *_, asked, resumed = (request.offer for request in group.model.requests)
+        assert asked is resumed
+        assert asked is not None
+        assert "poll_create" in asked.by_name
