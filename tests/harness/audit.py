@@ -30,7 +30,7 @@ def expected(text: str) -> list[str]:
     done = {"pay": [f"Paid for {item}."], "keep": [f"Kept {item}."]}.get(function, [])
     if text.startswith("/"):
         return done
-    return [*done, f"Noted: {words}."] if text.startswith("@Rollcall ") else []
+    return [*done, f"You said {words}."] if text.startswith("@Rollcall ") else []
 
 
 def in_doubt(answered: list[str]) -> bool:
@@ -50,6 +50,11 @@ def problems(outside: Outside) -> list[str]:
     found += [f"{one.id} is {heard[one.id]} times in history" for one in outside.said if heard[one.id] != 1]
     hurt = damage(outside.home / DATABASE)
     return found if hurt is None else [*found, f"the database is damaged: {hurt}"]
+
+
+def unmarked(outside: Outside) -> set[str]:
+    """The keys of messages of which the daemon has not noted that the network has them."""
+    return {key for (key,) in _rows(outside, "SELECT key FROM outbox WHERE state != 'sent'")}
 
 
 def _unanswered(outside: Outside) -> list[str]:

@@ -161,7 +161,7 @@ class Outside:
         function, _, item = text.partition(" ")
         if function in ("pay", "keep") and not results:
             return ModelAnswer(calls=(ToolCall("c1", function, {"item": item}),), finish="tool_calls")
-        return ModelAnswer(text=f"Noted: {text}.", finish="stop")
+        return ModelAnswer(text=f"You said {text}.", finish="stop")
 
 
 @asynccontextmanager
