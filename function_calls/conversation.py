@@ -19,6 +19,7 @@ from services.llm.model import ModelMessage
 SEPARATOR = "\n---\n"
 """Stands before the words of the one who asks; everything above it was put there by us."""
 
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _LINE_STARTS = re.compile(r"[\n\r\u2028\u2029]+")
 _LINE_ENDS = re.compile(r"\s*\n\s*")
 _INSTRUCTIONS = """\
@@ -57,8 +58,10 @@ def _instructions(name: str, persona: str, language: str) -> ModelMessage:
 async def opened(context: MessageContext, turn: Turn, settings: RouterSettings) -> list[ModelMessage]:
     """The conversation that a turn starts with; the summary is asked for only where something is left out."""
     history = await turn.history()
-    summary = await turn.recall() if _is_cut(history, shown(history, settings), settings) else ""
-    return opening(context, turn.profile(), history, settings, summary)
+    kept = shown(history, settings) if history else history
+    if not _is_cut(history, kept, settings):
+        return _opening(context, turn.profile(), history, kept)
+    return _opening(context, turn.profile(), history, kept, _before(await turn.recall()))
 
 
 def opening(
@@ -68,14 +71,32 @@ def opening(
     settings: RouterSettings,
     summary: str = "",
 ) -> list[ModelMessage]:
-    """The conversation that a turn starts with. What changes from turn to turn stands after the instructions."""
-    messages = [system_message(profile)]
+    """The same, of what is at hand."""
     kept = shown(history, settings)
-    if _is_cut(history, kept, settings):
-        messages.append(ModelMessage("user", f"{_SUMMARY}\n{summary}" if summary else _LEFT_OUT))
-    messages += _transcript(kept, profile, context.sent_at.astimezone(profile.timezone).date())
-    messages.append(ModelMessage("user", _question(context, profile, history)))
+    return _opening(context, profile, history, kept, _before(summary) if _is_cut(history, kept, settings) else "")
+
+
+def _opening(
+    context: MessageContext,
+    profile: ChatProfile,
+    history: Sequence[HistoryLine],
+    kept: Sequence[HistoryLine],
+    before: str = "",
+) -> list[ModelMessage]:
+    """What changes from turn to turn stands after the instructions."""
+    at = context.sent_at.astimezone(profile.timezone)
+    messages = [system_message(profile)]
+    if before:
+        messages.append(ModelMessage("user", before))
+    if kept:
+        messages += _transcript(kept, profile, at.date())
+    messages.append(ModelMessage("user", _question(context, profile, history, at)))
     return messages
+
+
+def _before(summary: str) -> str:
+    """What stands in the place of what is left out."""
+    return f"{_SUMMARY}\n{summary}" if summary else _LEFT_OUT
 
 
 def last_round_message() -> ModelMessage:
@@ -148,12 +169,12 @@ def attributed(line: HistoryLine, profile: ChatProfile, today: date | None) -> s
     return f"[{day}{at.hour:02}:{at.minute:02}] {_name(line.sender_name)}{reply}: {text}"
 
 
-def _question(context: MessageContext, profile: ChatProfile, history: Sequence[HistoryLine]) -> str:
-    at = context.sent_at.astimezone(profile.timezone)
+def _question(context: MessageContext, profile: ChatProfile, history: Sequence[HistoryLine], at: datetime) -> str:
     names = dict.fromkeys(line.sender_name for line in reversed(history) if not line.from_bot)
     members, sender = dict.fromkeys(map(_name, names)), _name(context.sender.name)
     members.pop(sender, None)
-    facts = [f"Now: {at:%A %Y-%m-%d %H:%M} ({profile.timezone.key})."]
+    day = f"{_WEEKDAYS[at.weekday()]} {at.year}-{at.month:02}-{at.day:02}"
+    facts = [f"Now: {day} {at.hour:02}:{at.minute:02} ({profile.timezone.key})."]
     if context.is_group:
         title = f" {_name(context.chat_title)!r}" if context.chat_title else ""
         others = f", with {', '.join(list(members)[:12])}" if members else ""
@@ -164,6 +185,7 @@ def _question(context: MessageContext, profile: ChatProfile, history: Sequence[H
     return f"{' '.join(facts)}\n{sender} says:{SEPARATOR}{context.text}"
 
 
+@functools.lru_cache(maxsize=4096)
 def _name(name: str) -> str:
     """A display name that cannot pose as structure."""
     return _one_line(name).replace("[", "(").replace("]", ")")[:60]

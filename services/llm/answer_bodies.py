@@ -7,6 +7,7 @@ from codecs import BOM_UTF8
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
+from typing import NoReturn
 
 import orjson
 
@@ -34,20 +35,33 @@ def accepted(status: int, headers: Mapping[str, str], body: bytes, now: datetime
 
 def is_stream(body: bytes) -> bool:
     """Whether `body` is a stream of server-sent events, whatever its headers say."""
-    return body.lstrip().startswith(_STREAM_STARTS)
+    return body[:1] != b"{" and body.lstrip().startswith(_STREAM_STARTS)
 
 
-def parse(body: bytes, arguments: re.Pattern[bytes], request_id: str) -> JsonObject:
-    """The object in `body`. `arguments` finds arguments that come as an object: they are decoded with the body, so the
-    body must lose nothing either. Raises ModelError."""
-    if not body.strip():
+def parse(body: bytes, request_id: str) -> JsonObject:
+    """The object in `body`. Raises ModelError."""
+    if not body or body.isspace():
         passing(ErrorCode.EMPTY_RESPONSE, "the body is empty", request_id)
     try:
         data = orjson.loads(body)
-        if arguments.search(body):
-            data = loads_unique(body.decode())
     except (ValueError, RecursionError):
-        passing(ErrorCode.MALFORMED_BY_PROVIDER, f"the body is no JSON: {body[:80]!r}", request_id)
+        _no_json(body, request_id)
     if not isinstance(data, dict):
         passing(ErrorCode.MALFORMED_BY_PROVIDER, f"the body is no object but {type(data).__name__}", request_id)
     return data
+
+
+def exact(body: bytes, data: JsonObject, arguments: re.Pattern[bytes], request_id: str) -> JsonObject:
+    """`data`, which was read from `body`. `arguments` finds arguments that come as an object: they were decoded with
+    the body, so the body must have lost nothing either. Raises ModelError where it did."""
+    if not arguments.search(body):
+        return data
+    try:
+        loads_unique(body.decode())
+    except (ValueError, RecursionError):
+        _no_json(body, request_id)
+    return data
+
+
+def _no_json(body: bytes, request_id: str) -> NoReturn:
+    passing(ErrorCode.MALFORMED_BY_PROVIDER, f"the body is no JSON: {body[:80]!r}", request_id)

@@ -9,7 +9,7 @@ from datetime import datetime
 import orjson
 
 from services.json_values import JsonObject, JsonValue
-from services.llm.answer_bodies import NO_HEADERS, accepted, is_stream, parse
+from services.llm.answer_bodies import NO_HEADERS, accepted, exact, is_stream, parse
 from services.llm.answer_rules import nothing_to_say, passing, refuse_finish, tokens
 from services.llm.anthropic_stream import collect_message
 from services.llm.markup import visible_text
@@ -32,7 +32,7 @@ def read_body(status: int, headers: Mapping[str, str], body: bytes, now: datetim
     body = accepted(status, headers, body, now)
     if is_stream(body):
         return read_stream(body, headers)
-    return _read_message(parse(body, _INPUT, request_id_of(headers)), request_id_of(headers))
+    return _read_whole(body, request_id_of(headers))
 
 
 def read_stream(sse: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelAnswer:
@@ -41,8 +41,12 @@ def read_stream(sse: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelAns
     request_id = request_id_of(headers)
     sse = accepted(200, headers, sse)
     if sse.lstrip().startswith(b"{"):
-        return _read_message(parse(sse, _INPUT, request_id), request_id)
+        return _read_whole(sse, request_id)
     return _read_message(collect_message(sse, request_id), request_id)
+
+
+def _read_whole(body: bytes, request_id: str) -> ModelAnswer:
+    return _read_message(exact(body, parse(body, request_id), _INPUT, request_id), request_id)
 
 
 def _read_message(data: JsonObject, request_id: str) -> ModelAnswer:

@@ -61,7 +61,7 @@ _MARKUP = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_SIGNS = ("<", "[", "{", "◁", "✿", "```tool", "to=functions")
+_SIGN = re.compile(r"[<\[{◁✿]|```tool|to=functions")
 _PYTHONIC = re.compile(r"\[[A-Za-z_][\w.]{0,63}\((?:[A-Za-z_]\w{0,63}\s*=.*)?\)\]", re.DOTALL)
 _FENCED = re.compile(r"```(?:json)?\s*\n(?P<code>[^`]*?)\s*```", re.IGNORECASE)
 _CALL_KEYS = frozenset({"id", "type", "name", "arguments", "parameters"})
@@ -82,7 +82,7 @@ ReadText = Callable[[str, str], Visible]
 
 def visible_text(content: str, seed: str = "") -> Visible:
     """`content` without reasoning and without anything from the first leaked token or call on. No call is read."""
-    if not any(sign in content for sign in _SIGNS):
+    if not has_signs(content):
         return Visible(content, leaked=False)
     text = spoken(content)
     found = _MARKUP.search(text)
@@ -91,6 +91,11 @@ def visible_text(content: str, seed: str = "") -> Visible:
     if _is_nothing_but_calls(text.strip()):
         return Visible("", leaked=True)
     return Visible(text, leaked=False)
+
+
+def has_signs(content: str) -> bool:
+    """Whether there may be anything in `content` that people should not see."""
+    return _SIGN.search(content) is not None
 
 
 def spoken(content: str) -> str:

@@ -9,14 +9,15 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from services.json_values import JsonObject, JsonValue
-from services.llm.answer_bodies import NO_HEADERS, accepted, is_stream, parse
-from services.llm.answer_rules import nothing_to_say, passing, refuse_finish, tokens
+from services.json_values import JsonObject
+from services.llm.answer_bodies import NO_HEADERS, accepted, exact, is_stream, parse
+from services.llm.answer_rules import nothing_to_say, passing, refuse_finish
 from services.llm.markup import ReadText, visible_text
 from services.llm.model import ModelAnswer, ModelError, Usage
 from services.llm.openai_stream import collect_stream
 from services.llm.provider_errors import error_of_payload, request_id_of
 from services.llm.tool_calls import Calls, read_calls
+from services.llm.usual_answers import usage, usual_answer
 from services.refs import ErrorCode
 
 REASONING_FIELDS = (
@@ -51,8 +52,7 @@ def read_body(
     body = accepted(status, headers, body, now)
     if is_stream(body):
         return read_stream(body, headers, read_text)
-    request_id = request_id_of(headers)
-    return _read_completion(parse(body, _OBJECT_ARGUMENTS, request_id), request_id, read_text)
+    return _read_whole(body, request_id_of(headers), read_text)
 
 
 def read_stream(sse: bytes, headers: Mapping[str, str] = NO_HEADERS, read_text: ReadText = visible_text) -> ModelAnswer:
@@ -61,8 +61,15 @@ def read_stream(sse: bytes, headers: Mapping[str, str] = NO_HEADERS, read_text: 
     request_id = request_id_of(headers)
     sse = accepted(200, headers, sse)
     if sse.lstrip().startswith(b"{"):
-        return _read_completion(parse(sse, _OBJECT_ARGUMENTS, request_id), request_id, read_text)
+        return _read_whole(sse, request_id, read_text)
     return _read_completion(collect_stream(sse, request_id), request_id, read_text)
+
+
+def _read_whole(body: bytes, request_id: str, read_text: ReadText) -> ModelAnswer:
+    data = parse(body, request_id)
+    # A dialect may have calls where nothing else shows it.
+    usual = usual_answer(data, request_id) if read_text is visible_text else None
+    return usual or _read_completion(exact(body, data, _OBJECT_ARGUMENTS, request_id), request_id, read_text)
 
 
 def _read_completion(data: JsonObject, request_id: str, read_text: ReadText) -> ModelAnswer:
@@ -80,7 +87,7 @@ def _read_completion(data: JsonObject, request_id: str, read_text: ReadText) -> 
     finish = finish.strip().lower() if isinstance(finish, str) else ""
     model = data.get("model")
     model = model if isinstance(model, str) else ""
-    return _read_message(message, finish, model, request_id, _usage(data.get("usage")), read_text)
+    return _read_message(message, finish, model, request_id, usage(data.get("usage")), read_text)
 
 
 def _first_choice(data: JsonObject, request_id: str) -> JsonObject:
@@ -98,11 +105,11 @@ def _first_choice(data: JsonObject, request_id: str) -> JsonObject:
 
 
 def _read_message(
-    message: JsonObject, finish: str, model: str, request_id: str, usage: Usage, read_text: ReadText
+    message: JsonObject, finish: str, model: str, request_id: str, used: Usage, read_text: ReadText
 ) -> ModelAnswer:
     content, refusal = _words(message)
     if refusal:
-        return ModelAnswer(refusal, (), "refusal", model, request_id, usage)
+        return ModelAnswer(refusal, (), "refusal", model, request_id, used)
     found = read_calls(message, request_id)
     calls, text, leaked = found.calls, "", False
     if content:
@@ -116,7 +123,7 @@ def _read_message(
         )
     if not calls and not text.strip():
         nothing_to_say(finish, found.unreadable, request_id)
-    return ModelAnswer(text, calls, finish, model, request_id, usage, _opaque(message, found))
+    return ModelAnswer(text, calls, finish, model, request_id, used, _opaque(message, found))
 
 
 def _words(message: JsonObject) -> tuple[str, str]:
@@ -143,11 +150,3 @@ def _opaque(message: JsonObject, found: Calls) -> JsonObject | None:
     if not fields and not found.extras:
         return None
     return {"openai": {"message": fields, "calls": found.extras}}
-
-
-def _usage(value: JsonValue) -> Usage:
-    if not isinstance(value, dict):
-        return Usage()
-    details = value.get("prompt_tokens_details")
-    cached = tokens(details.get("cached_tokens")) if isinstance(details, dict) else 0
-    return Usage(tokens(value.get("prompt_tokens")), tokens(value.get("completion_tokens")), cached)

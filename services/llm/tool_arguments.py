@@ -134,7 +134,7 @@ def _checked(raw: str, text: str, value: JsonObject) -> Reading:
     """`value`, which orjson read from `text`, unless reading it lost something."""
     if "\\" in text and _CONTROL_ESCAPE.search(text):
         return Reading(raw, None, ErrorCode.INVALID_JSON)
-    if _is_surely_exact(text, value):
+    if is_surely_exact(text, value):
         return Reading(raw, value)
     try:
         loads_unique(text)
@@ -143,7 +143,7 @@ def _checked(raw: str, text: str, value: JsonObject) -> Reading:
     return Reading(raw, value)
 
 
-def _is_surely_exact(text: str, value: JsonObject) -> bool:
+def is_surely_exact(text: str, value: JsonObject) -> bool:
     """True for the usual small object. Each key needs a colon, so as many colons as keys leave no room for a second
     value of a key; a whole number that does not fit was read as a float, so an object without floats has none."""
     return text.count(":") == len(value) and all(type(item) in _FLAT_TYPES for item in value.values())
