@@ -169,10 +169,11 @@ class FunctionCallLLM:
             except (ModelError, OverBudget) as problem:
                 return await self._unanswered(context, turn, progress, problem)
             if not answer.calls:
-                if not last and _is_to_be_doubted(answer.text, turn, progress):
+                claims = _claims(answer.text, turn, progress)
+                if claims and not last and _may_be_doubted(turn, progress):
                     progress.doubt(answer.text)
                     continue
-                return progress.done(turn, _true(answer.text, turn, progress))
+                return progress.done(turn, true_words(answer.text, turn, claims, progress.acts))
             if last:
                 return progress.gave_up(turn.profile().texts, _true(answer.text, turn, progress))
             progress.messages.append(_assistant_said(answer))
@@ -300,11 +301,9 @@ class FunctionCallLLM:
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
 
 
-def _is_to_be_doubted(text: str, turn: Turn, progress: Progress) -> bool:
+def _may_be_doubted(turn: Turn, progress: Progress) -> bool:
     """Whether to ask the model once whether it did what it says: only while nothing at all has been done."""
-    if progress.doubted or progress.acts or turn.effects:
-        return False
-    return bool(_claims(text, turn, progress))
+    return not (progress.doubted or progress.acts or turn.effects)
 
 
 def _true(text: str, turn: Turn, progress: Progress) -> str:

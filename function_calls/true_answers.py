@@ -20,6 +20,8 @@ _ABOUT_THE_PAST = re.compile(
     r"|了吗|了没|有没有|是不是已经|是否已",
     re.IGNORECASE,
 )
+_NOTHING_BEFORE = 2
+"""The messages of a conversation with nothing before the question: the instructions, and the question itself."""
 _log = structlog.get_logger("claims")
 
 
@@ -36,7 +38,7 @@ def false_claims(
 def told_before(asked: str, conversation: Sequence[ModelMessage]) -> str:
     """What the bot said earlier, when `asked` is a question about the past: "did you add milk?" may be answered by what
     another turn did."""
-    if not _ABOUT_THE_PAST.search(asked):
+    if len(conversation) <= _NOTHING_BEFORE or not _ABOUT_THE_PAST.search(asked):
         return ""
     return "\n".join(message.content for message in conversation if message.role == "assistant" and not message.calls)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -54,6 +55,7 @@ def dumps(value: JsonValue) -> bytes:
         return orjson.dumps(_without_surrogates(value))
 
 
+@functools.lru_cache(maxsize=4096)
 def wire_name(name: str) -> str:
     """`name` as far as it may stand in a request: providers refuse a whole conversation for a name that they do not
     allow, even in the past."""
