@@ -75,14 +75,14 @@ async def in_words_without_functions(group: Group, held: Held) -> None:
     await group.say("Ann", "@Rollcall hello", id="x1", chat=PLAIN)
 
 
-async def without_a_model(group: Group, held: Held) -> None:
+async def without_a_model(group: Group, held: Held, native_id: str = "x1") -> None:
     group.model.says(*[ModelError(ErrorCode.PROVIDER_ERROR, "down")] * 2)
-    await group.say("Ann", "@Rollcall hello", id="x1")
+    await group.say("Ann", "@Rollcall hello", id=native_id)
 
 
 async def without_a_model_again(group: Group, held: Held) -> None:
-    await without_a_model(group, held)
-    await group.say("Ann", "@Rollcall hello?", id="x2")
+    await without_a_model(group, held, "x0")
+    await group.say("Ann", "@Rollcall hello?", id="x1")
 
 
 async def an_answer(group: Group, held: Held) -> None:
@@ -198,6 +198,7 @@ BY_SETTINGS = {
     ReasonCode.QUEUE_FULL,
     ReasonCode.REFUSED,
     ReasonCode.FILTERED,
+    ReasonCode.OVER_BUDGET,
     ReasonCode.GAVE_UP,
 }
 """Reasons that a setting decides, which they then name."""

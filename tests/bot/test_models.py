@@ -12,6 +12,7 @@ from config.models import Dialect, ModelProfileSettings, ModelSettings
 from config.settings import Settings
 from config.texts import Texts
 from services.clock import SystemClock
+from services.deadlines import Deadlines
 from services.llm.dialect_notations import DIALECTS
 from services.llm.model import ModelMessage, ModelRequest, Offer
 from services.llm.offline import OfflineModel
@@ -28,7 +29,7 @@ async def asked(answer: dict[str, Any], **settings: Any) -> tuple[Any, Received]
     async with OpenAIServer([answer]) as server:
         written = {"name": "main", "model": "m-1", "base_url": server.base_url, "api_key": "k", **settings}
         clock = SystemClock()
-        model = model_of(Settings.model_validate({"models": [written]}), Texts(), clock)
+        model = model_of(Settings.model_validate({"models": [written]}), Texts(), clock, Deadlines(clock))
         request = ModelRequest([ModelMessage("user", "cold?")], Offer([WEATHER]), timeout_seconds=20)
         try:
             got = await model.complete(request)
@@ -65,7 +66,7 @@ async def test_a_server_without_function_calling_is_spoken_to_in_prose() -> None
     prose = next(wire for wire in WIRES if wire.name == "json_text")
     async with OpenAIServer([refusal, prose.calls("", [("get_weather", {"city": "Oslo"})])]) as server:
         settings = ModelSettings.model_validate({"name": "main", "model": "m-1", "base_url": server.base_url})
-        model = model_of(Settings(models=(settings,)), Texts(), SystemClock())
+        model = model_of(Settings(models=(settings,)), Texts(), SystemClock(), Deadlines(SystemClock()))
         got = await model.complete(ModelRequest([ModelMessage("user", "cold?")], Offer([WEATHER]), timeout_seconds=20))
         await model.close()
     assert [one.arguments for one in got.calls] == [{"city": "Oslo"}]
@@ -73,7 +74,9 @@ async def test_a_server_without_function_calling_is_spoken_to_in_prose() -> None
 
 def test_without_a_usable_model_the_offline_one_answers() -> None:
     unusable = ModelSettings.model_validate({"name": "main", "model": "m-1"})
-    assert isinstance(model_of(Settings(models=(unusable,)), Texts(), SystemClock()), OfflineModel)
+    assert isinstance(
+        model_of(Settings(models=(unusable,)), Texts(), SystemClock(), Deadlines(SystemClock())), OfflineModel
+    )
 
 
 def test_the_settings_know_the_dialects_that_there_are() -> None:

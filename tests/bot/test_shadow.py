@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.models import model_of, shadow_of
+from bot.models import model_of, shadow_of, states_of
 from bot.testing import Group, ScriptedModel, a_group, call
 from config.settings import Settings
 from config.shadow import ShadowSettings
@@ -19,6 +19,7 @@ from config.texts import Texts
 from function_calls.filters.round import Round
 from function_calls.shadow import Shadow
 from services.clock import SystemClock
+from services.deadlines import Deadlines
 from services.llm.model import ModelAnswer, ModelError, ModelRequest
 from services.llm.offline import OfflineModel
 from services.refs import ChatRef, ErrorCode
@@ -288,9 +289,10 @@ def test_the_shadow_of_the_settings_answers_no_chat() -> None:
     settings = Settings.model_validate({"models": models, "router": {"shadow": {"model": "second"}}})
     clock = SystemClock()
     shadow = shadow_of(settings, clock)
-    assert (model_of(settings, Texts(), clock).name, shadow and shadow.name) == ("main", "second")
+    answering = states_of(model_of(settings, Texts(), clock, Deadlines(clock)))
+    assert ([one.name for one in answering], shadow and shadow.name) == (["main"], "second")
     alone = Settings.model_validate({"models": models[:1], "router": {"shadow": {"model": "second"}}})
-    assert isinstance(model_of(alone, Texts(), clock), OfflineModel)
+    assert isinstance(model_of(alone, Texts(), clock, Deadlines(clock)), OfflineModel)
     assert shadow_of(Settings.model_validate({"models": models}), clock) is None
 
 

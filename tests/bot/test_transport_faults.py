@@ -105,6 +105,7 @@ class Fault:
 
 
 GARBLED, DOWN, EMPTY = "model.malformed_by_provider", "model.provider_error", "model.empty_response"
+NOTHING_DONE = "claims.nothing_done"
 GZIPPED = gzip.compress(json.dumps(GOOD).encode())
 BOMB = gzip.compress(b" " * 300_000_000, 9)
 SCHEMA_REFUSED = {"error": {"message": "Invalid schema for function 'weather'", "type": "invalid_request_error"}}
@@ -143,7 +144,7 @@ OF_THE_ROWS: dict[str, Fault] = {
     "llm-body-100MB": Fault((endless(head(), b'{"choices": "' + b"x" * 65_000),), GARBLED, 1),
     "llm-usage-huge": Fault((whole(with_usage(10**12)),), "Hello.", 1),
     "llm-refusal": Fault((whole(a_body(message={"refusal": "I would rather not."})),), "I would rather not.", 1),
-    "llm-reply-no-tool-claims": Fault((whole(a_body("I set the reminder.")),), "I set the reminder.", 1),
+    "llm-reply-no-tool-claims": Fault((whole(a_body("I set the reminder.")),) * 2, NOTHING_DONE, 2),
 }
 ELSEWHERE = {
     # Tests look up no names; a refused connection is the same to the client.
@@ -244,7 +245,7 @@ async def outcome_of(fault: Fault) -> Outcome:
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:
     """What is imported with the first request is: it takes a second or more, which is no fault of a transport."""
-    importlib.import_module("services.llm.openai_transport")
+    importlib.import_module("services.llm.provider_transport")
 
 
 @pytest.mark.parametrize("name", [*OF_THE_ROWS, *MORE])
