@@ -22,6 +22,9 @@ from services.store.port import Row, Store, StoreError
 _log = structlog.get_logger("summaries")
 _AT_ONCE = 2
 _MOST_WAITING = 100
+_TURNS_BETWEEN_LOOKS = 8
+"""To look for what is to be summarised reads rows: not after every turn, and the later the less there was."""
+_PARTS_KEPT = 10_000
 _ROWS_READ = 400
 _MOST_TOKENS = 6000
 """Of what is summarised with one request; the rest has its turn later."""
@@ -60,6 +63,8 @@ class Summaries:
         self._settings = settings
         self._clock = clock
         self._running: dict[Part, asyncio.Task[None]] = {}
+        self._waits: dict[Part, int] = {}
+        """The turns until the next look at each part."""
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def of(self, part: Part) -> str:
@@ -70,6 +75,10 @@ class Summaries:
     def consider(self, part: Part, before: int, profile: ChatProfile) -> None:
         """Summarise in the background what a message with the row `before` could not be shown, if it is much."""
         if self._model is None or part in self._running or len(self._running) >= _MOST_WAITING:
+            return
+        wait = self._waits.get(part, 0)
+        if wait > 0:
+            self._waits[part] = wait - 1
             return
         task = asyncio.get_running_loop().create_task(self._made(self._model, part, before, profile))
         self._running[part] = task
@@ -101,7 +110,12 @@ class Summaries:
             history.between(part.chat, part.scope, part.value, after, first_shown, _ROWS_READ)
         )
         taken = _as_many_as_fit(dropped)
-        if sum(estimated_tokens(row["text"]) for row in taken) < self._settings.summarise_after_tokens:
+        enough = self._settings.summarise_after_tokens
+        missing = enough - sum(estimated_tokens(row["text"]) for row in taken)
+        if len(self._waits) >= _PARTS_KEPT:
+            self._waits.clear()
+        self._waits[part] = max(0, missing) * _TURNS_BETWEEN_LOOKS // enough
+        if missing > 0:
             return
         until_id = taken[-1]["id"]
         changed = (await self._store.read(summaries.changed(part.chat, after, until_id)))[0]["count"]
