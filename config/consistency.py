@@ -30,11 +30,33 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
             at = document.value_at(("chats", "allow", index))
             message = f"chats.allow[{index}] {pattern!r} serves every chat that the bot is added to"
             document.complain(at, Code.SERVES_EVERY_CHAT, message, "warning")
+    _limits_that_never_count(settings, document)
     known = Texts().languages
     for location, language in _languages(settings):
         if language.lower().replace("_", "-").split("-")[0] not in known:
             message = f"{dotted(location)}: there are no texts in {language!r}, so {FALLBACK!r} is used"
             document.complain(document.value_at(location), Code.NO_TEXTS, message, "warning")
+
+
+def _limits_that_never_count(settings: Settings, document: YamlDocument) -> None:
+    """Budgets of something that nothing costs, and waits that another setting makes shorter."""
+    budgets, failover = settings.budgets, settings.failover
+    for whose in ("member", "chat"):
+        allowance = getattr(budgets, whose)
+        for what, costs in (("money", budgets.prices), ("units", budgets.functions)):
+            if getattr(allowance, what) is not None and not costs:
+                key = "prices" if what == "money" else "functions"
+                message = f"budgets.{whose}.{what} never counts, because budgets.{key} is empty and nothing costs any"
+                at = document.value_at(("budgets", whose, what))
+                document.complain(at, Code.HAS_NO_EFFECT, message, "warning")
+    for shorter, longer in (
+        ("first_answer_seconds", "total_seconds"),
+        ("cooldown_seconds", "longest_cooldown_seconds"),
+    ):
+        if getattr(failover, shorter) > getattr(failover, longer):
+            message = f"failover.{shorter} is longer than failover.{longer}, which ends it before"
+            at = document.value_at(("failover", shorter))
+            document.complain(at, Code.HAS_NO_EFFECT, message, "warning")
 
 
 def _keys_that_differ_by_case(document: YamlDocument) -> None:
@@ -78,9 +100,14 @@ def _shadow_that_is_not_there(document: YamlDocument) -> None:
     location = ("router", "shadow", "model")
     name = _mapping_at(document.value, location[:2]).get("model")
     models = [item.get("name") for item in _list_at(document.value, ("models",)) if isinstance(item, dict)]
-    if isinstance(name, str) and name and name not in models and not document.is_unknown(location):
+    if not isinstance(name, str) or not name or document.is_unknown(location):
+        return
+    if name not in models:
         suggestion = did_you_mean(name, [str(known) for known in models])
         message = f"{dotted(location)} names {name!r}, which is not in models{suggestion}"
+        document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
+    elif all(known == name for known in models):
+        message = f"{dotted(location)} names the only model, and a shadow answers no chat: add another model"
         document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
 
 

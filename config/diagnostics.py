@@ -23,6 +23,7 @@ class Code(StrEnum):
     UNKNOWN_BOT = "settings.unknown_bot"
     UNKNOWN_MODEL = "settings.unknown_model"
     SERVES_EVERY_CHAT = "settings.serves_every_chat"
+    HAS_NO_EFFECT = "settings.has_no_effect"
 
     SYNTAX = "yaml.syntax"
     ENCODING = "yaml.encoding"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -73,6 +74,17 @@ def build_spec(
         source=source,
         **fields,
     )
+
+
+def misspelt_options(options: Mapping[str, Any]) -> list[str]:
+    """What is wrong with options that an author has written by hand: one that is nearly a known one is meant to be
+    that, and as metadata it would loosen what it should hold."""
+    problems: list[str] = []
+    for key in options:
+        near = difflib.get_close_matches(key, [*_OPTIONS, "metadata"], n=1, cutoff=0.75)
+        if near and key != near[0]:
+            problems.append(f"there is no option {key!r}; did you mean {near[0]!r}? Put what is your own into metadata")
+    return problems
 
 
 def schema_arguments(name: str, parameters: object) -> tuple[JsonObject, ArgumentParser]:

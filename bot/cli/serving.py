@@ -17,9 +17,10 @@ from bot.cli.options import VERSION
 from bot.daemon import Daemon
 from bot.logs import set_up_logs
 from bot.platforms.base import ChatPlatform
-from bot.platforms.console import Console
+from bot.platforms.console import TERMINAL, Console
 from bot.reload import Reload
 from bot.wiring import Given, build_daemon, open_store, secrets_of
+from config.chat_settings import is_allowed
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.definition import DefinitionError
@@ -137,6 +138,8 @@ async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, st
             address = await _listening(settings, daemon, web)
             owner_link = await web.owner_link(daemon.store, SystemClock(), address)
             print("\n".join(_greeting(settings, address, owner_link)), flush=True)
+        elif is_allowed(settings, TERMINAL.key) is None:
+            print(f"This chat is not served: {TERMINAL.key} is not in chats.allow of the settings.", flush=True)
         _log.info("started", version=VERSION, home=str(Path(settings.home).resolve()))
         serving = asyncio.create_task(daemon.run())
         await stop.or_end_of(serving)
@@ -184,4 +187,5 @@ def _greeting(settings: Settings, address: str, owner_link: str) -> Sequence[str
         f"Owner link:  {owner_link}   (once; it makes its holder owner)",
         f"Data:        {Path(settings.home).resolve()}",
         f"Model:       {f'{model.model} ({model.name})' if model else 'none; set OPENAI_API_KEY to connect one'}",
+        *([] if settings.chats.allow else ["Chats:       none is served, because chats.allow is empty"]),
     ]

@@ -12,6 +12,9 @@ from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef, Role
 
+TERMINAL = ChatRef("console", "main", "terminal")
+"""The one chat of this platform."""
+
 _PROMPT = "› "
 
 
@@ -26,7 +29,7 @@ class Console:
         self._clock = clock
         self._read_from = read_from
         self._write_to = write_to
-        self._chat = ChatRef(self.name, self.account, "terminal")
+        self._chat = TERMINAL
         self._sender = Sender(MemberRef(self.name, self.account, "operator"), member_name, Role.OWNER)
         # Ids of this process differ from those of every other one.
         self._session = uuid.uuid4().hex[:12]

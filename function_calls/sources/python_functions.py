@@ -18,7 +18,7 @@ from function_calls.arguments import ModelArguments
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import Declaration, declaration_of
-from function_calls.definition import DefinitionError, build_spec
+from function_calls.definition import DefinitionError, build_spec, misspelt_options
 from function_calls.results import normalised
 from function_calls.schema import UnusableSchema, cleaned
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
@@ -82,6 +82,9 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
     where = _where(function)
     if declared is None:
         raise DefinitionError(where, [f"{function.__qualname__} is not marked with @tool_function"])
+    misspelt = misspelt_options(declared.meta)
+    if misspelt:
+        raise DefinitionError(where, misspelt)
     signature = _signature(function, where)
     handler = _handler(function, signature, services, where)
     try:

@@ -300,3 +300,9 @@ def test_a_shadow_that_is_no_model_is_a_fault_of_the_settings(tmp_path: Path) ->
     text = "models: [{name: main, model: m}]\nrouter: {shadow: {model: mian}}\n"
     [fault] = faults_of(tmp_path, text)
     assert "router.shadow.model names 'mian', which is not in models; did you mean 'main'?" in str(fault)
+
+
+def test_a_shadow_that_is_the_only_model_is_a_fault_of_the_settings(tmp_path: Path) -> None:
+    text = "models: [{name: main, model: m}]\nrouter: {shadow: {model: main}}\n"
+    [fault] = faults_of(tmp_path, text)
+    assert "names the only model, and a shadow answers no chat: add another model" in str(fault)

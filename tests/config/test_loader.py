@@ -211,6 +211,29 @@ def test_serving_every_chat_is_possible_but_warned_of(tmp_path: Path) -> None:
     assert diagnostics.errors == []
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("budgets: {member: {money: 1}}", "1:27"),
+        ("budgets: {chat: {units: 5}}", "1:25"),
+        ("failover: {first_answer_seconds: 90, total_seconds: 5}", "1:34"),
+        ("failover: {cooldown_seconds: 100, longest_cooldown_seconds: 5}", "1:30"),
+    ],
+)
+def test_a_limit_that_can_never_count_is_warned_of(tmp_path: Path, text: str, place: str) -> None:
+    settings, found = check_settings(written(tmp_path, text), {})
+    assert settings is not None
+    assert places_and_codes(found) == [f"{place} settings.has_no_effect"]
+
+
+def test_a_limit_that_counts_is_not_warned_of(tmp_path: Path) -> None:
+    text = """
+        models: [{name: main, model: m}]
+        budgets: {member: {money: 1, units: 2}, prices: {main: {prompt: 1}}, functions: {weather: 1}}
+    """
+    assert faults_of(tmp_path, text) == []
+
+
 def test_a_language_without_texts_is_warned_of_wherever_it_is_set(tmp_path: Path) -> None:
     text = """
         language: zh-TW

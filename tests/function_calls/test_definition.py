@@ -329,6 +329,17 @@ def test_services_are_bound_by_type_and_a_missing_one_is_an_error_of_loading() -
     assert as_spec(sample_functions.convert, {Conversions: Conversions([])}).name == "convert"
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"), [("rolles", "roles"), ("efect", "effect"), ("command", "commands"), ("metadatas", "metadata")]
+)
+def test_an_option_that_is_nearly_a_known_one_is_an_error_and_loosens_nothing(written: str, meant: str) -> None:
+    async def own(ctx: MessageContext) -> None: ...
+
+    with pytest.raises(DefinitionError, match=f"there is no option '{written}'; did you mean '{meant}'"):
+        as_spec(tool_function(**{written: "admin"})(own), {})
+    assert as_spec(tool_function(colour="blue")(own), {}).metadata == {"colour": "blue"}
+
+
 @tool_function()
 async def no_context(args: Booking) -> None: ...
 

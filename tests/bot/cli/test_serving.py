@@ -212,6 +212,14 @@ def test_a_chat_without_a_terminal_answers_what_it_was_given_and_ends(settings: 
     assert finished(settings, "chat").returncode == 0
 
 
+def test_a_terminal_that_is_not_served_is_told_so(tmp_path: Path) -> None:
+    text = f"home: {tmp_path}/var\nlogging: {{folder: {tmp_path}/logs}}\nchats: {{allow: ['web:*']}}\n"
+    path = tmp_path / "settings.yaml"
+    path.write_text(text)
+    done = finished(path, "chat", said="hello\n")
+    assert done.stdout.startswith("This chat is not served: console:main:terminal is not in chats.allow")
+
+
 def test_a_conversation_in_a_terminal_is_not_disturbed_by_logs(settings: Path) -> None:
     terminal = Terminal(settings, "run")
     try:
