@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
 import structlog
 
 from config.settings import RouterSettings
@@ -20,8 +18,9 @@ from function_calls.filters.round import Round, RoundFilter
 from function_calls.invocation import Invoker
 from function_calls.outages import Outages
 from function_calls.pairing import paired
-from function_calls.progress import FROM_BEFORE, Progress
+from function_calls.progress import Progress
 from function_calls.registry import BotFunctions
+from function_calls.results import plain
 from function_calls.shortlist import Shortlist
 from function_calls.spec import FunctionResult, FunctionSpec, Message
 from function_calls.touches import taint_of
@@ -39,7 +38,7 @@ from services.llm.model import (
     call_from_json,
     message_from_json,
 )
-from services.refs import Effect, ErrorCode, ReasonCode, Trouble
+from services.refs import ErrorCode, ReasonCode, Trouble
 
 _log = structlog.get_logger("llm")
 _WORDS = re.compile(r"[\w-]+")
@@ -139,18 +138,31 @@ class FunctionCallLLM:
         return sent(ReasonCode.CHAT, [Message(_true(answer.text, turn, progress))])
 
     async def resume(
-        self, context: MessageContext, turn: Turn, on: Continuation, result: FunctionResult, function: str
+        self,
+        context: MessageContext,
+        turn: Turn,
+        on: Continuation,
+        result: FunctionResult,
+        function: str,
+        arguments: Mapping[str, Any] | None = None,
     ) -> TurnOutcome:
-        """Go on where a question interrupted the rounds; `result` is what the interrupted call gave."""
+        """Go on where a question interrupted the rounds; `result` is what the interrupted call gave. `arguments`: those
+        that it was run with, where it was."""
         progress = Progress(
             [message_from_json(one) for one in on.transcript], turn.said, on.rounds, asked=tuple(on.asked)
         )
+        progress.remember(on)
         progress.acts += acts_told(progress.messages, turn.functions)
         spec = turn.functions.find(function)
-        call = ToolCall(on.call_id, function, None, uncertain=on.uncertain)
+        call = ToolCall(on.call_id, function, plain(arguments), uncertain=on.uncertain)
         rest = tuple(call_from_json(one) for one in on.calls)
         if result.question is not None and spec is not None:
             return progress.suspended(turn, spec, call, rest, result.question, final=on.final)
+        # The model may repeat the call as it was made, or as it was run with what the person answered.
+        for one in (_made(progress, on.call_id), call):
+            made = None if one is None else turn.functions.find(one.name)
+            if one is not None and made is not None and one.arguments is not None:
+                progress.calls.ended(made, one.arguments, result)
         progress.note(call, spec, result, self._settings)
         outcome = await self._run_calls(context, turn, progress, rest, final=on.final, request_id="")
         if outcome is not None:
@@ -265,13 +277,11 @@ class FunctionCallLLM:
         if spec is None or call.arguments is None:
             fault = call.fault or ErrorCode.INVALID_JSON
             return spec, FunctionResult.fail(fault, _FAULT_WORDS.get(fault, "the call could not be read"))
-        signature = (spec.name, orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS))
-        times = progress.seen[signature] = progress.seen.get(signature, 0) + 1
-        before = progress.results.get(signature)
-        if before is not None and (spec.effect is not Effect.READ or times > self._settings.identical_calls):
-            return spec, replace(before, messages=(), metadata=FROM_BEFORE)
-        progress.calls += 1
-        if progress.calls > self._settings.max_calls:
+        before = progress.calls.repeated(spec, call.arguments, self._settings.identical_calls)
+        if before is not None:
+            return spec, before
+        progress.calls.count += 1
+        if progress.calls.count > self._settings.max_calls:
             return spec, FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, texts.say("failures.too_many_calls"))
         result = await self._invoker.invoke(
             context,
@@ -284,8 +294,7 @@ class FunctionCallLLM:
             request_id=request_id,
         )
         self.note_run(context, turn, spec)
-        if result.error is None or spec.effect is Effect.ONCE:
-            progress.results[signature] = result
+        progress.calls.ended(spec, call.arguments, result)
         return spec, result
 
     async def _without_function(
@@ -313,6 +322,12 @@ def _true(text: str, turn: Turn, progress: Progress) -> str:
 
 def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:
     return false_claims(text, turn, progress.acts, has_read=progress.has_read, told_before=progress.told_before)
+
+
+def _made(progress: Progress, call_id: str) -> ToolCall | None:
+    """The model's call of that id, as it was made."""
+    calls = (call for message in reversed(progress.messages) for call in message.calls)
+    return next((call for call in calls if call.id == call_id), None)
 
 
 def _assistant_said(answer: ModelAnswer) -> ModelMessage:

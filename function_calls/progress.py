@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 import orjson
 import structlog
 
 from config.settings import RouterSettings
 from config.texts import Phrases
+from function_calls.calls_made import FROM_BEFORE, CallsMade, calls_from_json
 from function_calls.claims import Act
 from function_calls.conversation import doubt_message, result_text
 from function_calls.fencing import fenced
 from function_calls.find_functions import FIND_FUNCTIONS
-from function_calls.loops import LoopWatch
+from function_calls.loops import LoopWatch, loops_from_json
 from function_calls.questions import fingerprint, question_message
 from function_calls.spec import TAINTING, FunctionResult, FunctionSpec, Message, Question
 from function_calls.turn import Continuation, OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
 from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json, message_to_json
 from services.refs import Effect, ErrorCode, ReasonCode
 
-FROM_BEFORE = MappingProxyType({"from_before": True})
-"""The metadata of a result that was given to an identical call before: what it says has been said."""
 _log = structlog.get_logger("llm")
 
 
@@ -37,10 +35,8 @@ class Progress:
     round_number: int = 0
     found: list[Message] = field(default_factory=list)
     """Messages of reads since the last round: sent when the model has no words of its own."""
-    calls: int = 0
+    calls: CallsMade = field(default_factory=CallsMade)
     repairs: int = 0
-    seen: dict[tuple[str, bytes], int] = field(default_factory=dict)
-    results: dict[tuple[str, bytes], FunctionResult] = field(default_factory=dict)
     called: list[str] = field(default_factory=list)
     handled: bool = False
     """A function took the message as its own."""
@@ -92,6 +88,12 @@ class Progress:
         (self.found if spec.effect is Effect.READ else self.said).extend(shown(result))
         return False
 
+    def remember(self, on: Continuation) -> None:
+        """Take up what was known before the question. One that was stored by an older release has nothing of it."""
+        if on.remembered:
+            self.calls = calls_from_json(on.remembered["calls"])
+            self.loops = loops_from_json(on.remembered["loops"])
+
     def doubt(self, text: str) -> None:
         """Ask the model in another round whether what it says is true."""
         self.doubted = text
@@ -130,6 +132,7 @@ class Progress:
             asked=(*self.asked, *([question.field] if question.field else [])),
             uncertain=call.uncertain,
             taint=sorted(turn.taint),
+            remembered={"calls": self.calls.to_json(), "loops": self.loops.to_json()},
         )
         messages = (*self.said, *self.found, question_message(question))
         error = ErrorCode.SCHEMA_MISMATCH if question.kind == "argument" else None

@@ -196,7 +196,7 @@ class FunctionCallRouter:
             context, spec.name, raw, turn, path, confirmed=confirmed, uncertain=on.uncertain
         )
         if path is Path.MODEL and on.transcript and (on.calls or not _is_usage(result)):
-            return await self._llm.resume(context, turn, on, result, spec.name)
+            return await self._llm.resume(context, turn, on, result, spec.name, raw)
         return self._ended(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked))
 
     def _unknown_command(self, turn: Turn, word: str) -> TurnOutcome:
