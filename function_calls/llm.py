@@ -24,7 +24,7 @@ from function_calls.results import plain
 from function_calls.shortlist import Shortlist
 from function_calls.spec import FunctionResult, FunctionSpec, Message
 from function_calls.touches import taint_of
-from function_calls.true_answers import acts_told, false_claims, told_before, true_words
+from function_calls.true_answers import false_claims, told_before, true_words
 from function_calls.turn import Continuation, OutcomeKind, Path, Turn, TurnOutcome, sent
 from services.clock import Clock
 from services.fault_points import FaultPoints
@@ -151,8 +151,7 @@ class FunctionCallLLM:
         progress = Progress(
             [message_from_json(one) for one in on.transcript], turn.said, on.rounds, asked=tuple(on.asked)
         )
-        progress.remember(on)
-        progress.acts += acts_told(progress.messages, turn.functions)
+        progress.remember(on, turn.functions)
         spec = turn.functions.find(function)
         call = ToolCall(on.call_id, function, plain(arguments), uncertain=on.uncertain)
         rest = tuple(call_from_json(one) for one in on.calls)

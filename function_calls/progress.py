@@ -17,8 +17,11 @@ from function_calls.fencing import fenced
 from function_calls.find_functions import FIND_FUNCTIONS
 from function_calls.loops import LoopWatch, loops_from_json
 from function_calls.questions import fingerprint, question_message
+from function_calls.registry import BotFunctions
 from function_calls.spec import TAINTING, FunctionResult, FunctionSpec, Message, Question
+from function_calls.true_answers import acts_from_json, acts_to_json, nested_acts
 from function_calls.turn import Continuation, OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
+from services.json_values import JsonObject
 from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json, message_to_json
 from services.refs import Effect, ErrorCode, ReasonCode
 
@@ -77,7 +80,7 @@ class Progress:
             if _may_have_happened(result):
                 self.said += result.for_chat()
             return code in _FAULTS_OF_THE_MODEL
-        if spec is None or spec is FIND_FUNCTIONS or result.metadata is FROM_BEFORE:
+        if spec is None or spec is FIND_FUNCTIONS or result.question is not None or result.metadata is FROM_BEFORE:
             return False
         if spec.effect is Effect.READ:
             self.has_read = True
@@ -88,11 +91,23 @@ class Progress:
         (self.found if spec.effect is Effect.READ else self.said).extend(shown(result))
         return False
 
-    def remember(self, on: Continuation) -> None:
+    def remember(self, on: Continuation, functions: BotFunctions) -> None:
         """Take up what was known before the question. One that was stored by an older release has nothing of it."""
-        if on.remembered:
-            self.calls = calls_from_json(on.remembered["calls"])
-            self.loops = loops_from_json(on.remembered["loops"])
+        known = on.remembered
+        if known:
+            self.calls, self.loops = calls_from_json(known["calls"]), loops_from_json(known["loops"])
+            self.acts = acts_from_json(known["acts"], functions)
+            self.has_read, self.told_before = known["has_read"], known["told_before"]
+
+    def _remembered(self, turn: Turn) -> JsonObject:
+        """What `remember` takes up."""
+        return {
+            "calls": self.calls.to_json(),
+            "loops": self.loops.to_json(),
+            "acts": acts_to_json([*self.acts, *nested_acts(turn)]),
+            "has_read": self.has_read,
+            "told_before": self.told_before,
+        }
 
     def doubt(self, text: str) -> None:
         """Ask the model in another round whether what it says is true."""
@@ -132,7 +147,7 @@ class Progress:
             asked=(*self.asked, *([question.field] if question.field else [])),
             uncertain=call.uncertain,
             taint=sorted(turn.taint),
-            remembered={"calls": self.calls.to_json(), "loops": self.loops.to_json()},
+            remembered=self._remembered(turn),
         )
         messages = (*self.said, *self.found, question_message(question))
         error = ErrorCode.SCHEMA_MISMATCH if question.kind == "argument" else None
