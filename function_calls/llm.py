@@ -132,7 +132,7 @@ class FunctionCallLLM:
         except ModelError as error:
             return self._failed(context, turn, progress, error)
         except OverBudget as over:
-            return progress.over_budget(over.text, over.setting)
+            return progress.over_budget(turn, over.text, over.setting)
         if not answer.text:
             return progress.model_failed(turn, ModelError(ErrorCode.EMPTY_RESPONSE, "calls, though none were offered"))
         return sent(ReasonCode.CHAT, [Message(_true(answer.text, turn, progress))])
@@ -167,7 +167,7 @@ class FunctionCallLLM:
         if outcome is not None:
             return outcome
         if on.final or progress.all_direct(turn):
-            return progress.done(turn, "")
+            return progress.done(turn, "", direct=True)
         await turn.log.settle()
         progress.round_number += 1
         return await self._rounds(context, turn, progress)
@@ -186,7 +186,7 @@ class FunctionCallLLM:
                     continue
                 return progress.done(turn, true_words(answer.text, turn, claims, progress.acts))
             if last:
-                return progress.gave_up(turn.profile().texts, _true(answer.text, turn, progress))
+                return progress.gave_up(turn, _true(answer.text, turn, progress))
             progress.messages.append(_assistant_said(answer))
             progress.found.clear()
             progress.went_wrong = False
@@ -196,9 +196,9 @@ class FunctionCallLLM:
             if outcome is not None:
                 return outcome
             if answer.final or progress.all_direct(turn):
-                return progress.done(turn, "")
+                return progress.done(turn, "", direct=True)
             if progress.repairs > _REPAIRS:
-                return progress.gave_up(turn.profile().texts, "")
+                return progress.gave_up(turn, "")
             await turn.log.settle()
             progress.round_number += 1
 
@@ -211,10 +211,10 @@ class FunctionCallLLM:
         self, context: MessageContext, turn: Turn, progress: Progress, problem: ModelError | OverBudget
     ) -> TurnOutcome:
         """The end of a turn in whose rounds no further answer came."""
-        if progress.doubted and not turn.effects:
+        if progress.doubted and not turn.effects and not progress.found:
             return progress.done(turn, _true(progress.doubted, turn, progress))
         if isinstance(problem, OverBudget):
-            return progress.over_budget(problem.text, problem.setting)
+            return progress.over_budget(turn, problem.text, problem.setting)
         if problem.trouble is Trouble.REQUEST and progress.round_number == 0 and turn.functions.specs:
             return await self._without_what_is_refused(context, turn, problem)
         return self._failed(context, turn, progress, problem)

@@ -21,6 +21,7 @@ from function_calls.registry import BotFunctions
 from function_calls.spec import TAINTING, FunctionResult, FunctionSpec, Message, Question
 from function_calls.true_answers import acts_from_json, acts_to_json, nested_acts
 from function_calls.turn import Continuation, OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
+from function_calls.usage import done_text
 from services.json_values import JsonObject
 from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json, message_to_json
 from services.refs import Effect, ErrorCode, ReasonCode
@@ -54,6 +55,8 @@ class Progress:
     loops: LoopWatch = field(default_factory=LoopWatch)
     acts: list[Act] = field(default_factory=list)
     """Effects that went well."""
+    quiet: list[FunctionSpec] = field(default_factory=list)
+    """The functions whose effects of this turn went well without a word to the chat."""
     has_read: bool = False
     """A read gave something, so that the model may report what it found."""
     told_before: str = ""
@@ -86,6 +89,8 @@ class Progress:
             self.has_read = True
         else:
             self.acts.append(Act(spec, call.arguments or {}, result))
+            if not shown(result):
+                self.quiet.append(spec)
         self.called.append(spec.name)
         self.handled = self.handled or result.handled
         (self.found if spec.effect is Effect.READ else self.said).extend(shown(result))
@@ -166,10 +171,24 @@ class Progress:
                 return False
         return True
 
-    def done(self, turn: Turn, text: str) -> TurnOutcome:
-        """The model has said all it wanted: its words, or what the functions found, and what of it failed."""
-        words = [Message(text)] if text else self.found
-        messages = [*self.said, *words]
+    def told(self, turn: Turn) -> list[Message]:
+        """What the chat hears where no model puts it in words: what effects said, one sentence for those that said
+        nothing, and what was found."""
+        quiet = self.quiet
+        if not (quiet or self.said or self.found):
+            quiet = [act.spec for act in nested_acts(turn)]
+        named = done_text(quiet, turn.profile().texts)
+        return [*self.said, *([Message(named)] if named else []), *self.found]
+
+    def done(self, turn: Turn, text: str, *, direct: bool = False) -> TurnOutcome:
+        """The model has said all it wanted: its words, or what the functions found, and what of it failed. `direct`:
+        it was not asked, since the functions speak for themselves, by silence too where nobody waits for an answer."""
+        if text:
+            messages = [*self.said, Message(text)]
+        elif direct and turn.answering is None:
+            messages = [*self.said, *self.found]
+        else:
+            messages = self.told(turn)
         reason = ReasonCode.FUNCTION if self.called else ReasonCode.CHAT
         if not messages and (self.failure or self.went_wrong):
             messages = [Message(self.failure or turn.profile().texts.say("failures.model_confused"))]
@@ -183,32 +202,33 @@ class Progress:
             return sent(ReasonCode.REFUSED, messages, self.cause, self.error)
         return sent(reason, messages, ", ".join(dict.fromkeys(self.called)), self.error)
 
-    def gave_up(self, texts: Phrases, text: str) -> TurnOutcome:
+    def gave_up(self, turn: Turn, text: str) -> TurnOutcome:
         """The rounds are used up, the model runs in a circle, or it keeps making faulty calls."""
-        words = text or self.failure or texts.say("failures.model_confused")
-        reason = ReasonCode.FUNCTION if self.said else ReasonCode.MODEL_FAILED
-        messages = self.said or _as_one([*self.found, Message(words)])
+        words = text or self.failure or turn.profile().texts.say("failures.model_confused")
+        reason = ReasonCode.FUNCTION if self.said or self.quiet else ReasonCode.MODEL_FAILED
+        messages = self.told(turn) if self.said or self.quiet else _as_one([*self.found, Message(words)])
         return sent(reason, messages, ", ".join(self.called), self.error)
 
     def model_failed(self, turn: Turn, error: ModelError, *, is_told: bool = False) -> TurnOutcome:
-        """No usable answer. What functions did is said; else one clear sentence, unless the chat `is_told` already that
-        there is no model to ask."""
+        """No usable answer. What functions did is said; else one clear sentence, unless nothing was tried and the chat
+        `is_told` already that there is no model to ask."""
         texts = turn.profile().texts
         code = self.error or error.code
         _log.warning("model_failed", turn=turn.id, code=error.code.value, error=str(error), request_id=error.request_id)
-        if self.said:
-            return sent(ReasonCode.FUNCTION, self.said, ", ".join(self.called), code)
-        if self.found:
-            return sent(ReasonCode.FUNCTION, self.found, ", ".join(self.called), code)
-        if is_told and not self.failure:
+        told = self.told(turn)
+        if told:
+            return sent(ReasonCode.FUNCTION, told, ", ".join(self.called), code)
+        if is_told and not self.failure and not turn.effects:
             return sent(ReasonCode.MODEL_DOWN, [], error.trouble.value, code)
         key = f"model.{error.code.value}"
         words = self.failure or texts.say(key if texts.has(key) else "model.provider_error")
         return sent(ReasonCode.MODEL_FAILED, [Message(words)], error.code.value, code)
 
-    def over_budget(self, text: str, setting: str) -> TurnOutcome:
+    def over_budget(self, turn: Turn, text: str, setting: str) -> TurnOutcome:
         """The model is not asked, since a share of the day is used up. What functions did is said, then `text`."""
-        messages = [*(self.said or self.found), *([Message(text)] if text else [])]
+        messages = [*self.told(turn), *([Message(text)] if text else [])]
+        if not messages and self.failure:
+            messages = [Message(self.failure)]
         return sent(ReasonCode.OVER_BUDGET, messages, setting, ErrorCode.REFUSED)
 
 

@@ -113,6 +113,13 @@ async def test_what_functions_did_is_said_before_the_budget_ends_the_turn() -> N
         assert await ask(group, "Ann", call("act")) == ["Booked.", SPENT_BY_ANN]
 
 
+async def test_what_was_found_is_said_beside_what_was_done_before_the_budget_ends_the_turn() -> None:
+    add, rain = Recorder("add", effect="idempotent", gives="Added."), Recorder("rain", gives="It rains.")
+    async with a_group([add.spec, rain.spec], settings=budget(member={"requests": 1})) as group:
+        group.model.says([call("add"), call("rain")])
+        assert await group.say("Ann", "@Rollcall both") == ["Added.", "It rains.", SPENT_BY_ANN]
+
+
 @pytest.mark.parametrize(("prompt", "completion"), [(0, 0), (100_000_000, 5), (10, 100_000_000)])
 async def test_a_count_that_cannot_be_true_costs_no_more_than_the_estimate(prompt: int, completion: int) -> None:
     async with a_group(settings=budget(chat={"tokens": 50_000})) as group:
