@@ -195,6 +195,16 @@ async def test_the_refusal_of_a_command_is_said_once_a_day() -> None:
         assert (await reasons(group))[1:] == [("over_budget", "budgets.member.units")] * 2
 
 
+async def test_whoever_answers_a_question_hears_of_the_refusal_though_the_chat_was_told() -> None:
+    search = Recorder("search", commands=["search"], gives="found", confirm="Really?")
+    async with a_group([search.spec], settings=budget(chat={"units": 1}, functions={"search": 1})) as group:
+        spent = EN.say("budgets.units_chat", name="search")
+        assert [await group.say(who, "/search") for who in ("Ann", "Bob")] == [["Really?"]] * 2
+        assert await group.say("Ann", "yes") == ["found"]
+        assert [await group.say("Cleo", "/search") for _ in range(2)] == [[spent], []]
+        assert await group.say("Bob", "yes") == [spent]
+
+
 @pytest.mark.parametrize("effect", ["read", "idempotent", "once"])
 async def test_chats_at_once_cannot_take_the_same_rest(effect: str) -> None:
     search = Recorder("search", commands=["search"], gives="found", effect=effect)

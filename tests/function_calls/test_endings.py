@@ -84,3 +84,9 @@ async def test_a_function_that_speaks_for_itself_may_be_silent_unless_somebody_a
     assert silent.kind is OutcomeKind.SILENT
     routing = Routing(add(return_direct=True, confirm="Really?"), script=[ADD])
     assert said(await routing.hears_answer(await routing.hears("add it"), "yes")) == [DONE]
+
+
+@pytest.mark.parametrize("gives", [True, False, None, ""])
+async def test_whoever_answers_for_a_command_that_says_nothing_hears_that_it_ran(gives: Any) -> None:
+    routing = Routing(add(gives=gives, confirm="Really?"))
+    assert said(await routing.hears_answer(await routing.hears("/add x"), "yes")) == [DONE]
