@@ -157,11 +157,7 @@ class FunctionCallLLM:
         rest = tuple(call_from_json(one) for one in on.calls)
         if result.question is not None and spec is not None:
             return progress.suspended(turn, spec, call, rest, result.question, final=on.final)
-        # The model may repeat the call as it was made, or as it was run with what the person answered.
-        for one in (_made(progress, on.call_id), call):
-            made = None if one is None else turn.functions.find(one.name)
-            if one is not None and made is not None and one.arguments is not None:
-                progress.calls.ended(made, one.arguments, result)
+        progress.answered(call, result, turn.functions)
         progress.note(call, spec, result, self._settings)
         outcome = await self._run_calls(context, turn, progress, rest, final=on.final, request_id="")
         if outcome is not None:
@@ -321,12 +317,6 @@ def _true(text: str, turn: Turn, progress: Progress) -> str:
 
 def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:
     return false_claims(text, turn, progress.acts, has_read=progress.has_read, told_before=progress.told_before)
-
-
-def _made(progress: Progress, call_id: str) -> ToolCall | None:
-    """The model's call of that id, as it was made."""
-    calls = (call for message in reversed(progress.messages) for call in message.calls)
-    return next((call for call in calls if call.id == call_id), None)
 
 
 def _assistant_said(answer: ModelAnswer) -> ModelMessage:

@@ -114,6 +114,16 @@ class Progress:
             "told_before": self.told_before,
         }
 
+    def answered(self, call: ToolCall, result: FunctionResult, functions: BotFunctions) -> None:
+        """Keep what the call gave that a question interrupted: the model may repeat it as it made it, or as it was run
+        with what the person answered."""
+        calls = (one for message in reversed(self.messages) for one in message.calls)
+        made = next((one for one in calls if one.id == call.id), call)
+        for one in (made, call):
+            spec = functions.find(one.name)
+            if spec is not None and one.arguments is not None:
+                self.calls.ended(spec, one.arguments, result)
+
     def doubt(self, text: str) -> None:
         """Ask the model in another round whether what it says is true."""
         self.doubted = text
