@@ -37,7 +37,6 @@ class Act:
     spec: FunctionSpec
     arguments: Mapping[str, Any]
     result: FunctionResult | None = None
-    """None: of an earlier part of the turn."""
 
 
 class Claim(NamedTuple):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
 import structlog
 
 from config.settings import RouterSettings
@@ -20,12 +18,13 @@ from function_calls.filters.round import Round, RoundFilter
 from function_calls.invocation import Invoker
 from function_calls.outages import Outages
 from function_calls.pairing import paired
-from function_calls.progress import FROM_BEFORE, Progress
+from function_calls.progress import Progress
 from function_calls.registry import BotFunctions
+from function_calls.results import plain
 from function_calls.shortlist import Shortlist
 from function_calls.spec import FunctionResult, FunctionSpec, Message
 from function_calls.touches import taint_of
-from function_calls.true_answers import acts_told, false_claims, told_before, true_words
+from function_calls.true_answers import false_claims, told_before, true_words
 from function_calls.turn import Continuation, OutcomeKind, Path, Turn, TurnOutcome, sent
 from services.clock import Clock
 from services.fault_points import FaultPoints
@@ -39,7 +38,7 @@ from services.llm.model import (
     call_from_json,
     message_from_json,
 )
-from services.refs import Effect, ErrorCode, ReasonCode, Trouble
+from services.refs import ErrorCode, ReasonCode, Trouble
 
 _log = structlog.get_logger("llm")
 _WORDS = re.compile(r"[\w-]+")
@@ -133,30 +132,38 @@ class FunctionCallLLM:
         except ModelError as error:
             return self._failed(context, turn, progress, error)
         except OverBudget as over:
-            return progress.over_budget(over.text, over.setting)
+            return progress.over_budget(turn, over.text, over.setting)
         if not answer.text:
             return progress.model_failed(turn, ModelError(ErrorCode.EMPTY_RESPONSE, "calls, though none were offered"))
         return sent(ReasonCode.CHAT, [Message(_true(answer.text, turn, progress))])
 
     async def resume(
-        self, context: MessageContext, turn: Turn, on: Continuation, result: FunctionResult, function: str
+        self,
+        context: MessageContext,
+        turn: Turn,
+        on: Continuation,
+        result: FunctionResult,
+        function: str,
+        arguments: Mapping[str, Any] | None = None,
     ) -> TurnOutcome:
-        """Go on where a question interrupted the rounds; `result` is what the interrupted call gave."""
+        """Go on where a question interrupted the rounds; `result` is what the interrupted call gave. `arguments`: those
+        that it was run with, where it was."""
         progress = Progress(
             [message_from_json(one) for one in on.transcript], turn.said, on.rounds, asked=tuple(on.asked)
         )
-        progress.acts += acts_told(progress.messages, turn.functions)
+        progress.remember(on, turn.functions)
         spec = turn.functions.find(function)
-        call = ToolCall(on.call_id, function, None, uncertain=on.uncertain)
+        call = ToolCall(on.call_id, function, plain(arguments), uncertain=on.uncertain)
         rest = tuple(call_from_json(one) for one in on.calls)
         if result.question is not None and spec is not None:
             return progress.suspended(turn, spec, call, rest, result.question, final=on.final)
+        progress.answered(call, result, turn.functions)
         progress.note(call, spec, result, self._settings)
         outcome = await self._run_calls(context, turn, progress, rest, final=on.final, request_id="")
         if outcome is not None:
             return outcome
         if on.final or progress.all_direct(turn):
-            return progress.done(turn, "")
+            return progress.done(turn, "", direct=True)
         await turn.log.settle()
         progress.round_number += 1
         return await self._rounds(context, turn, progress)
@@ -175,7 +182,7 @@ class FunctionCallLLM:
                     continue
                 return progress.done(turn, true_words(answer.text, turn, claims, progress.acts))
             if last:
-                return progress.gave_up(turn.profile().texts, _true(answer.text, turn, progress))
+                return progress.gave_up(turn, _true(answer.text, turn, progress))
             progress.messages.append(_assistant_said(answer))
             progress.found.clear()
             progress.went_wrong = False
@@ -185,9 +192,9 @@ class FunctionCallLLM:
             if outcome is not None:
                 return outcome
             if answer.final or progress.all_direct(turn):
-                return progress.done(turn, "")
+                return progress.done(turn, "", direct=True)
             if progress.repairs > _REPAIRS:
-                return progress.gave_up(turn.profile().texts, "")
+                return progress.gave_up(turn, "")
             await turn.log.settle()
             progress.round_number += 1
 
@@ -200,10 +207,10 @@ class FunctionCallLLM:
         self, context: MessageContext, turn: Turn, progress: Progress, problem: ModelError | OverBudget
     ) -> TurnOutcome:
         """The end of a turn in whose rounds no further answer came."""
-        if progress.doubted and not turn.effects:
+        if progress.doubted and not turn.effects and not progress.found:
             return progress.done(turn, _true(progress.doubted, turn, progress))
         if isinstance(problem, OverBudget):
-            return progress.over_budget(problem.text, problem.setting)
+            return progress.over_budget(turn, problem.text, problem.setting)
         if problem.trouble is Trouble.REQUEST and progress.round_number == 0 and turn.functions.specs:
             return await self._without_what_is_refused(context, turn, problem)
         return self._failed(context, turn, progress, problem)
@@ -265,13 +272,11 @@ class FunctionCallLLM:
         if spec is None or call.arguments is None:
             fault = call.fault or ErrorCode.INVALID_JSON
             return spec, FunctionResult.fail(fault, _FAULT_WORDS.get(fault, "the call could not be read"))
-        signature = (spec.name, orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS))
-        times = progress.seen[signature] = progress.seen.get(signature, 0) + 1
-        before = progress.results.get(signature)
-        if before is not None and (spec.effect is not Effect.READ or times > self._settings.identical_calls):
-            return spec, replace(before, messages=(), metadata=FROM_BEFORE)
-        progress.calls += 1
-        if progress.calls > self._settings.max_calls:
+        before = progress.calls.repeated(spec, call.arguments, self._settings.identical_calls)
+        if before is not None:
+            return spec, before
+        progress.calls.count += 1
+        if progress.calls.count > self._settings.max_calls:
             return spec, FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, texts.say("failures.too_many_calls"))
         result = await self._invoker.invoke(
             context,
@@ -284,8 +289,7 @@ class FunctionCallLLM:
             request_id=request_id,
         )
         self.note_run(context, turn, spec)
-        if result.error is None or spec.effect is Effect.ONCE:
-            progress.results[signature] = result
+        progress.calls.ended(spec, call.arguments, result)
         return spec, result
 
     async def _without_function(

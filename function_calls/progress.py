@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 import orjson
 import structlog
 
 from config.settings import RouterSettings
 from config.texts import Phrases
+from function_calls.calls_made import FROM_BEFORE, CallsMade, calls_from_json
 from function_calls.claims import Act
 from function_calls.conversation import doubt_message, result_text
 from function_calls.fencing import fenced
 from function_calls.find_functions import FIND_FUNCTIONS
-from function_calls.loops import LoopWatch
+from function_calls.loops import LoopWatch, loops_from_json
 from function_calls.questions import fingerprint, question_message
+from function_calls.registry import BotFunctions
 from function_calls.spec import TAINTING, FunctionResult, FunctionSpec, Message, Question
+from function_calls.true_answers import acts_from_json, acts_to_json, nested_acts
 from function_calls.turn import Continuation, OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
+from function_calls.usage import done_text
+from services.json_values import JsonObject
 from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json, message_to_json
 from services.refs import Effect, ErrorCode, ReasonCode
 
-FROM_BEFORE = MappingProxyType({"from_before": True})
-"""The metadata of a result that was given to an identical call before: what it says has been said."""
 _log = structlog.get_logger("llm")
 
 
@@ -37,10 +39,8 @@ class Progress:
     round_number: int = 0
     found: list[Message] = field(default_factory=list)
     """Messages of reads since the last round: sent when the model has no words of its own."""
-    calls: int = 0
+    calls: CallsMade = field(default_factory=CallsMade)
     repairs: int = 0
-    seen: dict[tuple[str, bytes], int] = field(default_factory=dict)
-    results: dict[tuple[str, bytes], FunctionResult] = field(default_factory=dict)
     called: list[str] = field(default_factory=list)
     handled: bool = False
     """A function took the message as its own."""
@@ -55,6 +55,8 @@ class Progress:
     loops: LoopWatch = field(default_factory=LoopWatch)
     acts: list[Act] = field(default_factory=list)
     """Effects that went well."""
+    quiet: list[FunctionSpec] = field(default_factory=list)
+    """The functions whose effects of this turn went well without a word to the chat."""
     has_read: bool = False
     """A read gave something, so that the model may report what it found."""
     told_before: str = ""
@@ -81,16 +83,46 @@ class Progress:
             if _may_have_happened(result):
                 self.said += result.for_chat()
             return code in _FAULTS_OF_THE_MODEL
-        if spec is None or spec is FIND_FUNCTIONS or result.metadata is FROM_BEFORE:
+        if spec is None or spec is FIND_FUNCTIONS or result.question is not None or result.metadata is FROM_BEFORE:
             return False
         if spec.effect is Effect.READ:
             self.has_read = True
         else:
             self.acts.append(Act(spec, call.arguments or {}, result))
+            if not shown(result):
+                self.quiet.append(spec)
         self.called.append(spec.name)
         self.handled = self.handled or result.handled
         (self.found if spec.effect is Effect.READ else self.said).extend(shown(result))
         return False
+
+    def remember(self, on: Continuation, functions: BotFunctions) -> None:
+        """Take up what was known before the question. One that was stored by an older release has nothing of it."""
+        known = on.remembered
+        if known:
+            self.calls, self.loops = calls_from_json(known["calls"]), loops_from_json(known["loops"])
+            self.acts = acts_from_json(known["acts"], functions)
+            self.has_read, self.told_before = known["has_read"], known["told_before"]
+
+    def _remembered(self, turn: Turn) -> JsonObject:
+        """What `remember` takes up."""
+        return {
+            "calls": self.calls.to_json(),
+            "loops": self.loops.to_json(),
+            "acts": acts_to_json([*self.acts, *nested_acts(turn)]),
+            "has_read": self.has_read,
+            "told_before": self.told_before,
+        }
+
+    def answered(self, call: ToolCall, result: FunctionResult, functions: BotFunctions) -> None:
+        """Keep what the call gave that a question interrupted: the model may repeat it as it made it, or as it was run
+        with what the person answered."""
+        calls = (one for message in reversed(self.messages) for one in message.calls)
+        made = next((one for one in calls if one.id == call.id), call)
+        for one in (made, call):
+            spec = functions.find(one.name)
+            if spec is not None and one.arguments is not None:
+                self.calls.ended(spec, one.arguments, result)
 
     def doubt(self, text: str) -> None:
         """Ask the model in another round whether what it says is true."""
@@ -130,6 +162,7 @@ class Progress:
             asked=(*self.asked, *([question.field] if question.field else [])),
             uncertain=call.uncertain,
             taint=sorted(turn.taint),
+            remembered=self._remembered(turn),
         )
         messages = (*self.said, *self.found, question_message(question))
         error = ErrorCode.SCHEMA_MISMATCH if question.kind == "argument" else None
@@ -148,10 +181,24 @@ class Progress:
                 return False
         return True
 
-    def done(self, turn: Turn, text: str) -> TurnOutcome:
-        """The model has said all it wanted: its words, or what the functions found, and what of it failed."""
-        words = [Message(text)] if text else self.found
-        messages = [*self.said, *words]
+    def told(self, turn: Turn) -> list[Message]:
+        """What the chat hears where no model puts it in words: what effects said, one sentence for those that said
+        nothing, and what was found."""
+        quiet = self.quiet
+        if not (quiet or self.said or self.found):
+            quiet = [act.spec for act in nested_acts(turn)]
+        named = done_text(quiet, turn.profile().texts)
+        return [*self.said, *([Message(named)] if named else []), *self.found]
+
+    def done(self, turn: Turn, text: str, *, direct: bool = False) -> TurnOutcome:
+        """The model has said all it wanted: its words, or what the functions found, and what of it failed. `direct`:
+        it was not asked, since the functions speak for themselves, by silence too where nobody waits for an answer."""
+        if text:
+            messages = [*self.said, Message(text)]
+        elif direct and turn.answering is None:
+            messages = [*self.said, *self.found]
+        else:
+            messages = self.told(turn)
         reason = ReasonCode.FUNCTION if self.called else ReasonCode.CHAT
         if not messages and (self.failure or self.went_wrong):
             messages = [Message(self.failure or turn.profile().texts.say("failures.model_confused"))]
@@ -165,32 +212,33 @@ class Progress:
             return sent(ReasonCode.REFUSED, messages, self.cause, self.error)
         return sent(reason, messages, ", ".join(dict.fromkeys(self.called)), self.error)
 
-    def gave_up(self, texts: Phrases, text: str) -> TurnOutcome:
+    def gave_up(self, turn: Turn, text: str) -> TurnOutcome:
         """The rounds are used up, the model runs in a circle, or it keeps making faulty calls."""
-        words = text or self.failure or texts.say("failures.model_confused")
-        reason = ReasonCode.FUNCTION if self.said else ReasonCode.MODEL_FAILED
-        messages = self.said or _as_one([*self.found, Message(words)])
+        words = text or self.failure or turn.profile().texts.say("failures.model_confused")
+        reason = ReasonCode.FUNCTION if self.said or self.quiet else ReasonCode.MODEL_FAILED
+        messages = self.told(turn) if self.said or self.quiet else _as_one([*self.found, Message(words)])
         return sent(reason, messages, ", ".join(self.called), self.error)
 
     def model_failed(self, turn: Turn, error: ModelError, *, is_told: bool = False) -> TurnOutcome:
-        """No usable answer. What functions did is said; else one clear sentence, unless the chat `is_told` already that
-        there is no model to ask."""
+        """No usable answer. What functions did is said; else one clear sentence, unless nothing was tried and the chat
+        `is_told` already that there is no model to ask."""
         texts = turn.profile().texts
         code = self.error or error.code
         _log.warning("model_failed", turn=turn.id, code=error.code.value, error=str(error), request_id=error.request_id)
-        if self.said:
-            return sent(ReasonCode.FUNCTION, self.said, ", ".join(self.called), code)
-        if self.found:
-            return sent(ReasonCode.FUNCTION, self.found, ", ".join(self.called), code)
-        if is_told and not self.failure:
+        told = self.told(turn)
+        if told:
+            return sent(ReasonCode.FUNCTION, told, ", ".join(self.called), code)
+        if is_told and not self.failure and not turn.effects:
             return sent(ReasonCode.MODEL_DOWN, [], error.trouble.value, code)
         key = f"model.{error.code.value}"
         words = self.failure or texts.say(key if texts.has(key) else "model.provider_error")
         return sent(ReasonCode.MODEL_FAILED, [Message(words)], error.code.value, code)
 
-    def over_budget(self, text: str, setting: str) -> TurnOutcome:
+    def over_budget(self, turn: Turn, text: str, setting: str) -> TurnOutcome:
         """The model is not asked, since a share of the day is used up. What functions did is said, then `text`."""
-        messages = [*(self.said or self.found), *([Message(text)] if text else [])]
+        messages = [*self.told(turn), *([Message(text)] if text else [])]
+        if not messages and self.failure:
+            messages = [Message(self.failure)]
         return sent(ReasonCode.OVER_BUDGET, messages, setting, ErrorCode.REFUSED)
 
 

@@ -104,6 +104,7 @@ def open_to_json(open_question: OpenQuestion) -> JsonObject:
         "asked": list(on.asked),
         "uncertain": on.uncertain,
         "taint": list(on.taint),
+        "remembered": on.remembered,
         "terms": None if question.terms is None else _terms_to_json(question.terms),
     }
 
@@ -120,7 +121,9 @@ def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
         _terms_from_json(data["terms"]) if data.get("terms") else None,
     )
     keys = ("path", "fingerprint", "state", "transcript", "call_id", "calls", "rounds", "final", "asked", "uncertain")
-    on = Continuation(**{key: data[key] for key in keys}, taint=data.get("taint", ()))
+    on = Continuation(
+        **{key: data[key] for key in keys}, taint=data.get("taint", ()), remembered=data.get("remembered", {})
+    )
     return OpenQuestion(question, on, id_)
 
 

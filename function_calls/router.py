@@ -28,7 +28,7 @@ from function_calls.turn import (
     TurnOutcome,
     sent,
 )
-from function_calls.usage import fault_text, plain_name, spoken_name
+from function_calls.usage import done_text, fault_text, plain_name, spoken_name
 from services.json_values import JsonObject
 from services.refs import ErrorCode, ReasonCode
 
@@ -116,12 +116,15 @@ class FunctionCallRouter:
             limit = f"functions.{spec.name}.timeout_seconds" if result.error.code is ErrorCode.TIMEOUT else spec.name
             detail = cause(result) or limit
             if OVER_BUDGET in result.metadata:
-                is_told = result.metadata[OVER_BUDGET] == "told"
+                is_told = result.metadata[OVER_BUDGET] == "told" and turn.answering is None
                 return sent(ReasonCode.OVER_BUDGET, () if is_told else result.for_chat(), detail, result.error.code)
             return sent(reason, result.for_chat(), detail, result.error.code)
         if not result.handled and not result.messages and not turn.effects:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=spec.name)
-        return sent(reason, shown(result), spec.name)
+        messages = shown(result)
+        if not messages and turn.effects and turn.answering is not None:
+            messages = (Message(done_text([spec], turn.profile().texts)),)
+        return sent(reason, messages, spec.name)
 
     async def _resume(self, context: MessageContext, turn: Turn, open_question: OpenQuestion, text: str) -> TurnOutcome:
         """Go on from a question with its answer."""
@@ -196,7 +199,7 @@ class FunctionCallRouter:
             context, spec.name, raw, turn, path, confirmed=confirmed, uncertain=on.uncertain
         )
         if path is Path.MODEL and on.transcript and (on.calls or not _is_usage(result)):
-            return await self._llm.resume(context, turn, on, result, spec.name)
+            return await self._llm.resume(context, turn, on, result, spec.name, raw)
         return self._ended(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked))
 
     def _unknown_command(self, turn: Turn, word: str) -> TurnOutcome:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import orjson
 import structlog
 
 from function_calls.claims import Act, Claim, corrected, unfounded
 from function_calls.registry import BotFunctions
+from function_calls.spec import FunctionResult, Message
 from function_calls.turn import Turn
+from services.json_values import JsonObject
 from services.llm.model import ModelMessage
-from services.refs import Effect
 
 _ABOUT_THE_PAST = re.compile(
     r"\b(?:have(?:n['’]?t)?\s+you|(?:did(?:n['’]?t)?|has(?:n['’]?t)?|was|were)\s+(?:you|it|that|the|my|our|any\w*))\b"
@@ -31,7 +30,7 @@ def false_claims(
     """The sentences of `text` that claim what no run of this turn did."""
     if not text:
         return []
-    acts = [*acts, *_nested(turn)]
+    acts = [*acts, *nested_acts(turn)]
     return unfounded(text, turn.functions.specs, acts, has_read=has_read, told_before=told_before)
 
 
@@ -52,19 +51,27 @@ def true_words(text: str, turn: Turn, claims: Sequence[Claim], acts: Sequence[Ac
     return corrected(text, claims, turn.profile().texts.say(key))
 
 
-def acts_told(transcript: Sequence[ModelMessage], functions: BotFunctions) -> list[Act]:
-    """The effects that a conversation tells of, from before a question interrupted it."""
-    results = {message.call_id: message.content for message in transcript if message.role == "tool"}
+def acts_to_json(acts: Sequence[Act]) -> list[JsonObject]:
+    """`acts` as plain data, for the time of a question."""
+    return [{"function": act.spec.name, "arguments": dict(act.arguments), "said": _said_by(act)} for act in acts]
+
+
+def acts_from_json(data: Sequence[JsonObject], functions: BotFunctions) -> list[Act]:
+    """The acts that `acts_to_json` wrote, less those of functions that are not there any more."""
     acts: list[Act] = []
-    for message in transcript:
-        for call in message.calls:
-            spec = functions.find(call.name)
-            if spec is not None and spec.effect is not Effect.READ and not _is_error(results.get(call.id, "")):
-                acts.append(Act(spec, call.arguments or {}))
+    for one in data:
+        spec = functions.find(one["function"])
+        if spec is not None:
+            messages = tuple(map(Message, one["said"]))
+            acts.append(Act(spec, one["arguments"], FunctionResult(messages=messages)))
     return acts
 
 
-def _nested(turn: Turn) -> list[Act]:
+def _said_by(act: Act) -> list[str]:
+    return [message.text for message in act.result.messages] if act.result else []
+
+
+def nested_acts(turn: Turn) -> list[Act]:
     """Effects of functions that functions called."""
     found: list[Act] = []
     for run in turn.nested.values():
@@ -72,11 +79,3 @@ def _nested(turn: Turn) -> list[Act]:
         if spec is not None and run.result is not None and run.result.ok:
             found.append(Act(spec, {}, run.result))
     return found
-
-
-def _is_error(content: str) -> bool:
-    try:
-        told: Any = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return not content
-    return isinstance(told, Mapping) and "error" in told

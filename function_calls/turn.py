@@ -132,6 +132,8 @@ class Continuation:
     """The model only guessed that this is meant: a yes is asked for before it runs."""
     taint: Sequence[str] = ()
     """What the turn has read, as `Turn.taint` has it."""
+    remembered: JsonObject = field(default_factory=dict)
+    """What the rounds with the model knew of what they had done; empty for a command."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from config.texts import Phrases
 from function_calls.spec import ArgumentFault, FunctionSpec
@@ -20,6 +21,12 @@ def spoken_name(spec: FunctionSpec, language: str) -> str:
     is_chinese = language == "zh"
     fitting = (word for word in spec.commands if is_unspaced(word) == is_chinese)
     return f"/{next(fitting, spec.commands[0])}"
+
+
+def done_text(specs: Iterable[FunctionSpec], texts: Phrases) -> str:
+    """Says of functions that said nothing themselves that they have run; empty where there are none."""
+    names = ", ".join(dict.fromkeys(spoken_name(spec, texts.language) for spec in specs))
+    return texts.say("claims.done", names=names) if names else ""
 
 
 def plain_name(name: str) -> str:

@@ -7,6 +7,7 @@ import orjson
 
 from function_calls.context import MessageContext
 from function_calls.filters.turn import TurnFilter
+from function_calls.find_functions import FOUND
 from function_calls.turn import Dispatch, Turn, TurnOutcome
 from services.clock import Clock
 from services.store import turn_memory
@@ -25,7 +26,9 @@ def memory(store: Store, minutes: int, clock: Clock) -> TurnFilter:
         before = rows[0]["state"] if rows else "{}"
         turn.state.update(orjson.loads(before))
         outcome = await dispatch(context, turn)
-        after = orjson.dumps(turn.state, default=str).decode()
+        # What was found is on offer for the rest of its turn; kept, the offer would grow from turn to turn.
+        state = {key: value for key, value in turn.state.items() if key != FOUND}
+        after = orjson.dumps(state, default=str).decode()
         if after != before and len(after) <= _LONGEST:
             store.post([turn_memory.keep(chat, member, after, clock.now_ms() + minutes * _MINUTE_MS)])
         return outcome

@@ -113,6 +113,13 @@ async def test_what_functions_did_is_said_before_the_budget_ends_the_turn() -> N
         assert await ask(group, "Ann", call("act")) == ["Booked.", SPENT_BY_ANN]
 
 
+async def test_what_was_found_is_said_beside_what_was_done_before_the_budget_ends_the_turn() -> None:
+    add, rain = Recorder("add", effect="idempotent", gives="Added."), Recorder("rain", gives="It rains.")
+    async with a_group([add.spec, rain.spec], settings=budget(member={"requests": 1})) as group:
+        group.model.says([call("add"), call("rain")])
+        assert await group.say("Ann", "@Rollcall both") == ["Added.", "It rains.", SPENT_BY_ANN]
+
+
 @pytest.mark.parametrize(("prompt", "completion"), [(0, 0), (100_000_000, 5), (10, 100_000_000)])
 async def test_a_count_that_cannot_be_true_costs_no_more_than_the_estimate(prompt: int, completion: int) -> None:
     async with a_group(settings=budget(chat={"tokens": 50_000})) as group:
@@ -186,6 +193,16 @@ async def test_the_refusal_of_a_command_is_said_once_a_day() -> None:
         said = [await group.say("Ann", "/search") for _ in range(3)]
         assert said == [["found"], [EN.say("budgets.units_member", name="search")], []]
         assert (await reasons(group))[1:] == [("over_budget", "budgets.member.units")] * 2
+
+
+async def test_whoever_answers_a_question_hears_of_the_refusal_though_the_chat_was_told() -> None:
+    search = Recorder("search", commands=["search"], gives="found", confirm="Really?")
+    async with a_group([search.spec], settings=budget(chat={"units": 1}, functions={"search": 1})) as group:
+        spent = EN.say("budgets.units_chat", name="search")
+        assert [await group.say(who, "/search") for who in ("Ann", "Bob")] == [["Really?"]] * 2
+        assert await group.say("Ann", "yes") == ["found"]
+        assert [await group.say("Cleo", "/search") for _ in range(2)] == [[spent], []]
+        assert await group.say("Bob", "yes") == [spent]
 
 
 @pytest.mark.parametrize("effect", ["read", "idempotent", "once"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.testing import a_group, call
+from tests.fakes.functions import Recorder
 
 SETTINGS = {"chats": {"allow": ["*"]}, "router": {"shortlist_above": 12}}
 
@@ -33,3 +34,20 @@ async def test_what_was_found_is_on_offer_still_when_a_question_came_in_between(
         assert asked is resumed
         assert asked is not None
         assert "poll_create" in asked.by_name
+
+
+async def test_what_was_found_in_earlier_turns_does_not_pile_up_where_functions_have_a_memory() -> None:
+    many = [
+        Recorder(f"gadget{number}", commands=[f"gadget{number}"], description=f"Does thing{number}.").spec
+        for number in range(60)
+    ]
+    filters = {"turn": [{"memory": {"minutes": 600}}]}
+    async with a_group(many, settings={"filters": filters, "router": {"shortlist": 8}}) as group:
+        for number in range(0, 60, 6):
+            group.model.says(*[call("find_functions", query=f"gadget{number + more}") for more in range(2)], "Well.")
+            await group.say("Ann", "@Rollcall hello there")
+        group.model.says("Hi.")
+        await group.say("Ann", "@Rollcall hello")
+        last = group.model.requests[-1].offer
+    assert last is not None
+    assert len(last.functions) <= 10

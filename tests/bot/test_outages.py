@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from bot.models import model_of
-from bot.testing import Group, a_group
+from bot.testing import Group, a_group, call
 from bot.web.wiring import probes_of
 from config.settings import Settings
 from config.texts import Texts
@@ -16,7 +17,7 @@ from services.clock import VirtualClock
 from services.deadlines import Deadlines
 from services.llm.failover import Failover
 from services.llm.model import ModelError
-from services.refs import ChatRef
+from services.refs import ChatRef, Role
 from services.store.inbox import INBOX
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.kept import kept
@@ -44,6 +45,18 @@ async def test_a_chat_hears_once_that_there_is_no_model_and_commands_go_on() -> 
         assert await group.say("Ann", "@Rollcall still there?") == []
         assert await group.say("Ann", "@Rollcall hello", chat=OTHERS) == [TOLD]
         assert b'rollcall_turns_total{reason="model_down"} 2.0' in group.daemon.metrics.render()
+
+
+async def test_what_a_yes_allowed_is_told_though_the_chat_knows_of_the_outage() -> None:
+    post = Recorder("post", CITY, commands=["post"], effect="once", gives=True)
+    settings = {"approvals": {"required": [{"functions": ["post"], "by": "admin"}]}}
+    async with a_group([post.spec], settings=settings) as group:
+        group.model.says(call("post", city="Oslo"))
+        [code] = re.findall(r"#([0-9a-f]{5})", (await group.say("Ann", "@Rollcall do it now please"))[-1])
+        group.model.says(DOWN, DOWN)
+        assert await group.say("Cleo", "@Rollcall hello") == [TOLD]
+        heard = await group.say("Bob", f"approve {code}", role=Role.ADMIN)
+        assert (heard, len(post.runs)) == ([EN.say("claims.done", names="/post")], 1)
 
 
 async def test_the_next_outage_is_told_again() -> None:

@@ -172,3 +172,83 @@ async def test_the_daemons_own_to_do_list_bears_out_what_is_said_of_it() -> None
         heard = await group.say("Ann", "@Rollcall add milk to the todo list")
         assert heard[1:] == ["I've added milk to your to-do list."]
         assert "milk" in heard[0]
+
+
+PERFORM = {"task": {"type": "string", "description": "What", "required": True}}
+
+
+def asking(**options: Any) -> Recorder:
+    """A read whose argument a person is asked for."""
+    city = {"city": {"type": "string", "required": True}}
+    return Recorder("weather", city, ask={"city": "Where?"}, **options)
+
+
+async def after_a_question(*functions: Recorder, asked: str, first: ModelAnswer, answer: str, words: str) -> list[str]:
+    """What the chat hears when the model says `words`, twice if need be, after the answer to a question."""
+    routing = Routing(*functions, script=[first, says(words), says(words)])
+    return said(await routing.hears_answer(await routing.hears(asked), answer))
+
+
+async def test_what_failed_outside_before_a_question_bears_nothing_out_after_it() -> None:
+    mail = Recorder("mail", TEXT, effect="idempotent", gives=("error", "no such address"), touches="reads_outside")
+    first = calls(call("mail", "a", text="x"), call("weather", "b"))
+    heard = await after_a_question(
+        mail, asking(), asked="mail and weather", first=first, answer="Rome", words="I've sent the mail."
+    )
+    assert heard == [NOTHING]
+
+
+async def test_the_arguments_of_a_run_that_a_yes_allowed_bear_out_what_is_said_of_it() -> None:
+    perform = Recorder("perform", PERFORM, effect="idempotent", gives="ok", description="Do it.", confirm="Really?")
+    other = Recorder("close_poll", effect="idempotent", description="Close the poll")
+    first = calls(call("perform", task="close the poll"))
+    heard = await after_a_question(perform, other, asked="go", first=first, answer="yes", words="I've closed the poll.")
+    assert heard == ["ok", "I've closed the poll."]
+
+
+async def test_the_arguments_of_what_was_done_before_a_question_bear_out_what_is_said_after_it() -> None:
+    perform = Recorder("perform", PERFORM, effect="idempotent", gives="ok", description="Do it.")
+    other = Recorder("close_poll", effect="idempotent", description="Close the poll")
+    first = calls(call("perform", "a", task="close the poll"), call("weather", "b"))
+    words = "I've closed the poll."
+    heard = await after_a_question(perform, other, asking(), asked="go", first=first, answer="Rome", words=words)
+    assert heard == [words]
+
+
+async def test_what_was_looked_up_before_a_question_may_be_told_after_it() -> None:
+    look = Recorder("look", gives="The poll was closed by Cleo.")
+    other = Recorder("close_poll", effect="idempotent", description="Close the poll")
+    first, words = calls(call("look", "a"), call("weather", "b")), "The poll has been closed."
+    weather = asking(gives=("error", "no weather"))
+    heard = await after_a_question(look, other, weather, asked="look", first=first, answer="Oslo", words=words)
+    assert heard == [words]
+
+
+async def test_what_a_function_did_within_another_before_a_question_bears_a_claim_out_after_it() -> None:
+    async def outer(context: MessageContext, arguments: dict[str, Any], run: Call) -> str:
+        await run.invoke("todo_add", {"text": "milk"})
+        return "ok"
+
+    first = calls(call("outer", "a"), call("weather", "b"))
+    words = "I've added milk to your list."
+    functions = (todo(), Recorder("outer", does=outer), asking())
+    heard = await after_a_question(*functions, asked="add milk", first=first, answer="Oslo", words=words)
+    assert heard == [words]
+
+
+async def test_what_was_reported_earlier_may_be_told_after_a_question_too() -> None:
+    past = [HistoryLine("Ann", "add milk", 0, False), HistoryLine("Rollcall", "Added #1 milk.", 1, True)]
+    routing = Routing(
+        todo(), asking(), script=[calls(call("weather")), says("I've added milk to your list.")], history=past
+    )
+    asked = await routing.hears("did you add milk?")
+    assert said(await routing.hears_answer(asked, "Oslo")) == ["I've added milk to your list."]
+
+
+async def test_a_value_that_is_not_asked_for_again_leaves_the_function_undone() -> None:
+    city = {"city": {"type": "string", "required": True}}
+    send = Recorder("send", city, effect="once", gives="sent", description="Send the mail.")
+    script = [calls(call("weather")), calls(call("send", "b"), call("look", "c")), *[says("I've sent the mail.")] * 2]
+    routing = Routing(send, asking(), Recorder("look"), script=script)
+    heard = said(await routing.hears_answer(await routing.hears("weather"), "Rome"))
+    assert (heard, send.runs) == ([NOTHING], [])
