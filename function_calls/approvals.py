@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import orjson
@@ -21,6 +22,7 @@ from function_calls.touches import is_tainted
 from function_calls.turn import Turn
 from services.grants import Grants
 from services.json_values import JsonObject
+from services.redaction import HIDDEN
 from services.refs import ChatRef, Role
 from services.store.port import Write
 
@@ -70,11 +72,15 @@ class Approvals:
         values = spec.arguments.dump(arguments)
         tainted = is_tainted(spec, turn)
         terms = _terms(context, spec, values, rule, turn, for_always=not tainted)
+        is_granted = terms.grant and self._grants.holds(context.chat, terms.grant)
+        if context.private:
+            # Everybody is shown what a chat allows for always.
+            terms = replace(terms, grant="")
         approved = turn.approved
         if approved is not None and approved.digest == terms.digest:
             turn.approved = None
             return Verdict(writes=tuple(self._allowed(context, spec, values, terms, approved)))
-        if terms.grant and self._grants.holds(context.chat, terms.grant):
+        if is_granted:
             return ALLOWED
         return Verdict(FunctionResult(question=_question(spec, values, terms, turn.profile().texts)))
 
@@ -91,7 +97,7 @@ class Approvals:
         note = self._grants.allowed(chat, terms.digest, function=spec.name, by=by.ref)
         if not approved.always or not terms.grant:
             return [note]
-        shown = _shown(values)
+        shown = _shown(spec, values)
         given = self._grants.give(chat, terms.grant, function=spec.name, arguments=shown, by=by.ref, by_name=_named(by))
         return [note, *given]
 
@@ -142,7 +148,7 @@ def _question(spec: FunctionSpec, values: JsonObject, terms: ApprovalTerms, text
         asker=_named(terms.asker.sender),
         function=spec.name,
         description=spec.description.split(". ")[0].rstrip("."),
-        arguments=f" ({_shown(values)})" if values else "",
+        arguments=f" ({_shown(spec, values)})" if values else "",
         role=terms.role.value if terms.role else "",
         code=terms.code,
     )
@@ -157,9 +163,12 @@ def _choices(terms: ApprovalTerms, texts: Phrases) -> Sequence[Choice]:
     ]
 
 
-def _shown(values: JsonObject) -> str:
-    """The arguments as people are shown them. What is too long to be read bears a mark of the whole."""
-    text = ", ".join(f"{name} = {visible(_plain(value))}" for name, value in values.items())
+def _shown(spec: FunctionSpec, values: JsonObject) -> str:
+    """The arguments as people are shown them, and as grants keep them: without what is sensitive. What is too long to
+    be read bears a mark of the whole."""
+    text = ", ".join(
+        f"{name} = {HIDDEN if name in spec.sensitive else visible(_plain(value))}" for name, value in values.items()
+    )
     if len(text) <= _SHOWN_CHARS:
         return text
     return f"{text[:_SHOWN_CHARS]}… [{len(text)}, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}]"
