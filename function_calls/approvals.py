@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,11 +19,11 @@ from function_calls.policies import ALLOWED, Verdict
 from function_calls.questions import fingerprint
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Question
 from function_calls.touches import is_tainted
-from function_calls.turn import Turn
+from function_calls.turn import OpenQuestion, Turn
 from services.grants import Grants
 from services.json_values import JsonObject
 from services.redaction import HIDDEN
-from services.refs import ChatRef, Role
+from services.refs import ChatRef, ErrorCode, Role
 from services.store.port import Write
 
 _CODE_CHARS = 5
@@ -40,12 +40,24 @@ class Rule(NamedTuple):
     by_other: bool = False
 
 
+def _nothing_waits(chat: ChatRef) -> Sequence[OpenQuestion]:
+    return ()
+
+
 class Approvals:
     """The policy of approvals, for the rules of the settings and for whoever else needs a person's yes."""
 
-    def __init__(self, settings: ApprovalsSettings, grants: Grants) -> None:
+    def __init__(
+        self,
+        settings: ApprovalsSettings,
+        grants: Grants,
+        waiting: Callable[[ChatRef], Sequence[OpenQuestion]] = _nothing_waits,
+    ) -> None:
+        """`waiting` gives what waits in a chat for a person's yes."""
         self._rules = settings.required
+        self._settings = settings
         self._grants = grants
+        self._waiting = waiting
         self._known: dict[tuple[ChatRef, FunctionSpec], Rule | None] = {}
 
     async def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
@@ -68,7 +80,7 @@ class Approvals:
         return self._known[chat, spec]
 
     def decide(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule) -> Verdict:
-        """ALLOWED where this very run was approved, or the question whether it may be."""
+        """ALLOWED where this very run was approved; or the question whether it may be, or why it cannot be asked."""
         values = spec.arguments.dump(arguments)
         tainted = is_tainted(spec, turn)
         terms = _terms(context, spec, values, rule, turn, for_always=not tainted)
@@ -82,7 +94,25 @@ class Approvals:
             return Verdict(writes=tuple(self._allowed(context, spec, values, terms, approved)))
         if is_granted:
             return ALLOWED
-        return Verdict(FunctionResult(question=_question(spec, values, terms, turn.profile().texts)))
+        texts = turn.profile().texts
+        refused = self._no_room(spec, terms, texts)
+        return Verdict(refused or FunctionResult(question=_question(spec, values, terms, texts)))
+
+    def _no_room(self, spec: FunctionSpec, terms: ApprovalTerms, texts: Phrases) -> FunctionResult | None:
+        """Why one more question cannot wait; None when it can."""
+        asker = terms.asker
+        waiting = [one.question.terms for one in self._waiting(asker.chat) if one.question.terms is not None]
+        # What waits in private is not spoken of in the group.
+        same = [one for one in waiting if one.digest == terms.digest and one.asker.private == asker.private]
+        if same:
+            return _refused(texts.say("approvals.waits_already", function=spec.name, code=same[0].code), "approvals")
+        own = [one for one in waiting if one.asker.sender.ref == asker.sender.ref]
+        if len(own) >= self._settings.open_per_member:
+            text = texts.say("approvals.too_many_own", asker=_named(asker.sender), count=len(own))
+            return _refused(text, "approvals.open_per_member")
+        if len(waiting) >= self._settings.open_per_chat:
+            return _refused(texts.say("approvals.too_many", count=len(waiting)), "approvals.open_per_chat")
+        return None
 
     def _allowed(
         self,
@@ -113,6 +143,11 @@ def rejection(by: Sender, function: str, reason: str, texts: Phrases) -> str:
     """What the chat and the model are told of a no."""
     key = "approvals.rejected_because" if reason else "approvals.rejected"
     return texts.say(key, name=_named(by), function=function, reason=visible(reason))
+
+
+def _refused(text: str, setting: str) -> FunctionResult:
+    """A refusal, and the settings key that decided."""
+    return replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata={"refused_by": setting})
 
 
 def _fits(rule: ApprovalRule, chat: ChatRef, spec: FunctionSpec) -> bool:

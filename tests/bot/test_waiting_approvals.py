@@ -1,0 +1,54 @@
+"""How many questions for a person's yes wait at once, and what becomes of them while they do."""
+
+from __future__ import annotations
+
+import re
+
+from bot.testing import a_group
+from services.store.pending import PENDING
+from tests.bot.test_approvals import ADMIN, WORK, asked, needing, post
+from tests.fakes.kept import kept, last_reason
+
+
+def codes(texts: list[str]) -> list[str]:
+    return re.findall(r"#([0-9a-f]{5})", texts[-1])
+
+
+async def test_of_one_member_three_wait_and_the_next_is_refused_in_plain_words() -> None:
+    function = post()
+    async with a_group([function.spec], settings=needing()) as group:
+        first, *_ = [await asked(group, f"Place {number}") for number in range(3)]
+        [refused] = await group.say("Ann", "/post Oslo")
+        assert refused.startswith("Ann, 3 things that you asked for wait for a yes already.")
+        assert await last_reason(group) == ("refused", "approvals.open_per_member")
+        assert await kept(group, PENDING.c.state) == [("open",)] * 3
+        # Others, and other chats, have room of their own; so has who takes one back.
+        await asked(group, "Oslo", "Cleo")
+        await asked(group, "Oslo", chat=WORK)
+        await group.say("Ann", f"reject {first}")
+        code = await asked(group)
+        assert await group.say("Bob", f"approve {code}", **ADMIN) == ["posted"]
+
+
+async def test_of_one_chat_ten_wait_unless_set_otherwise() -> None:
+    function = post()
+    async with a_group([function.spec], settings=needing()) as group:
+        for number in range(10):
+            await asked(group, f"Place {number}", f"Member {number}")
+        [refused] = await group.say("Ann", "/post Oslo")
+        assert refused.startswith("10 things wait for a yes here already.")
+        assert await last_reason(group) == ("refused", "approvals.open_per_chat")
+    settings = needing(open_per_chat=1)
+    async with a_group([function.spec], settings=settings) as group:
+        await asked(group)
+        assert not codes(await group.say("Cleo", "/post Oslo"))
+
+
+async def test_what_waits_already_is_not_asked_twice() -> None:
+    function = post()
+    async with a_group([function.spec], settings=needing()) as group:
+        code = await asked(group)
+        assert await group.say("Ann", "/post Oslo") == [f"Exactly this run of “post” waits for a yes already: #{code}"]
+        assert codes(await group.say("Cleo", "/post Oslo")) != [code]
+        assert await group.say("Bob", f"approve {code}", **ADMIN) == ["posted"]
+        assert codes(await group.say("Ann", "/post Oslo")) != [code]
