@@ -11,9 +11,11 @@ from function_calls.approval_terms import ApprovalTerms, Approved
 from function_calls.approvals import rejection, who_may
 from function_calls.commands import arguments_of, is_command_word, value_of
 from function_calls.context import MessageContext
+from function_calls.failures import refused_result
 from function_calls.filters.turn import TurnFilter, turn_chain
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
+from function_calls.permissions import switched_on
 from function_calls.policies import OVER_BUDGET
 from function_calls.progress import cause, shown
 from function_calls.questions import fingerprint, question_message, read_answer
@@ -144,7 +146,8 @@ class FunctionCallRouter:
         raw = dict(question.arguments)
         if question.field:
             raw[question.field] = value_of(spec.parameters["properties"][question.field], answer.value)
-        return await self._go_on(context, turn, on, spec, raw, confirmed=answer.kind is Answered.YES)
+        is_yes = answer.kind is Answered.YES
+        return await self._go_on(context, turn, on, spec, raw, confirmed=is_yes, nested=question.nested)
 
     async def _decided(
         self, context: MessageContext, turn: Turn, open_question: OpenQuestion, terms: ApprovalTerms, text: str
@@ -169,7 +172,7 @@ class FunctionCallRouter:
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=question.function))])
         if allows:
             turn.approved = Approved(terms.digest, context.sender, answer.kind is Answered.ALWAYS)
-            return await self._go_on(asker, turn, on, spec, question.arguments, confirmed=True)
+            return await self._go_on(asker, turn, on, spec, question.arguments, confirmed=True, nested=question.nested)
         said = rejection(context.sender, spec.name, answer.value, texts)
         if Path(on.path) is not Path.MODEL or not on.transcript:
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(said)], spec.name)
@@ -187,14 +190,23 @@ class FunctionCallRouter:
         raw: JsonObject,
         *,
         confirmed: bool,
+        nested: bool,
     ) -> TurnOutcome:
-        """Run what a question held up, and what was to follow it."""
+        """Run what a question held up, by the way on which it was held up, and what was to follow it."""
         turn.state.update(on.state)
         turn.taint |= _taint(on)
         path = Path(on.path)
-        result = await self._invoker.invoke(
-            context, spec.name, raw, turn, path, confirmed=confirmed, uncertain=on.uncertain
-        )
+        profile = turn.profile()
+        refused = switched_on(profile, path) if nested else None
+        if refused is not None:
+            result = refused_result(refused, spec, profile)
+        else:
+            way = Path.NESTED if nested else path
+            result = await self._invoker.invoke(
+                context, spec.name, raw, turn, way, confirmed=confirmed, uncertain=on.uncertain
+            )
+        if nested:
+            result = result.from_nested()
         if path is Path.MODEL and on.transcript and (on.calls or not _is_usage(result)):
             return await self._llm.resume(context, turn, on, result, spec.name)
         return self._ended(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked))
