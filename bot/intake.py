@@ -248,7 +248,8 @@ class Intake:
                 self._engine.remove(job)
                 writes.append(inbox.end(job.turn_id, reason.value, "", now_ms))
             else:
-                job.context = replace(job.context, text=context.text)
+                calls_bot = job.context.mentions_bot or context.mentions_bot
+                job.context = replace(job.context, text=context.text, mentions_bot=calls_bot)
                 writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))
         # A summary may hold what is taken back here.
         writes.append(summaries.forget(chat, native_id))

@@ -196,7 +196,8 @@ class Turns:
         outcome = await self._router.dispatch(context, turn)
         if outcome.kind is OutcomeKind.FALLBACK and not turn.effects:
             return _explained(await self._router.run_chat_fallback(context, turn), outcome, turn)
-        if outcome.kind is not OutcomeKind.SENT and outcome.error is None:
+        is_silent = outcome.kind is not OutcomeKind.SENT and outcome.error is None
+        if is_silent and outcome.reason is not ReasonCode.NOT_ADDRESSED:
             return replace(outcome, kind=OutcomeKind.SILENT, reason=ReasonCode.SILENT)
         return outcome
 

@@ -59,7 +59,16 @@ class FunctionCallRouter:
     def dispatch(self, context: MessageContext, turn: Turn) -> Awaitable[TurnOutcome]:
         """The outcome of the turn. Falsy when nothing handled the message and nothing was done: then
         `run_chat_fallback` answers it."""
+        if turn.answering is not None and _is_beside(turn.answering, turn):
+            return self._beside(context, turn)
         return self._filtered(context, turn)
+
+    async def _beside(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+        """The outcome of what was taken for the answer to an approval, and was edited into other words while it waited:
+        the question waits on, and the words stand for themselves."""
+        turn.answering = None
+        turn.addressed = context.calls_bot or turn.functions.command_line(context.text, bare=False) is not None
+        return await self._filtered(context, turn) if turn.addressed else sent(ReasonCode.NOT_ADDRESSED, [])
 
     async def _routed(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         if turn.answering is not None:
@@ -232,6 +241,12 @@ def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:
     function, and nothing was done."""
     made_no_sense = outcome.error in (ErrorCode.BAD_ARGUMENTS, ErrorCode.NOT_FOUND)
     return line.is_bare and bool(line.rest.strip()) and made_no_sense and not turn.effects
+
+
+def _is_beside(answering: tuple[OpenQuestion, str], turn: Turn) -> bool:
+    """Whether it says nothing to the approval that it was taken for an answer to."""
+    question, text = answering[0].question, answering[1]
+    return question.terms is not None and read_answer(question, text, turn.profile().texts).kind is Answered.UNRELATED
 
 
 def _taint(on: Continuation) -> frozenset[Touch]:

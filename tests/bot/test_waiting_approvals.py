@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from bot.testing import a_group
+from function_calls.context import Kind
 from services.store.pending import PENDING
 from tests.bot.test_approvals import ADMIN, WORK, asked, needing, post
-from tests.fakes.kept import kept, last_reason
+from tests.fakes.functions import CITY, Recorder
+from tests.fakes.held import Held
+from tests.fakes.kept import kept, last_reason, reasons
 
 
 def codes(texts: list[str]) -> list[str]:
@@ -52,3 +57,32 @@ async def test_what_waits_already_is_not_asked_twice() -> None:
         assert codes(await group.say("Cleo", "/post Oslo")) != [code]
         assert await group.say("Bob", f"approve {code}", **ADMIN) == ["posted"]
         assert codes(await group.say("Ann", "/post Oslo")) != [code]
+
+
+@pytest.mark.parametrize(
+    ("edited", "answer", "reason"),
+    [
+        ("wait, I look at it first", [], "not_addressed"),
+        ("@Rollcall wait, I look at it first", ["I wait."], "chat"),
+        ("/rain Oslo", ["it rains"], "command"),
+    ],
+)
+async def test_an_answer_that_is_edited_into_other_words_leaves_the_question_open(
+    edited: str, answer: list[str], reason: str
+) -> None:
+    function, held = post(), Held(effect="read")
+    rain = Recorder("rain", CITY, commands=["rain"], gives="it rains")
+    async with a_group([function.spec, held.spec, rain.spec], settings=needing()) as group:
+        code = await asked(group)
+        await group.hear("Cleo", "/hold it")
+        await held.has_begun("it")
+        await group.hear("Bob", f"approve {code}", id="b", **ADMIN)
+        before = len(group.platform.sent)
+        await group.hear("Bob", edited, id="b", kind=Kind.EDIT, **ADMIN)
+        group.model.says("I wait.")
+        held.let_go()
+        await group.settle()
+        assert [one.text for one in group.platform.sent[before + 1 :]] == answer
+        assert reason in [one for one, _ in await reasons(group)]
+        assert function.runs == []
+        assert await group.say("Bob", f"approve {code}", **ADMIN) == ["posted"]
