@@ -202,6 +202,12 @@ class Turn:
     """The nested runs that have ended. A result that holds when the outer function is tried again stands there too."""
     runs: int = 0
 
+    def whose(self, context: MessageContext) -> MessageContext:
+        """The message whose sender's turn this is: of an approval the one that asked for it, else `context`, which is
+        being answered."""
+        terms = self.answering[0].question.terms if self.answering is not None else None
+        return context if terms is None else terms.asker
+
     async def role_now(self, sender: Sender) -> Role:
         """The sender's role at this moment. Who gets no answer has no privilege."""
         if self.live_role is None:
