@@ -101,6 +101,10 @@ class Approvals:
     def _no_room(self, spec: FunctionSpec, terms: ApprovalTerms, texts: Phrases) -> FunctionResult | None:
         """Why one more question cannot wait; None when it can."""
         asker = terms.asker
+        if (asker.private or not asker.is_group) and not terms.may_allow(asker.sender.ref, asker.sender.role):
+            # Nobody else is shown the question, so nobody could answer it.
+            role = terms.role.value if terms.role else ""
+            return _refused(texts.say("approvals.not_in_private", function=spec.name, role=role), "approvals.required")
         waiting = [one.question.terms for one in self._waiting(asker.chat) if one.question.terms is not None]
         # What waits in private is not spoken of in the group.
         same = [one for one in waiting if one.digest == terms.digest and one.asker.private == asker.private]
@@ -139,8 +143,11 @@ def who_may(terms: ApprovalTerms, texts: Phrases) -> str:
     return texts.say(f"approvals.only_{key}", asker=_named(terms.asker.sender), role=role)
 
 
-def rejection(by: Sender, function: str, reason: str, texts: Phrases) -> str:
-    """What the chat and the model are told of a no."""
+def rejection(no: MessageContext, asker: MessageContext, function: str, reason: str, texts: Phrases) -> str:
+    """What the chat and the model are told of a no. A reason that was given in private is not told in public."""
+    if no.private and not asker.private:
+        reason = ""
+    by = no.sender
     key = "approvals.rejected_because" if reason else "approvals.rejected"
     return texts.say(key, name=_named(by), function=function, reason=visible(reason))
 

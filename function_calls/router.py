@@ -182,7 +182,7 @@ class FunctionCallRouter:
         if allows:
             turn.approved = Approved(terms.digest, context.sender, answer.kind is Answered.ALWAYS)
             return await self._go_on(asker, turn, on, spec, question.arguments, confirmed=True, nested=question.nested)
-        said = rejection(context.sender, spec.name, answer.value, texts)
+        said = rejection(context, asker, spec.name, answer.value, texts)
         if Path(on.path) is not Path.MODEL or not on.transcript:
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(said)], spec.name)
         turn.state.update(on.state)
