@@ -89,7 +89,7 @@ class Turns:
     async def run(self, job: Job) -> None:
         """Answer the message of `job`. Raises StoreError when its end cannot be kept; nothing else."""
         # One log for all attempts: what is known and could not be written yet is known to the next one.
-        log = StoreTurnLog(self._store, _whose_runs(job), job.turn_id, self._clock, self._faults)
+        log = StoreTurnLog(self._store, job.runs_for, job.turn_id, self._clock, self._faults)
         while True:
             try:
                 await self._attempt(job, log)
@@ -139,7 +139,7 @@ class Turns:
             claimed=functools.partial(self._claimed, job),
             live_role=functools.partial(self._members.role, context.chat),
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
-            status=_nothing_is_shown if context.private or _whose_runs(job).private else sign.say,
+            status=_nothing_is_shown if context.private or job.runs_for.private else sign.say,
         )
 
     async def _claim(self, job: Job) -> bool:
@@ -296,12 +296,6 @@ def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence
     *others, last = messages
     note = turn.profile().texts.say("turns.edited_meanwhile")
     return [*others, replace(last, text=f"{last.text}\n{note}".strip())]
-
-
-def _whose_runs(job: Job) -> MessageContext:
-    """The message whose sender runs what this turn runs: of an approval the one who asked, not the one who answers."""
-    terms = job.question.question.terms if job.question is not None else None
-    return job.context if terms is None else terms.asker
 
 
 def _explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome:

@@ -34,5 +34,12 @@ class Job:
     repeated: bool = False
     """It was tried in this process before, so something of it may be stored."""
 
+    @property
+    def runs_for(self) -> MessageContext:
+        """The message whose sender runs what this turn runs: of an approval the one who asked, not the one who
+        answers."""
+        terms = self.question.question.terms if self.question is not None else None
+        return self.context if terms is None else terms.asker
+
 
 RunTurn = Callable[[Job], Awaitable[None]]

@@ -9,9 +9,9 @@ import pytest
 from bot.testing import a_group
 from function_calls.context import Kind
 from services.store.pending import PENDING
-from tests.bot.test_approvals import ADMIN, WORK, asked, needing, post
+from tests.bot.test_approvals import ADMIN, WORK, asked, code_in, needing, post
 from tests.fakes.functions import CITY, Recorder
-from tests.fakes.held import Held
+from tests.fakes.held import Held, until
 from tests.fakes.kept import kept, last_reason, reasons
 
 
@@ -86,3 +86,17 @@ async def test_an_answer_that_is_edited_into_other_words_leaves_the_question_ope
         assert reason in [one for one, _ in await reasons(group)]
         assert function.runs == []
         assert await group.say("Bob", f"approve {code}", **ADMIN) == ["posted"]
+
+
+async def test_the_asker_can_stop_what_somebody_else_has_allowed() -> None:
+    held = Held(effect="once")
+    settings = needing(rule={"functions": ["hold"]})
+    async with a_group([held.spec], settings=settings) as group:
+        code = code_in(await group.say("Ann", "/hold it"))
+        await group.hear("Bob", f"approve {code}", **ADMIN)
+        await held.has_begun("it")
+        await group.hear("Cleo", "/stop")
+        await until(lambda: group.platform.sent[-1].text == "There is nothing of yours to stop.")
+        assert held.running == ["it"]
+        assert "Stopped." in await group.say("Ann", "/stop")
+        assert held.running == []
