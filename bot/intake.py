@@ -140,7 +140,7 @@ class Intake:
         writes = self._writes(context, verdict, job.turn_id)
         taken = None
         if verdict.question is not None and verdict.question.question.terms is None:
-            taken = self._questions.take(chat, member)
+            taken = job.taken = self._questions.take(chat, member)
             writes.append(pending.answer(verdict.question.id, job.turn_id))
         self._reach("recv.before_persist")
         try:

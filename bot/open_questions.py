@@ -81,6 +81,11 @@ class OpenQuestions:
         if taken is not None:
             self._waiting.setdefault((chat, member), taken)
 
+    def give_back(self, chat: str, member: str, taken: Asked, turn_id: int) -> list[Write]:
+        """The writes after which it waits again, because the turn that answers it did not go on from it; none where
+        there is a newer question. `put_back` is to be called once they are durable."""
+        return [] if (chat, member) in self._waiting else [pending.reopen(taken[0].id, turn_id)]
+
     def ask(self, id_: int, question: OpenQuestion, chat: str, member: str, turn_id: int) -> list[Write]:
         """The writes that make it wait; `waits` is to be called once they are durable."""
         now_ms = self._clock.now_ms()

@@ -15,7 +15,7 @@ from bot.chats import Chats
 from bot.delivery import Delivery, Parcel
 from bot.engine.job import Job
 from bot.metrics import Metrics
-from bot.open_questions import OpenQuestions
+from bot.open_questions import Asked, OpenQuestions
 from bot.outgoing import addressed_to, outgoing_to_json, pieces
 from bot.past import Past
 from bot.summaries import Summaries
@@ -211,6 +211,9 @@ class Turns:
         chat, member = job.context.chat.key, (turn.asker or job.context).sender.ref.key
         if question is not None:
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
+        given_back = _unheeded(job, turn, outcome)
+        if given_back is not None:
+            writes += self._questions.give_back(chat, job.context.sender.ref.key, given_back, job.turn_id)
         writes.append(inbox.end(job.turn_id, outcome.reason.value, outcome.detail, now_ms))
         self._faults.reach("reply.before_outbox")
         try:
@@ -221,6 +224,7 @@ class Turns:
         self._metrics.turn_ended(outcome.reason)
         if question is not None:
             self._questions.waits(question_id, question, chat, member)
+        self._questions.put_back(chat, job.context.sender.ref.key, given_back)
         self._delivery.hand_over(parcels)
         if self._after is not None:
             self._after(turn.id, job.context.chat)
@@ -287,6 +291,13 @@ class Turns:
 
 async def _nothing_is_shown(text: str) -> None:
     return None
+
+
+def _unheeded(job: Job, turn: Turn, outcome: TurnOutcome) -> Asked | None:
+    """The question that still waits, because a filter stopped its answer. Of a turn that was tried before nobody knows
+    here how far it came."""
+    is_unheeded = outcome.reason is ReasonCode.FILTERED and not turn.resumed and not job.repeated
+    return job.taken if is_unheeded else None
 
 
 def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:

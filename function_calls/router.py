@@ -136,6 +136,7 @@ class FunctionCallRouter:
 
     async def _resume(self, context: MessageContext, turn: Turn, open_question: OpenQuestion, text: str) -> TurnOutcome:
         """Go on from a question with its answer."""
+        turn.resumed = True
         if open_question.question.terms is not None:
             return await self._decided(context, turn, open_question, open_question.question.terms, text)
         question, on = open_question.question, open_question.continuation

@@ -174,6 +174,8 @@ class Turn:
     addressed: bool = True
     answering: tuple[OpenQuestion, str] | None = None
     """The question that this message answers, and the answer as it was understood."""
+    resumed: bool = False
+    """Routing has gone on from that question."""
     history: Callable[[], Awaitable[Sequence[HistoryLine]]] = _no_history
     recall: Callable[[], Awaitable[str]] = _no_summary
     """The summary of what was said before `history`; empty where there is none."""
