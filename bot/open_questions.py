@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import orjson
 
 from function_calls.questions import open_from_json, open_to_json
@@ -47,6 +49,19 @@ class OpenQuestions:
             return []
         now_ms = self._clock.now_ms()
         return [one for one, expires_ms in self._approvals.get(chat, {}).values() if expires_ms > now_ms]
+
+    def asked_for_by(self, chat: str, native_id: str) -> list[int]:
+        """The approvals that the message of that id led to."""
+        return [
+            one.id
+            for one, _ in self._approvals.get(chat, {}).values()
+            if one.question.terms is not None and one.question.terms.asker.key.native_id == native_id
+        ]
+
+    def withdraw(self, chat: str, ids: Sequence[int]) -> None:
+        """Forget these approvals, which are withdrawn in the store."""
+        for id_ in ids:
+            self._drop(chat, id_)
 
     async def approval_asked_by(self, store: Store, chat: str, native_id: str) -> int:
         """The approval that the message of that id asked for; 0 when it asked for none."""

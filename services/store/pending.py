@@ -53,6 +53,9 @@ _REOPEN = Statement(
     )
     .values(state="open", answered_by=None),
 )
+_WITHDRAW = Statement(
+    "pending.withdraw", update(PENDING).where(PENDING.c.id == bindparam("row_id"), _OPEN).values(state="withdrawn")
+)
 _EXPIRE = Statement(
     "pending.expire", update(PENDING).where(PENDING.c.expires_ms <= bindparam("now_ms"), _OPEN).values(state="expired")
 )
@@ -94,6 +97,11 @@ def answer(id: int, turn_id: int) -> Write:
 def reopen(id: int, turn_id: int) -> Write:
     """The answer of that turn was not heeded: the question waits again."""
     return _REOPEN.write(row_id=id, turn_id=turn_id)
+
+
+def withdraw(id: int) -> Write:
+    """The question is not to be answered any more."""
+    return _WITHDRAW.write(row_id=id)
 
 
 def nobody_alone(id: int) -> str:

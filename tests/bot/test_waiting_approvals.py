@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -100,3 +101,31 @@ async def test_the_asker_can_stop_what_somebody_else_has_allowed() -> None:
         assert held.running == ["it"]
         assert "Stopped." in await group.say("Ann", "/stop")
         assert held.running == []
+
+
+async def test_what_was_asked_for_can_be_allowed_no_more_once_its_message_is_deleted(tmp_path: Path) -> None:
+    function = post()
+    async with a_group([function.spec], settings=needing(), home=tmp_path) as group:
+        code = await asked(group, id="a")
+        other = await asked(group, "Rome", id="b")
+        await group.say("Ann", "", id="a", kind=Kind.DELETE)
+        await group.say("Bob", f"approve {code}", **ADMIN)
+    async with a_group([function.spec], settings=needing(), home=tmp_path) as group:
+        await group.say("Bob", f"approve {code}", **ADMIN)
+        assert function.runs == []
+        assert await group.say("Bob", f"approve {other}", **ADMIN) == ["posted"]
+        assert await kept(group, PENDING.c.state) == [("withdrawn",), ("answered",)]
+
+
+async def test_a_yes_that_waits_while_the_request_is_deleted_allows_nothing() -> None:
+    function, held = post(), Held(effect="read")
+    async with a_group([function.spec, held.spec], settings=needing()) as group:
+        code = await asked(group, id="a")
+        await group.hear("Cleo", "/hold it")
+        await held.has_begun("it")
+        await group.hear("Bob", f"approve {code}", **ADMIN)
+        await group.hear("Ann", "", id="a", kind=Kind.DELETE)
+        held.let_go()
+        await group.settle()
+        assert group.platform.sent[-1].text == "That was decided already, or it waited for too long."
+        assert function.runs == []
