@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from config.texts import Phrases
-from function_calls.answers import Answered, names_code
+from function_calls.answers import Answered, codes_in
 from function_calls.approval_terms import ApprovalTerms
 from function_calls.context import Kind, MessageContext
 from function_calls.questions import read_answer
@@ -16,10 +16,8 @@ from services.refs import Role
 
 def pointed_out(context: MessageContext, waiting: Sequence[OpenQuestion], asked_by_quoted: int) -> OpenQuestion | None:
     """The one that the message names by its code, or that the message asked which it quotes or reacts to."""
-    for one in waiting:
-        if one.id == asked_by_quoted or names_code(_terms(one).code, context.text):
-            return one
-    return None
+    named = codes_in(context.text)
+    return next((one for one in waiting if one.id == asked_by_quoted or _terms(one).code in named), None)
 
 
 def meant(context: MessageContext, waiting: Sequence[OpenQuestion], role: Role, texts: Phrases) -> OpenQuestion | None:

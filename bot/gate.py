@@ -44,12 +44,7 @@ def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, qu
     refused = _not_served(context, chat)
     if refused is not None:
         return refused
-    is_called = (
-        not context.is_group
-        or context.mentions_bot
-        or context.kind in (Kind.CHOICE, Kind.TIMER)
-        or (context.reply_to is not None and context.reply_to.from_bot)
-    )
+    is_called = context.calls_bot
     is_reaction = context.kind is Kind.REACTION
     if not is_reaction and not context.text.strip() and not context.attachments:
         return Verdict(ReasonCode.EMPTY)

@@ -140,7 +140,7 @@ class Intake:
         writes = self._writes(context, verdict, job.turn_id)
         taken = None
         if verdict.question is not None and verdict.question.question.terms is None:
-            taken = self._questions.take(chat, member)
+            taken = job.taken = self._questions.take(chat, member)
             writes.append(pending.answer(verdict.question.id, job.turn_id))
         self._reach("recv.before_persist")
         try:
@@ -248,8 +248,12 @@ class Intake:
                 self._engine.remove(job)
                 writes.append(inbox.end(job.turn_id, reason.value, "", now_ms))
             else:
-                job.context = replace(job.context, text=context.text)
+                calls_bot = job.context.mentions_bot or context.mentions_bot
+                job.context = replace(job.context, text=context.text, mentions_bot=calls_bot)
                 writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))
+        # What nobody has allowed yet goes with the message that asked for it.
+        withdrawn = self._questions.asked_for_by(chat, native_id) if deletes else []
+        writes += map(pending.withdraw, withdrawn)
         # A summary may hold what is taken back here.
         writes.append(summaries.forget(chat, native_id))
         writes.append(history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.text))
@@ -262,6 +266,7 @@ class Intake:
                 if job is not arriving:
                     self._engine.submit(job)
             raise
+        self._questions.withdraw(chat, withdrawn)
         running = None if deletes or job is not None else self._engine.running_job(context.chat, native_id)
         if running is not None and running.context.text != context.text:
             running.edited = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import orjson
 
 from function_calls.questions import open_from_json, open_to_json
@@ -48,6 +50,19 @@ class OpenQuestions:
         now_ms = self._clock.now_ms()
         return [one for one, expires_ms in self._approvals.get(chat, {}).values() if expires_ms > now_ms]
 
+    def asked_for_by(self, chat: str, native_id: str) -> list[int]:
+        """The approvals that the message of that id led to."""
+        return [
+            one.id
+            for one, _ in self._approvals.get(chat, {}).values()
+            if one.question.terms is not None and one.question.terms.asker.key.native_id == native_id
+        ]
+
+    def withdraw(self, chat: str, ids: Sequence[int]) -> None:
+        """Forget these approvals, which are withdrawn in the store."""
+        for id_ in ids:
+            self._drop(chat, id_)
+
     async def approval_asked_by(self, store: Store, chat: str, native_id: str) -> int:
         """The approval that the message of that id asked for; 0 when it asked for none."""
         # Which id a message got is posted, and read only once it is in the store.
@@ -80,6 +95,11 @@ class OpenQuestions:
         """The answer could not be accepted: it waits again, unless there is a newer question."""
         if taken is not None:
             self._waiting.setdefault((chat, member), taken)
+
+    def give_back(self, chat: str, member: str, taken: Asked, turn_id: int) -> list[Write]:
+        """The writes after which it waits again, because the turn that answers it did not go on from it; none where
+        there is a newer question. `put_back` is to be called once they are durable."""
+        return [] if (chat, member) in self._waiting else [pending.reopen(taken[0].id, turn_id)]
 
     def ask(self, id_: int, question: OpenQuestion, chat: str, member: str, turn_id: int) -> list[Write]:
         """The writes that make it wait; `waits` is to be called once they are durable."""

@@ -15,7 +15,7 @@ from bot.chats import Chats
 from bot.delivery import Delivery, Parcel
 from bot.engine.job import Job
 from bot.metrics import Metrics
-from bot.open_questions import OpenQuestions
+from bot.open_questions import Asked, OpenQuestions
 from bot.outgoing import addressed_to, outgoing_to_json, pieces
 from bot.past import Past
 from bot.summaries import Summaries
@@ -89,7 +89,7 @@ class Turns:
     async def run(self, job: Job) -> None:
         """Answer the message of `job`. Raises StoreError when its end cannot be kept; nothing else."""
         # One log for all attempts: what is known and could not be written yet is known to the next one.
-        log = StoreTurnLog(self._store, _whose_runs(job), job.turn_id, self._clock, self._faults)
+        log = StoreTurnLog(self._store, job.runs_for, job.turn_id, self._clock, self._faults)
         while True:
             try:
                 await self._attempt(job, log)
@@ -139,7 +139,7 @@ class Turns:
             claimed=functools.partial(self._claimed, job),
             live_role=functools.partial(self._members.role, context.chat),
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
-            status=_nothing_is_shown if context.private or _whose_runs(job).private else sign.say,
+            status=_nothing_is_shown if context.private or job.runs_for.private else sign.say,
         )
 
     async def _claim(self, job: Job) -> bool:
@@ -196,7 +196,8 @@ class Turns:
         outcome = await self._router.dispatch(context, turn)
         if outcome.kind is OutcomeKind.FALLBACK and not turn.effects:
             return _explained(await self._router.run_chat_fallback(context, turn), outcome, turn)
-        if outcome.kind is not OutcomeKind.SENT and outcome.error is None:
+        is_silent = outcome.kind is not OutcomeKind.SENT and outcome.error is None
+        if is_silent and outcome.reason is not ReasonCode.NOT_ADDRESSED:
             return replace(outcome, kind=OutcomeKind.SILENT, reason=ReasonCode.SILENT)
         return outcome
 
@@ -210,6 +211,9 @@ class Turns:
         chat, member = job.context.chat.key, (turn.asker or job.context).sender.ref.key
         if question is not None:
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
+        given_back = _unheeded(job, turn, outcome)
+        if given_back is not None:
+            writes += self._questions.give_back(chat, job.context.sender.ref.key, given_back, job.turn_id)
         writes.append(inbox.end(job.turn_id, outcome.reason.value, outcome.detail, now_ms))
         self._faults.reach("reply.before_outbox")
         try:
@@ -220,6 +224,7 @@ class Turns:
         self._metrics.turn_ended(outcome.reason)
         if question is not None:
             self._questions.waits(question_id, question, chat, member)
+        self._questions.put_back(chat, job.context.sender.ref.key, given_back)
         self._delivery.hand_over(parcels)
         if self._after is not None:
             self._after(turn.id, job.context.chat)
@@ -288,6 +293,13 @@ async def _nothing_is_shown(text: str) -> None:
     return None
 
 
+def _unheeded(job: Job, turn: Turn, outcome: TurnOutcome) -> Asked | None:
+    """The question that still waits, because a filter stopped its answer. Of a turn that was tried before nobody knows
+    here how far it came."""
+    is_unheeded = outcome.reason is ReasonCode.FILTERED and not turn.resumed and not job.repeated
+    return job.taken if is_unheeded else None
+
+
 def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
     """`messages`; when what they answer was edited meanwhile, the last one says so."""
     if not job.edited or not messages:
@@ -295,12 +307,6 @@ def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence
     *others, last = messages
     note = turn.profile().texts.say("turns.edited_meanwhile")
     return [*others, replace(last, text=f"{last.text}\n{note}".strip())]
-
-
-def _whose_runs(job: Job) -> MessageContext:
-    """The message whose sender runs what this turn runs: of an approval the one who asked, not the one who answers."""
-    terms = job.question.question.terms if job.question is not None else None
-    return job.context if terms is None else terms.asker
 
 
 def _explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome:

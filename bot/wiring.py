@@ -164,7 +164,7 @@ def build_daemon(
     records = CallRecords(call_log, metrics, clock, redact)
     filters = FilterFactory(store, clock, deadlines, redact).build(settings.filters)
     units = FunctionBudgets(settings.budgets, store, clock)
-    approvals = Approvals(settings.approvals, grants)
+    approvals = Approvals(settings.approvals, grants, lambda chat: questions.approvals_in(chat.key))
     policies = Policies(
         budget=units if units.is_limited else Open(),
         taint=Taint(settings.approvals.tainted, approvals),

@@ -42,3 +42,7 @@ class ApprovalsSettings(Section):
     asked for it, or the least role that may say yes."""
     expires_seconds: Count = Field(default=600, ge=10, le=604_800)
     """How long such a question waits for its answer."""
+    open_per_member: Count = Field(default=3, ge=1, le=1000)
+    """So many such questions of one member wait in a chat; the next one is not asked, and the member is told so."""
+    open_per_chat: Count = Field(default=10, ge=1, le=1000)
+    """The same for all members of a chat together."""

@@ -11,6 +11,8 @@ from config.texts import Phrases
 _REASON_CHARS = 300
 _MARKS = ",，.。:：;；!！-–—"
 _SEPARATORS = f" \t\n{_MARKS}"
+_WORD = re.compile(r"(?<![^\s,，:：;；(（])#?([0-9a-z]+)(?![^\s,，:：;；.。!！)）])", re.IGNORECASE | re.ASCII)
+"""What may be the code of an approval: a word of its own."""
 
 
 class Answered(StrEnum):
@@ -43,18 +45,14 @@ def read_decision(code: str, text: str, texts: Phrases) -> Answer:
     return _refusal(said, texts)
 
 
-def names_code(code: str, text: str) -> bool:
-    """Whether `text` says which approval it speaks of."""
-    return _code(code).search(text) is not None
+def codes_in(text: str) -> frozenset[str]:
+    """The words of `text` that may be codes of approvals, in lower case."""
+    return frozenset(word.lower() for word in _WORD.findall(text))
 
 
 def without_code(code: str, text: str) -> str:
     """`text` without the code of the approval."""
-    return _code(code).sub(" ", text)
-
-
-def _code(code: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![^\s,，:：;；(（])#?{re.escape(code)}(?![^\s,，:：;；.。!！)）])", re.IGNORECASE)
+    return _WORD.sub(lambda found: " " if found[1].lower() == code else found[0], text)
 
 
 def _refusal(said: str, texts: Phrases) -> Answer:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import orjson
@@ -18,10 +19,11 @@ from function_calls.policies import ALLOWED, Verdict
 from function_calls.questions import fingerprint
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Question
 from function_calls.touches import is_tainted
-from function_calls.turn import Turn
+from function_calls.turn import OpenQuestion, Turn
 from services.grants import Grants
 from services.json_values import JsonObject
-from services.refs import ChatRef, Role
+from services.redaction import HIDDEN
+from services.refs import ChatRef, ErrorCode, Role
 from services.store.port import Write
 
 _CODE_CHARS = 5
@@ -38,15 +40,27 @@ class Rule(NamedTuple):
     by_other: bool = False
 
 
+def _nothing_waits(chat: ChatRef) -> Sequence[OpenQuestion]:
+    return ()
+
+
 class Approvals:
     """The policy of approvals, for the rules of the settings and for whoever else needs a person's yes."""
 
-    def __init__(self, settings: ApprovalsSettings, grants: Grants) -> None:
+    def __init__(
+        self,
+        settings: ApprovalsSettings,
+        grants: Grants,
+        waiting: Callable[[ChatRef], Sequence[OpenQuestion]] = _nothing_waits,
+    ) -> None:
+        """`waiting` gives what waits in a chat for a person's yes."""
         self._rules = settings.required
+        self._settings = settings
         self._grants = grants
+        self._waiting = waiting
         self._known: dict[tuple[ChatRef, FunctionSpec], Rule | None] = {}
 
-    async def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
+    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
         """ALLOWED where no rule fits, where this very run was approved, and where the chat allows it for always."""
         if not self._rules:
             return ALLOWED
@@ -66,17 +80,43 @@ class Approvals:
         return self._known[chat, spec]
 
     def decide(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule) -> Verdict:
-        """ALLOWED where this very run was approved, or the question whether it may be."""
+        """ALLOWED where this very run was approved; or the question whether it may be, or why it cannot be asked."""
         values = spec.arguments.dump(arguments)
         tainted = is_tainted(spec, turn)
         terms = _terms(context, spec, values, rule, turn, for_always=not tainted)
+        is_granted = terms.grant and self._grants.holds(context.chat, terms.grant)
+        if context.private:
+            # Everybody is shown what a chat allows for always.
+            terms = replace(terms, grant="")
         approved = turn.approved
         if approved is not None and approved.digest == terms.digest:
             turn.approved = None
             return Verdict(writes=tuple(self._allowed(context, spec, values, terms, approved)))
-        if terms.grant and self._grants.holds(context.chat, terms.grant):
+        if is_granted:
             return ALLOWED
-        return Verdict(FunctionResult(question=_question(spec, values, terms, turn.profile().texts)))
+        texts = turn.profile().texts
+        refused = self._no_room(spec, terms, texts)
+        return Verdict(refused or FunctionResult(question=_question(spec, values, terms, texts)))
+
+    def _no_room(self, spec: FunctionSpec, terms: ApprovalTerms, texts: Phrases) -> FunctionResult | None:
+        """Why one more question cannot wait; None when it can."""
+        asker = terms.asker
+        if (asker.private or not asker.is_group) and not terms.may_allow(asker.sender.ref, asker.sender.role):
+            # Nobody else is shown the question, so nobody could answer it.
+            role = terms.role.value if terms.role else ""
+            return _refused(texts.say("approvals.not_in_private", function=spec.name, role=role), "approvals.required")
+        waiting = [one.question.terms for one in self._waiting(asker.chat) if one.question.terms is not None]
+        # What waits in private is not spoken of in the group.
+        same = [one for one in waiting if one.digest == terms.digest and one.asker.private == asker.private]
+        if same:
+            return _refused(texts.say("approvals.waits_already", function=spec.name, code=same[0].code), "approvals")
+        own = [one for one in waiting if one.asker.sender.ref == asker.sender.ref]
+        if len(own) >= self._settings.open_per_member:
+            text = texts.say("approvals.too_many_own", asker=_named(asker.sender), count=len(own))
+            return _refused(text, "approvals.open_per_member")
+        if len(waiting) >= self._settings.open_per_chat:
+            return _refused(texts.say("approvals.too_many", count=len(waiting)), "approvals.open_per_chat")
+        return None
 
     def _allowed(
         self,
@@ -91,7 +131,7 @@ class Approvals:
         note = self._grants.allowed(chat, terms.digest, function=spec.name, by=by.ref)
         if not approved.always or not terms.grant:
             return [note]
-        shown = _shown(values)
+        shown = _shown(spec, values)
         given = self._grants.give(chat, terms.grant, function=spec.name, arguments=shown, by=by.ref, by_name=_named(by))
         return [note, *given]
 
@@ -103,10 +143,18 @@ def who_may(terms: ApprovalTerms, texts: Phrases) -> str:
     return texts.say(f"approvals.only_{key}", asker=_named(terms.asker.sender), role=role)
 
 
-def rejection(by: Sender, function: str, reason: str, texts: Phrases) -> str:
-    """What the chat and the model are told of a no."""
+def rejection(no: MessageContext, asker: MessageContext, function: str, reason: str, texts: Phrases) -> str:
+    """What the chat and the model are told of a no. A reason that was given in private is not told in public."""
+    if no.private and not asker.private:
+        reason = ""
+    by = no.sender
     key = "approvals.rejected_because" if reason else "approvals.rejected"
     return texts.say(key, name=_named(by), function=function, reason=visible(reason))
+
+
+def _refused(text: str, setting: str) -> FunctionResult:
+    """A refusal, and the settings key that decided."""
+    return replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata={"refused_by": setting})
 
 
 def _fits(rule: ApprovalRule, chat: ChatRef, spec: FunctionSpec) -> bool:
@@ -142,7 +190,7 @@ def _question(spec: FunctionSpec, values: JsonObject, terms: ApprovalTerms, text
         asker=_named(terms.asker.sender),
         function=spec.name,
         description=spec.description.split(". ")[0].rstrip("."),
-        arguments=f" ({_shown(values)})" if values else "",
+        arguments=f" ({_shown(spec, values)})" if values else "",
         role=terms.role.value if terms.role else "",
         code=terms.code,
     )
@@ -157,9 +205,12 @@ def _choices(terms: ApprovalTerms, texts: Phrases) -> Sequence[Choice]:
     ]
 
 
-def _shown(values: JsonObject) -> str:
-    """The arguments as people are shown them. What is too long to be read bears a mark of the whole."""
-    text = ", ".join(f"{name} = {visible(_plain(value))}" for name, value in values.items())
+def _shown(spec: FunctionSpec, values: JsonObject) -> str:
+    """The arguments as people are shown them, and as grants keep them: without what is sensitive. What is too long to
+    be read bears a mark of the whole."""
+    text = ", ".join(
+        f"{name} = {HIDDEN if name in spec.sensitive else visible(_plain(value))}" for name, value in values.items()
+    )
     if len(text) <= _SHOWN_CHARS:
         return text
     return f"{text[:_SHOWN_CHARS]}… [{len(text)}, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}]"

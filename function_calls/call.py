@@ -56,7 +56,8 @@ class Call:
         """Run another function with the same member's rights. Nested at most 4 deep."""
         number = self._nested
         self._nested += 1
-        return await self._invoke(name, arguments, number)
+        result = await self._invoke(name, arguments, number)
+        return result.from_nested()
 
     def begin(self) -> None:
         """The handler is about to run, perhaps once more: its nested runs are counted anew, so that each is the same

@@ -100,3 +100,13 @@ class MessageContext:
     chat_title: str = ""
     bot: str = "default"
     """The profile that serves this chat."""
+
+    @property
+    def calls_bot(self) -> bool:
+        """Whether it is plainly said to the bot: alone with it, by its name, or in reply to it."""
+        return (
+            not self.is_group
+            or self.mentions_bot
+            or self.kind in (Kind.CHOICE, Kind.TIMER)
+            or (self.reply_to is not None and self.reply_to.from_bot)
+        )

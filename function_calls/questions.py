@@ -106,6 +106,7 @@ def open_to_json(open_question: OpenQuestion) -> JsonObject:
         "taint": list(on.taint),
         "remembered": on.remembered,
         "terms": None if question.terms is None else _terms_to_json(question.terms),
+        "nested": question.nested,
     }
 
 
@@ -119,6 +120,7 @@ def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
         data["field"],
         tuple(Choice(*one) for one in data["message"].get("choices", ())),
         _terms_from_json(data["terms"]) if data.get("terms") else None,
+        data.get("nested", False),
     )
     keys = ("path", "fingerprint", "state", "transcript", "call_id", "calls", "rounds", "final", "asked", "uncertain")
     on = Continuation(

@@ -11,9 +11,11 @@ from function_calls.approval_terms import ApprovalTerms, Approved
 from function_calls.approvals import rejection, who_may
 from function_calls.commands import arguments_of, is_command_word, value_of
 from function_calls.context import MessageContext
+from function_calls.failures import refused_result
 from function_calls.filters.turn import TurnFilter, turn_chain
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
+from function_calls.permissions import switched_on
 from function_calls.policies import OVER_BUDGET
 from function_calls.progress import cause, shown
 from function_calls.questions import fingerprint, question_message, read_answer
@@ -57,7 +59,16 @@ class FunctionCallRouter:
     def dispatch(self, context: MessageContext, turn: Turn) -> Awaitable[TurnOutcome]:
         """The outcome of the turn. Falsy when nothing handled the message and nothing was done: then
         `run_chat_fallback` answers it."""
+        if turn.answering is not None and _is_beside(turn.answering, turn):
+            return self._beside(context, turn)
         return self._filtered(context, turn)
+
+    async def _beside(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+        """The outcome of what was taken for the answer to an approval, and was edited into other words while it waited:
+        the question waits on, and the words stand for themselves."""
+        turn.answering = None
+        turn.addressed = context.calls_bot or turn.functions.command_line(context.text, bare=False) is not None
+        return await self._filtered(context, turn) if turn.addressed else sent(ReasonCode.NOT_ADDRESSED, [])
 
     async def _routed(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         if turn.answering is not None:
@@ -128,6 +139,7 @@ class FunctionCallRouter:
 
     async def _resume(self, context: MessageContext, turn: Turn, open_question: OpenQuestion, text: str) -> TurnOutcome:
         """Go on from a question with its answer."""
+        turn.resumed = True
         if open_question.question.terms is not None:
             return await self._decided(context, turn, open_question, open_question.question.terms, text)
         question, on = open_question.question, open_question.continuation
@@ -147,7 +159,8 @@ class FunctionCallRouter:
         raw = dict(question.arguments)
         if question.field:
             raw[question.field] = value_of(spec.parameters["properties"][question.field], answer.value)
-        return await self._go_on(context, turn, on, spec, raw, confirmed=answer.kind is Answered.YES)
+        is_yes = answer.kind is Answered.YES
+        return await self._go_on(context, turn, on, spec, raw, confirmed=is_yes, nested=question.nested)
 
     async def _decided(
         self, context: MessageContext, turn: Turn, open_question: OpenQuestion, terms: ApprovalTerms, text: str
@@ -172,8 +185,8 @@ class FunctionCallRouter:
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=question.function))])
         if allows:
             turn.approved = Approved(terms.digest, context.sender, answer.kind is Answered.ALWAYS)
-            return await self._go_on(asker, turn, on, spec, question.arguments, confirmed=True)
-        said = rejection(context.sender, spec.name, answer.value, texts)
+            return await self._go_on(asker, turn, on, spec, question.arguments, confirmed=True, nested=question.nested)
+        said = rejection(context, asker, spec.name, answer.value, texts)
         if Path(on.path) is not Path.MODEL or not on.transcript:
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(said)], spec.name)
         turn.state.update(on.state)
@@ -190,14 +203,23 @@ class FunctionCallRouter:
         raw: JsonObject,
         *,
         confirmed: bool,
+        nested: bool,
     ) -> TurnOutcome:
-        """Run what a question held up, and what was to follow it."""
+        """Run what a question held up, by the way on which it was held up, and what was to follow it."""
         turn.state.update(on.state)
         turn.taint |= _taint(on)
         path = Path(on.path)
-        result = await self._invoker.invoke(
-            context, spec.name, raw, turn, path, confirmed=confirmed, uncertain=on.uncertain
-        )
+        profile = turn.profile()
+        refused = switched_on(profile, path) if nested else None
+        if refused is not None:
+            result = refused_result(refused, spec, profile)
+        else:
+            way = Path.NESTED if nested else path
+            result = await self._invoker.invoke(
+                context, spec.name, raw, turn, way, confirmed=confirmed, uncertain=on.uncertain
+            )
+        if nested:
+            result = result.from_nested()
         if path is Path.MODEL and on.transcript and (on.calls or not _is_usage(result)):
             return await self._llm.resume(context, turn, on, result, spec.name, raw)
         return self._ended(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked))
@@ -223,6 +245,12 @@ def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:
     function, and nothing was done."""
     made_no_sense = outcome.error in (ErrorCode.BAD_ARGUMENTS, ErrorCode.NOT_FOUND)
     return line.is_bare and bool(line.rest.strip()) and made_no_sense and not turn.effects
+
+
+def _is_beside(answering: tuple[OpenQuestion, str], turn: Turn) -> bool:
+    """Whether it says nothing to the approval that it was taken for an answer to."""
+    question, text = answering[0].question, answering[1]
+    return question.terms is not None and read_answer(question, text, turn.profile().texts).kind is Answered.UNRELATED
 
 
 def _taint(on: Continuation) -> frozenset[Touch]:

@@ -63,6 +63,8 @@ class Question:
     choices: tuple[Choice, ...] = ()
     terms: ApprovalTerms | None = None
     """For `approval`: what is to be allowed, and who may."""
+    nested: bool = False
+    """Another function was calling `function`: the answer leads to it by that way."""
 
 
 @quick_init
@@ -122,6 +124,12 @@ class FunctionResult:
         if self.messages or self.error is None:
             return self.messages
         return (Message(self.error.text),)
+
+    def from_nested(self) -> FunctionResult:
+        """The same as another function that was calling it has it: a question knows that it came from within."""
+        if self.question is None or self.question.nested:
+            return self
+        return replace(self, question=replace(self.question, nested=True))
 
     @classmethod
     def say(cls, text: str, *, data: JsonValue = None, **fields: Any) -> FunctionResult:

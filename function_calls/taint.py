@@ -21,7 +21,7 @@ class Taint:
         self._rule = Rule(None if asked == "asker" else Role(asked))
         self._approvals = approvals
 
-    async def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
+    def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
         """ALLOWED, or the question whether this is really meant. Where a rule asks somebody anyway, that is enough."""
         if not turn.taint or not is_tainted(spec, turn) or self._approvals.rule(context.chat, spec) is not None:
             return ALLOWED

@@ -176,6 +176,8 @@ class Turn:
     addressed: bool = True
     answering: tuple[OpenQuestion, str] | None = None
     """The question that this message answers, and the answer as it was understood."""
+    resumed: bool = False
+    """Routing has gone on from that question."""
     history: Callable[[], Awaitable[Sequence[HistoryLine]]] = _no_history
     recall: Callable[[], Awaitable[str]] = _no_summary
     """The summary of what was said before `history`; empty where there is none."""
@@ -203,6 +205,12 @@ class Turn:
     nested: dict[str, StoredRun] = field(default_factory=dict)
     """The nested runs that have ended. A result that holds when the outer function is tried again stands there too."""
     runs: int = 0
+
+    def whose(self, context: MessageContext) -> MessageContext:
+        """The message whose sender's turn this is: of an approval the one that asked for it, else `context`, which is
+        being answered."""
+        terms = self.answering[0].question.terms if self.answering is not None else None
+        return context if terms is None else terms.asker
 
     async def role_now(self, sender: Sender) -> Role:
         """The sender's role at this moment. Who gets no answer has no privilege."""

@@ -106,14 +106,14 @@ class EmbeddedEngine:
         return True
 
     def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
-        """End the running turn of `chat`, when `by` asked for it or is a moderator or above."""
+        """End the running turn of `chat`, when `by` asked for it, wrote what it answers, or is a moderator or above."""
         running = self._running.get(chat)
         if running is None:
             return False
         job, task = running
         if job.answered:
             return False
-        if job.context.sender.ref != by and role.rank < Role.MODERATOR.rank:
+        if by not in (job.context.sender.ref, job.runs_for.sender.ref) and role.rank < Role.MODERATOR.rank:
             return False
         job.stopped = True
         # A task that is cancelled before its first step never runs, and then nobody would end the turn.

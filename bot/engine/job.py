@@ -33,6 +33,15 @@ class Job:
     """Its message was changed while it was being answered."""
     repeated: bool = False
     """It was tried in this process before, so something of it may be stored."""
+    taken: tuple[OpenQuestion, int] | None = None
+    """The question, and when it expires, where nobody else can answer it meanwhile; forgotten by a restart."""
+
+    @property
+    def runs_for(self) -> MessageContext:
+        """The message whose sender runs what this turn runs: of an approval the one who asked, not the one who
+        answers."""
+        terms = self.question.question.terms if self.question is not None else None
+        return self.context if terms is None else terms.asker
 
 
 RunTurn = Callable[[Job], Awaitable[None]]

@@ -3,6 +3,9 @@ It is for functions alone: no model is shown it, and no other member or chat eve
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import orjson
 
 from function_calls.context import MessageContext
@@ -21,11 +24,11 @@ def memory(store: Store, minutes: int, clock: Clock) -> TurnFilter:
     """Keeps a state for `minutes` after the last turn that changed it; one of more than 100 kB is not kept."""
 
     async def around(context: MessageContext, turn: Turn, dispatch: Dispatch) -> TurnOutcome:
-        chat, member = context.chat.key, context.sender.ref.key
+        chat, member = context.chat.key, turn.whose(context).sender.ref.key
         rows = await store.read(turn_memory.get(chat, member, clock.now_ms()))
         before = rows[0]["state"] if rows else "{}"
         turn.state.update(orjson.loads(before))
-        outcome = await dispatch(context, turn)
+        outcome = _without(orjson.loads(before), await dispatch(context, turn))
         # What was found is on offer for the rest of its turn; kept, the offer would grow from turn to turn.
         state = {key: value for key, value in turn.state.items() if key != FOUND}
         after = orjson.dumps(state, default=str).decode()
@@ -34,3 +37,14 @@ def memory(store: Store, minutes: int, clock: Clock) -> TurnFilter:
         return outcome
 
     return around
+
+
+def _without(known: dict[str, Any], outcome: TurnOutcome) -> TurnOutcome:
+    """`outcome`, its question without what was known before the turn: until it is answered that may change, and then
+    it is read anew."""
+    question = outcome.question
+    if question is None:
+        return outcome
+    on = question.continuation
+    changed = {key: value for key, value in on.state.items() if key not in known or known[key] != value}
+    return replace(outcome, question=replace(question, continuation=replace(on, state=changed)))

@@ -43,6 +43,19 @@ _ANSWER = Statement(
     .where(PENDING.c.id == bindparam("row_id"), _OPEN, exists().where(INBOX.c.id == bindparam("turn_id")))
     .values(state="answered", answered_by=bindparam("turn_id")),
 )
+_REOPEN = Statement(
+    "pending.reopen",
+    update(PENDING)
+    .where(
+        PENDING.c.id == bindparam("row_id"),
+        PENDING.c.state == literal_column("'answered'"),
+        PENDING.c.answered_by == bindparam("turn_id"),
+    )
+    .values(state="open", answered_by=None),
+)
+_WITHDRAW = Statement(
+    "pending.withdraw", update(PENDING).where(PENDING.c.id == bindparam("row_id"), _OPEN).values(state="withdrawn")
+)
 _EXPIRE = Statement(
     "pending.expire", update(PENDING).where(PENDING.c.expires_ms <= bindparam("now_ms"), _OPEN).values(state="expired")
 )
@@ -79,6 +92,16 @@ def answer(id: int, turn_id: int) -> Write:
     """The question is answered by that turn, whose message is accepted in the same unit: at most one message ever
     answers it, and no duplicate does."""
     return _ANSWER.write(row_id=id, turn_id=turn_id)
+
+
+def reopen(id: int, turn_id: int) -> Write:
+    """The answer of that turn was not heeded: the question waits again."""
+    return _REOPEN.write(row_id=id, turn_id=turn_id)
+
+
+def withdraw(id: int) -> Write:
+    """The question is not to be answered any more."""
+    return _WITHDRAW.write(row_id=id)
 
 
 def nobody_alone(id: int) -> str:

@@ -437,7 +437,7 @@ async def test_a_yes_is_enough_for_a_function_that_wants_one_anyway() -> None:
 
 async def test_what_was_asked_in_private_is_answered_in_private() -> None:
     function = post()
-    async with a_group([function.spec], settings=needing()) as group:
+    async with a_group([function.spec], settings=needing("member")) as group:
         code = await asked(group, private=True)
         assert await group.say("Bob", f"approve {code}", **ADMIN) == ["posted"]
         assert [one.private_to for one in group.platform.sent] == [ANN, ANN]
@@ -515,7 +515,7 @@ async def test_who_has_which_role_is_shown_as_it_is_now() -> None:
 @pytest.mark.parametrize("private", [True, False])
 async def test_what_it_is_doing_shows_only_where_it_was_asked_for(private: bool) -> None:
     function = post(status_text="Posting …")
-    async with a_group([function.spec], settings=needing()) as group:
+    async with a_group([function.spec], settings=needing("member")) as group:
         code = await asked(group, private=private)
         await group.say("Bob", f"approve {code}", **ADMIN)
         assert ((FAMILY, "Posting …") in group.platform.statuses) is not private

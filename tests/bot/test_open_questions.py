@@ -14,6 +14,7 @@ from services.clock import VirtualClock
 from services.refs import MemberRef
 from services.store.pending import PENDING
 from tests.fakes.functions import CITY, Recorder
+from tests.fakes.held import Held
 from tests.fakes.kept import kept, last_reason
 
 BOB = MemberRef("test", "bot", "bob")
@@ -297,3 +298,36 @@ async def test_a_question_that_a_message_came_too_late_for_is_closed_in_the_stor
         await group.say("Ann", "Oslo")
         await group.daemon.housekeeping.expire_questions()
         assert await kept(group, PENDING.c.state) == [("expired",)]
+
+
+async def test_an_answer_that_a_filter_stops_leaves_the_question_waiting_also_after_a_restart(tmp_path: Path) -> None:
+    function = rain(gives="it rains")
+    settings = {"filters": {"turn": [{"blacklist": {"words": ["damn"]}}]}}
+    async with a_group([function.spec], settings=settings, home=tmp_path) as group:
+        assert await group.say("Ann", "/rain") == ["Where?"]
+        await group.say("Ann", "damn")
+        assert await last_reason(group) == ("filtered", "filters.turn[0].blacklist")
+        assert await group.say("Ann", "Oslo") == ["it rains"]
+        assert await group.say("Ann", "/rain") == ["Where?"]
+        await group.say("Ann", "damn it")
+    async with a_group([function.spec], settings=settings, home=tmp_path) as group:
+        assert await group.say("Ann", "Rome") == ["it rains"]
+    assert function.runs == [{"city": "Oslo"}, {"city": "Rome"}]
+
+
+async def test_a_newer_question_stays_when_the_answer_to_the_older_one_is_stopped() -> None:
+    function = rain(gives="it rains")
+    snow = Recorder("snow", CITY, commands=["snow"], gives="it snows", ask={"city": "Where?"})
+    settings = {"filters": {"turn": [{"blacklist": {"words": ["damn"]}}]}}
+    held = Held(effect="read")
+    async with a_group([function.spec, snow.spec, held.spec], settings=settings) as group:
+        assert await group.say("Ann", "/rain") == ["Where?"]
+        await group.hear("Cleo", "/hold it")
+        await held.has_begun("it")
+        await group.hear("Ann", "/snow")
+        await group.hear("Ann", "damn")
+        held.let_go()
+        await group.settle()
+        assert await group.say("Ann", "Oslo") == ["it snows"]
+        assert function.runs == []
+        assert [state for (state,) in await kept(group, PENDING.c.state)] == ["answered", "answered"]

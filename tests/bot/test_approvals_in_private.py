@@ -1,0 +1,71 @@
+"""What a question for a person's yes shows, and to whom: secrets to nobody, and what is private to no group."""
+
+from __future__ import annotations
+
+from bot.testing import a_group
+from services.store.grants import GRANTS
+from tests.bot.test_approvals import ADMIN, ANN, WORK, asked, code_in, needing, post
+from tests.fakes.functions import Recorder
+from tests.fakes.kept import kept, last_reason
+
+
+async def test_a_sensitive_argument_is_neither_shown_nor_kept_with_what_is_allowed_for_always() -> None:
+    parameters = {
+        "key": {"type": "string", "description": "The key", "required": True},
+        "place": {"type": "string", "description": "Where", "required": True},
+    }
+    function = Recorder("enter", parameters, commands=["enter"], effect="idempotent", gives="in", sensitive=["key"])
+    rules = {"approvals": {"required": [{"sensitive": True, "by": "admin"}]}}
+    async with a_group([function.spec], settings=rules) as group:
+        question = await group.say("Ann", "/enter hunter2 Oslo")
+        assert "(key = ***, place = Oslo)" in question[0]
+        assert await group.say("Bob", f"always {code_in(question)}", **ADMIN) == ["in"]
+        assert function.runs == [{"key": "hunter2", "place": "Oslo"}]
+        assert await kept(group, GRANTS.c.arguments) == [("key = ***, place = Oslo",)]
+        [shown] = await group.say("Cleo", "/grants")
+        assert "key = ***" in shown
+        assert await group.say("Cleo", "/enter hunter2 Oslo") == ["in"]
+        # It is still this one key that is allowed.
+        assert code_in(await group.say("Cleo", "/enter hunter3 Oslo"))
+
+
+async def test_nothing_is_allowed_for_always_in_private() -> None:
+    function = post()
+    async with a_group([function.spec], settings=needing("member")) as group:
+        code = await asked(group, "Hideaway", private=True)
+        assert [one.value for one in group.platform.sent[-1].choices] == [f"approve {code}", f"reject {code}"]
+        assert await group.say("Ann", f"always {code}", private=True) == ["posted"]
+        assert await group.say("Cleo", "/grants") == ["Nothing is allowed here without asking that would need a yes."]
+        assert code_in(await group.say("Ann", "/post Hideaway", private=True))
+        await group.say("Ann", f"always {await asked(group, 'Rome')}")
+        assert await group.say("Ann", "/post Rome", private=True) == ["posted"]
+
+
+async def test_what_only_others_may_allow_is_refused_at_once_in_private() -> None:
+    function = post()
+    async with a_group([function.spec], settings=needing()) as group:
+        [refused] = await group.say("Ann", "/post Oslo", private=True)
+        assert refused.startswith("“post” takes the yes of admins and above, and only you can see what is said here.")
+        assert group.platform.sent[-1].private_to == ANN
+        assert await last_reason(group) == ("refused", "approvals.required")
+        [refused] = await group.say("Ann", "/post Oslo", is_group=False, chat=WORK)
+        assert "Ask for it in a group" in refused
+        # Who has the role is asked, and may say yes.
+        code = await asked(group, who="Bob", private=True, **ADMIN)
+        assert await group.say("Bob", f"approve {code}", private=True, **ADMIN) == ["posted"]
+
+
+async def test_not_even_an_admin_is_asked_in_private_where_another_one_has_to_agree() -> None:
+    async with a_group([post().spec], settings=needing(rule={"by_other": True})) as group:
+        [refused] = await group.say("Bob", "/post Oslo", private=True, **ADMIN)
+        assert "Ask for it in a group" in refused
+
+
+async def test_the_reason_of_a_private_no_is_not_told_in_public() -> None:
+    async with a_group([post().spec], settings=needing()) as group:
+        code = await asked(group)
+        said = await group.say("Bob", f"reject {code} because her salary is 5", private=True, **ADMIN)
+        assert said == ["Bob said no to “post”."]
+        code = await asked(group)
+        said = await group.say("Bob", f"reject {code} because it is late", **ADMIN)
+        assert said == ["Bob said no to “post”: it is late"]
