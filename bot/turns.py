@@ -125,7 +125,7 @@ class Turns:
         chat = context.chat
         profiles = self._chats
 
-        return Turn(
+        turn = Turn(
             id=str(job.turn_id),
             functions=self._functions(context.bot),
             profile=lambda: profiles.profile(chat),
@@ -141,6 +141,8 @@ class Turns:
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
             status=_nothing_is_shown if context.private or _whose_runs(job).private else sign.say,
         )
+        log.bind(turn)
+        return turn
 
     async def _claim(self, job: Job) -> bool:
         question = job.question

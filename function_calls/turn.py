@@ -55,10 +55,11 @@ class TurnLog(Protocol):
     """What a turn must remember to survive a crash. The order of these calls is the order of what is durable."""
 
     def stored_answer(self, round_number: int) -> ModelAnswer | None:
-        """The model's answer in that round, from before a restart."""
+        """The model's answer in that round, from before a restart. What the turn had read when it came, it has then
+        read again."""
 
     def stored_run(self, key: str) -> StoredRun | None:
-        """The run of that key, from before a restart."""
+        """The run of that key, from before a restart. What the turn had read when it ended, it has then read again."""
 
     def answer(self, round_number: int, answer: ModelAnswer, writes: Sequence[Write] = ()) -> None:
         """Note an answer, together with `writes`; durable with the next intent, or with the end of the turn."""
