@@ -103,9 +103,10 @@ class StoreTurnLog:
     async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
         spec = run.spec
         before, must_be_durable = list(self._collected) if writes else [], self._must_be_durable
-        if spec.effect is Effect.READ:
+        if spec.effect is Effect.READ and not writes and run.key not in self._runs:
             self._begun[run.key] = self._clock.now_ms()
         else:
+            # A read that costs something as well: it is paid for once, however often it is begun.
             self._collected.append(self._row(run, self._clock.now_ms()))
         self._collected += writes
         if spec.effect is Effect.ONCE or writes:
@@ -143,14 +144,15 @@ class StoreTurnLog:
         taint = self._taint
         self._runs[run.key] = _Ran(StoredRun(run.spec.name, result), taint)
         code = result.error.code.value if result.error else "ok"
-        if run.spec.effect is Effect.READ:
-            # One row for the record. After a crash a read is simply run again, so its result is not kept.
-            now_ms = self._clock.now_ms()
-            self._collected.append(self._row(run, self._begun.pop(run.key, now_ms), code=code, ended_ms=now_ms))
-            self._reach("tool.after_result_record")
-            return
-        body = orjson.dumps(result_to_json(result), default=str).decode()
-        self._collected.append(ledger.result(self._turn_id, run.key, code, body, self._clock.now_ms(), _as_text(taint)))
+        now_ms, is_read = self._clock.now_ms(), run.spec.effect is Effect.READ
+        # After a crash a read is simply run again, so its result is not kept.
+        body = None if is_read else orjson.dumps(result_to_json(result), default=str).decode()
+        begun_ms = self._begun.pop(run.key, None)
+        if begun_ms is not None:
+            # One row for the record.
+            self._collected.append(self._row(run, begun_ms, code=code, ended_ms=now_ms))
+        else:
+            self._collected.append(ledger.result(self._turn_id, run.key, code, body, now_ms, _as_text(taint)))
         if run.spec.effect is Effect.ONCE:
             self._must_be_durable = True
         self._reach("tool.after_result_record")

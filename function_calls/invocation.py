@@ -107,7 +107,8 @@ class Invoker:
             asked = Run(key, spec, raw, path, round_number, request_id)
             return self._not_run(context, asked, faulty(spec, fault, raw, profile), turn)
         run = Run(key, spec, arguments, path, round_number, request_id)
-        decided = await self._decided(context, run, turn, profile, confirmed=confirmed, uncertain=uncertain)
+        paid = known is not None and known.function == spec.name
+        decided = await self._decided(context, run, turn, profile, confirmed=confirmed, uncertain=uncertain, paid=paid)
         if decided is not None:
             return self._not_run(context, run, decided, turn)
         return await self._run(context, run, turn, profile, depth)
@@ -142,11 +143,14 @@ class Invoker:
         *,
         confirmed: bool,
         uncertain: bool,
+        paid: bool,
     ) -> FunctionResult | None:
-        """Budget, taint, approval and confirmation; then the intent. None: go on."""
+        """Budget, taint, approval and confirmation; then the intent. None: go on. `paid`: this very run was begun
+        before, and what it costs was taken with its intent."""
         spec, arguments = run.spec, run.arguments
         writes: tuple[Write, ...] = ()
-        for policy in self._policies:
+        # The budget is the first of them.
+        for policy in self._policies[paid:]:
             judged = policy.judge(context, spec, arguments, turn)
             verdict = judged if isinstance(judged, Verdict) else await judged
             if verdict.refusal is not None:
@@ -158,6 +162,8 @@ class Invoker:
         try:
             await turn.log.intend(run, writes)
         except Conflict:
+            if paid:
+                raise
             # Another turn took the last of a budget between the look and the grasp.
             judged = self._policies.budget.judge(context, spec, arguments, turn)
             overtaken = judged if isinstance(judged, Verdict) else await judged

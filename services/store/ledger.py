@@ -70,7 +70,7 @@ def begun(
     ended_ms: int | None = None,
 ) -> Write:
     """A run is about to happen: the intent of an effect. Nothing when this run was noted on an earlier attempt. A read
-    is noted once, when it has ended. `taint`: what the turn has read by then."""
+    is noted once, when it has ended, unless it costs something. `taint`: what the turn has read by then."""
     return _INTEND.write(
         key=key,
         turn_id=turn_id,
@@ -89,8 +89,9 @@ def begun(
     )
 
 
-def result(turn_id: int, key: str, code: str, body: str, at_ms: int, taint: str) -> Write:
-    """How a run ended; `code` is `ok` or an ErrorCode. `taint`: what the turn has read by then."""
+def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, taint: str) -> Write:
+    """How a run ended; `code` is `ok` or an ErrorCode, `body` is None for a read. `taint`: what the turn has
+    read by then."""
     return _RESULT.write(of_turn=turn_id, row_key=key, end_ms=at_ms, new_code=code, new_result=body, new_taint=taint)
 
 

@@ -20,7 +20,7 @@ from config.settings import Settings
 from config.texts import Texts
 from services.clock import VirtualClock
 from services.llm.model import ModelAnswer, ModelError, Usage
-from services.refs import ChatRef, ErrorCode
+from services.refs import ChatRef, ErrorCode, Role
 from services.store import budgets
 from services.store.budgets import BUDGETS
 from services.store.port import Conflict, Statement
@@ -186,6 +186,32 @@ async def test_the_refusal_of_a_command_is_said_once_a_day() -> None:
         said = [await group.say("Ann", "/search") for _ in range(3)]
         assert said == [["found"], [EN.say("budgets.units_member", name="search")], []]
         assert (await reasons(group))[1:] == [("over_budget", "budgets.member.units")] * 2
+
+
+@pytest.mark.parametrize("effect", ["read", "idempotent"])
+@pytest.mark.parametrize("path", ["command", "model", "yes"])
+async def test_a_run_that_is_repeated_after_a_crash_is_paid_for_once(path: str, effect: str, tmp_path: Path) -> None:
+    held, again = Held(effect=effect), Held(effect=effect)
+    again.let_go()
+    settings = budget(member={"units": 1}, functions={"hold": 1})
+    if path == "yes":
+        settings["approvals"] = {"required": [{"functions": ["hold"], "by": "admin"}]}
+    async with a_group([held.spec], settings=settings, home=tmp_path) as group:
+        group.model.says(call("hold", text="it"))
+        await group.hear("Ann", "@Rollcall hold it" if path == "model" else "/hold it")
+        if path == "yes":
+            await group.settle()
+            [question] = group.platform.sent
+            await group.hear("Bob", f"approve {question.text.rpartition('#')[2][:5]}", role=Role.ADMIN)
+        await held.has_begun("it")
+        await group.crash()
+    async with a_group([again.spec], settings=settings, home=tmp_path) as group:
+        group.model.says("There.")
+        await group.settle()
+        assert again.begun == ["it"]
+        assert (await used(group))["member test:bot:ann", "units"] == 1
+        assert await group.say("Ann", "/hold more") != ["done: more"]
+        assert len(again.begun) == 1
 
 
 @pytest.mark.parametrize("effect", ["read", "idempotent", "once"])
