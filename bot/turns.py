@@ -207,6 +207,7 @@ class Turns:
         writes = log.rest()
         said, parcels = self._said(job, turn, _of_this_text(job, turn, outcome.messages), now_ms)
         writes += said
+        writes += _told(turn, outcome.messages)
         question = outcome.question
         question_id = self._ids.next() if question is not None else 0
         chat, member = job.context.chat.key, (turn.asker or job.context).sender.ref.key
@@ -288,6 +289,11 @@ class Turns:
 
 async def _nothing_is_shown(text: str) -> None:
     return None
+
+
+def _told(turn: Turn, messages: Sequence[Message]) -> list[Write]:
+    """What notes the notices of the turn that `messages` hold. A model may have kept one to itself."""
+    return [notice.told for notice in turn.notices if any(notice.text in message.text for message in messages)]
 
 
 def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:

@@ -104,11 +104,12 @@ class RequestBudgets:
         )
 
     async def _words(self, context: MessageContext, turn: Turn, share: Share) -> str:
-        if not await self._shares.is_news(context, share):
-            return ""
+        texts = turn.profile().texts
         if share.limit.whose == "chat":
-            return turn.profile().texts.say("budgets.model_chat")
-        return turn.profile().texts.say("budgets.model_member", name=context.sender.name)
+            text = texts.say("budgets.model_chat")
+        else:
+            text = texts.say("budgets.model_member", name=context.sender.name)
+        return text if await self._shares.is_news(context, turn, share, text) else ""
 
 
 class FunctionBudgets:
@@ -133,7 +134,7 @@ class FunctionBudgets:
         if share is None:
             return Verdict(writes=tuple(one.take() for one in wanted))
         text = turn.profile().texts.say(f"budgets.units_{share.limit.whose}", name=spec.name)
-        is_told = not await self._shares.is_news(context, share)
+        is_told = not await self._shares.is_news(context, turn, share, text)
         metadata = {"refused_by": share.limit.setting, OVER_BUDGET: "told" if is_told else "news"}
         return Verdict(replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata=metadata))
 

@@ -8,10 +8,10 @@ from typing import Literal
 
 from config.budgets import AllowanceSettings, BudgetsSettings
 from function_calls.context import MessageContext
-from function_calls.turn import Turn
+from function_calls.turn import Notice, Turn
 from services.clock import Clock
 from services.store import budgets
-from services.store.port import Conflict, Store, Write
+from services.store.port import Store, Write
 
 MICROS = 1_000_000
 """Money is counted in millionths, since the store has whole numbers."""
@@ -75,14 +75,14 @@ class Shares:
                 return share
         return None
 
-    async def is_news(self, context: MessageContext, share: Share) -> bool:
-        """Whether nobody was told yet, in this chat and on this day, that this share is used up; from now on it is
-        not."""
+    async def is_news(self, context: MessageContext, turn: Turn, share: Share, text: str) -> bool:
+        """Whether nobody was told yet, in this chat and on this day, that this share is used up. It is told when `text`
+        says so in what `turn` ends with."""
         holder = f"{budgets.TOLD}{context.chat.key} {share.holder}"
-        try:
-            await self._store.commit([budgets.take(holder, share.limit.kind, share.day, 1, 1)])
-        except Conflict:
+        rows = await self._store.read(budgets.used(holder, share.day))
+        if any(row["kind"] == share.limit.kind for row in rows):
             return False
+        turn.notices.append(Notice(text, budgets.tell(holder, share.limit.kind, share.day)))
         return True
 
 

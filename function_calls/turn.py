@@ -51,6 +51,14 @@ class StoredRun(NamedTuple):
     """None: it was begun, and nobody knows how it ended."""
 
 
+class Notice(NamedTuple):
+    """A sentence that is said once, and not again with every message."""
+
+    text: str
+    told: Write
+    """What notes that it was said."""
+
+
 class TurnLog(Protocol):
     """What a turn must remember to survive a crash. The order of these calls is the order of what is durable."""
 
@@ -197,6 +205,8 @@ class Turn:
     """Runs with an effect that were begun: after one there is no chat fallback."""
     said: list[Message] = field(default_factory=list)
     """What effects have said to the chat so far: it is sent however the turn ends."""
+    notices: list[Notice] = field(default_factory=list)
+    """What came up in the turn. What of it is said when the turn ends is noted as told in the same unit."""
     unfinished: dict[str, str] = field(default_factory=dict)
     """The functions with effect `once` that are running, by the keys of their runs."""
     nested: dict[str, StoredRun] = field(default_factory=dict)

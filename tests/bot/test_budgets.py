@@ -18,6 +18,8 @@ from bot.testing import Group, Step, a_group, call
 from bot.wiring import open_store
 from config.settings import Settings
 from config.texts import Texts
+from function_calls.call import Call
+from function_calls.context import MessageContext
 from services.clock import VirtualClock
 from services.llm.model import ModelAnswer, ModelError, Usage
 from services.refs import ChatRef, ErrorCode, Role
@@ -28,6 +30,7 @@ from tests.bot.cli.running import a_settings_file, command
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.kept import reasons
+from tests.fakes.slow_commit import SlowCommit
 
 EN = Texts().of("en")
 OTHERS = ChatRef("test", "bot", "others")
@@ -186,6 +189,40 @@ async def test_the_refusal_of_a_command_is_said_once_a_day() -> None:
         said = [await group.say("Ann", "/search") for _ in range(3)]
         assert said == [["found"], [EN.say("budgets.units_member", name="search")], []]
         assert (await reasons(group))[1:] == [("over_budget", "budgets.member.units")] * 2
+
+
+async def test_a_refusal_that_a_model_or_a_function_kept_to_itself_was_not_said() -> None:
+    async def does_without(context: MessageContext, arguments: dict[str, Any], own: Call) -> str:
+        await own.invoke("search", {})
+        return "without"
+
+    search = Recorder("search", commands=["search"], gives="found")
+    outer = Recorder("outer", does=does_without, commands=["outer"])
+    settings = budget(member={"units": 0}, functions={"search": 1})
+    async with a_group([search.spec, outer.spec], settings=settings) as group:
+        assert await ask(group, "Ann", call("search"), "I found nothing.") == ["I found nothing."]
+        assert await group.say("Ann", "/outer") == ["without"]
+        said = [await group.say("Ann", "/search") for _ in range(2)]
+        assert said == [[EN.say("budgets.units_member", name="search")], []]
+
+
+async def test_a_model_that_is_asked_no_second_time_does_not_use_up_the_sentence_about_the_limit() -> None:
+    async with a_group(settings=budget(member={"requests": 1})) as group:
+        [doubted] = await ask(group, "Ann", "I've set a reminder for you.")
+        assert doubted != SPENT_BY_ANN
+        assert [await group.say("Ann", "@Rollcall hello") for _ in range(2)] == [[SPENT_BY_ANN], []]
+
+
+async def test_the_sentence_about_a_limit_outlives_a_crash_before_it_was_said(tmp_path: Path) -> None:
+    settings, slow = budget(member={"requests": 0}), SlowCommit("outbox.put")
+    async with a_group(settings=settings, home=tmp_path, around_store=slow.under) as group:
+        await group.hear("Ann", "@Rollcall hello")
+        await slow.holds_a_commit()
+        await group.crash()
+    async with a_group(settings=settings, home=tmp_path) as group:
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == [SPENT_BY_ANN]
+        assert await group.say("Ann", "@Rollcall hello") == []
 
 
 @pytest.mark.parametrize("effect", ["read", "idempotent"])
