@@ -76,9 +76,10 @@ class Shares:
         return None
 
     async def is_news(self, context: MessageContext, turn: Turn, share: Share, text: str) -> bool:
-        """Whether nobody was told yet, in this chat and on this day, that this share is used up. It is told when `text`
-        says so in what `turn` ends with."""
-        holder = f"{budgets.TOLD}{context.chat.key} {share.holder}"
+        """Whether nobody was told yet, in this chat and on this day, that this share is used up; what was said in
+        private was told to that member alone. It is told when `text` says so in what `turn` ends with."""
+        told = f"{context.chat.key} {context.sender.ref.key}" if context.private else context.chat.key
+        holder = f"{budgets.TOLD}{told} {share.holder}"
         rows = await self._store.read(budgets.used(holder, share.day))
         if any(row["kind"] == share.limit.kind for row in rows):
             return False

@@ -77,6 +77,15 @@ async def test_a_chat_over_the_limit_leaves_other_chats_alone() -> None:
         assert await ask(group, "Bob", "Hi.", chat=OTHERS) == ["Hi."]
 
 
+async def test_what_one_member_was_told_in_private_the_group_and_others_have_not_heard() -> None:
+    async with a_group(settings=budget(chat={"requests": 0})) as group:
+        assert await group.say("Ann", "@Rollcall hello", private=True) == [SPENT_HERE]
+        assert await group.say("Ann", "@Rollcall hello", private=True) == []
+        assert await group.say("Cleo", "@Rollcall hello", private=True) == [SPENT_HERE]
+        assert await group.say("Bob", "@Rollcall hello") == [SPENT_HERE]
+        assert await group.say("Ann", "@Rollcall hello") == []
+
+
 async def test_a_day_begins_at_midnight_in_the_time_zone_of_the_chat() -> None:
     clock = VirtualClock(datetime(2026, 3, 1, 15, 30, tzinfo=UTC))
     shanghai = {"timezone": "Asia/Shanghai", **budget(member={"requests": 1})}

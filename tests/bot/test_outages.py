@@ -46,6 +46,16 @@ async def test_a_chat_hears_once_that_there_is_no_model_and_commands_go_on() -> 
         assert b'rollcall_turns_total{reason="model_down"} 2.0' in group.daemon.metrics.render()
 
 
+async def test_what_one_member_was_told_in_private_the_group_and_others_have_not_heard() -> None:
+    async with a_group() as group:
+        group.model.says(*[DOWN] * 5)
+        assert await group.say("Ann", "@Rollcall hello", private=True) == [TOLD]
+        assert await group.say("Ann", "@Rollcall hello", private=True) == []
+        assert await group.say("Cleo", "@Rollcall hello", private=True) == [TOLD]
+        assert await group.say("Bob", "@Rollcall hello") == [TOLD]
+        assert await group.say("Ann", "@Rollcall hello") == []
+
+
 async def test_the_next_outage_is_told_again() -> None:
     async with a_group() as group:
         group.model.says(DOWN, DOWN, "Here I am.", DOWN)
