@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -92,7 +93,7 @@ class Invoker:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, profile.texts.say("refusals.unknown_function", name=name))
         known = turn.nested.get(key) or turn.log.stored_run(key)
         if known is not None and (known.result is not None or spec.effect is Effect.ONCE):
-            return self._from_before(spec, known.function, known.result, turn, profile)
+            return self._from_before(key, spec, known.function, known.result, turn, profile)
         refused = refusal(context, spec, turn, profile, path)
         if refused is None and context.sender.role is not Role.MEMBER and is_risky(spec, profile):
             refused = await refusal_now(context, spec, turn, profile)
@@ -197,6 +198,8 @@ class Invoker:
         if abandoned:
             result = unknown(turn.functions.find(abandoned) or abandoned, profile.texts)
         self._reach("tool.after_call_before_result_record")
+        if turn.is_from_outside(run):
+            result = replace(result, outside=True)
         turn.end(run, result)
         turn.log.result(run, result)
         self._record(context, run, result, turn.id, int((self._clock.monotonic() - started) * 1e6))
@@ -270,12 +273,20 @@ class Invoker:
         return invoke
 
     def _from_before(
-        self, spec: FunctionSpec, function: str, result: FunctionResult | None, turn: Turn, profile: ChatProfile
+        self,
+        key: str,
+        spec: FunctionSpec,
+        function: str,
+        result: FunctionResult | None,
+        turn: Turn,
+        profile: ChatProfile,
     ) -> FunctionResult:
         """The stored result of a run from before a restart; for a `once` without one the honest unknown."""
         if spec.effect is not Effect.READ:
             turn.effects += 1
-        turn.has_read(spec)
+        turn.has_read(key, spec)
+        if result is not None and result.outside:
+            turn.outside.add(key)
         if function != spec.name:
             _log.error("ledger_mismatch", turn=turn.id, stored=function, asked=spec.name)
             return unknown(turn.functions.find(function) or function, profile.texts)

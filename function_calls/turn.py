@@ -211,6 +211,8 @@ class Turn:
     """The functions with effect `once` that are running, by the keys of their runs."""
     nested: dict[str, StoredRun] = field(default_factory=dict)
     """The nested runs that have ended. A result that holds when the outer function is tried again stands there too."""
+    outside: set[str] = field(default_factory=set)
+    """The keys of the runs that read what taints."""
     runs: int = 0
 
     async def role_now(self, sender: Sender) -> Role:
@@ -250,13 +252,21 @@ class Turn:
             holds = effect is Effect.ONCE or (effect is Effect.IDEMPOTENT and result.ok)
             self.nested[run.key] = StoredRun(run.spec.name, result if holds else None)
         if run.spec.touches:
-            self.has_read(run.spec)
+            self.has_read(run.key, run.spec)
         if result.context_updates:
             self.state.update(result.context_updates)
 
-    def has_read(self, spec: FunctionSpec) -> None:
-        """Note what the result of `spec` brought into the turn."""
-        self.taint |= spec.touches & TAINTING
+    def has_read(self, key: str, spec: FunctionSpec) -> None:
+        """Note what the run of `key`, of `spec`, brought into the turn."""
+        if not spec.touches.isdisjoint(TAINTING):
+            self.taint |= spec.touches & TAINTING
+            self.outside.add(key)
+
+    def is_from_outside(self, run: Run) -> bool:
+        """Whether `run`, or one within it, has read what taints."""
+        if not run.spec.touches.isdisjoint(TAINTING):
+            return True
+        return bool(self.outside) and any(key.startswith(f"{run.key}.") for key in self.outside)
 
     def abandoned_by(self, key: str) -> str:
         """The function with effect `once` that the run of `key` began and did not wait for, or empty."""

@@ -211,6 +211,29 @@ async def test_the_model_sees_words_from_outside_within_a_fence_that_they_cannot
         assert plain.startswith("{")
 
 
+async def test_words_that_a_nested_call_has_read_are_within_a_fence_on_every_way_to_the_model(tmp_path: Path) -> None:
+    async def reads(context: Any, arguments: Any, own: Any) -> Any:
+        return (await own.invoke("page", {})).data
+
+    async def passes_on(context: Any, arguments: Any, own: Any) -> Any:
+        return (await own.invoke("inner", {})).data
+
+    def functions() -> list[Recorder]:
+        inner = Recorder("inner", does=reads, effect="idempotent")
+        outer = Recorder("outer", does=passes_on, effect="idempotent")
+        return [page(), inner, outer, Recorder("plain")]
+
+    held, free = Held(effect="idempotent"), Held(effect="idempotent")
+    free.let_go()
+    steps: list[Step] = [[call("outer"), call("plain"), call("inner"), call("inner")], call("hold", text="it")]
+    await killed_in(held, *functions(), home=tmp_path, steps=steps)
+    async with a_group([free.spec, *(one.spec for one in functions())], home=tmp_path) as group:
+        group.model.says("There.")
+        await group.settle()
+        told = [one.content for one in group.model.requests[-1].messages if one.role == "tool"]
+    assert [one.startswith("<data ") for one in told] == [True, False, True, True, False]
+
+
 @pytest.mark.parametrize("touches", ["reads_outsides", ["reaches_out", "stays_here"]])
 def test_a_word_that_is_not_known_or_contradicts_another_is_an_error(touches: Any) -> None:
     with pytest.raises(DefinitionError, match="touches"):
