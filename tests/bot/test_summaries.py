@@ -13,6 +13,8 @@ from bot.testing import Group, a_group
 from function_calls.context import Kind
 from services.llm.model import ModelAnswer, ModelError, ModelRequest
 from services.refs import ChatRef, ErrorCode
+from services.store.summaries import SUMMARIES
+from tests.fakes.kept import heard, kept
 
 SMALL = {
     "chats": {"allow": ["*"]},
@@ -119,6 +121,20 @@ async def test_what_is_taken_back_lives_on_in_no_summary(kind: Kind) -> None:
         assert "hunter2" not in model.summaries[-1].messages[1].content
         await group.say("Ann", "@Rollcall hello")
         assert "Summary 2." in model.told()
+
+
+async def test_what_is_taken_back_after_the_history_has_forgotten_it_lives_on_in_no_summary() -> None:
+    model = Talker()
+    async with a_group(settings={**SMALL, "store": {"history_per_chat": 10}}, model=model) as group:
+        await group.hear("Ann", "my password is hunter2, do not tell anybody", id="x1")
+        await talk(group, 10)
+        await group.say("Ann", "@Rollcall hello")
+        await talk(group, 250)
+        await group.settle()
+        assert not any("hunter2" in text for _, text in await heard(group))
+        assert await kept(group, SUMMARIES.c.text) == [("Summary 1.",)]
+        await group.say("Ann", "", id="x1", kind=Kind.DELETE)
+        assert await kept(group, SUMMARIES.c.text) == []
 
 
 async def test_an_edit_of_a_shown_line_leaves_the_summary_alone() -> None:
