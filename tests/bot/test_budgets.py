@@ -21,7 +21,7 @@ from config.texts import Texts
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from services.clock import VirtualClock
-from services.llm.model import ModelAnswer, ModelError, Usage
+from services.llm.model import ModelAnswer, ModelError, ModelRequest, Usage
 from services.refs import ChatRef, ErrorCode, Role
 from services.store import budgets
 from services.store.budgets import BUDGETS
@@ -43,6 +43,26 @@ async def used(group: Group) -> dict[tuple[str, str], int]:
     await group.daemon.store.commit([])
     rows = await group.daemon.store.read(Statement("tests.budgets", select(BUDGETS)).query())
     return {(row["holder"], row["kind"]): row["used"] for row in rows if not row["holder"].startswith("told ")}
+
+
+class Endless:
+    """A model that never answers."""
+
+    name = "endless"
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        self.asked.set()
+        await asyncio.Event().wait()
+        return ModelAnswer()
+
+    async def probe(self) -> str:
+        return ""
+
+    async def close(self) -> None:
+        return None
 
 
 def answered(text: str, prompt: int, completion: int, by: str = "") -> ModelAnswer:
@@ -131,6 +151,15 @@ async def test_a_count_that_cannot_be_true_costs_no_more_than_the_estimate(promp
         await ask(group, "Ann", answered("Hi.", prompt, completion))
         assert 500 < (await used(group))["chat test:bot:family", "tokens"] < 20_000
         assert await ask(group, "Ann", "Hi again.") == ["Hi again."]
+
+
+async def test_a_request_that_is_stopped_keeps_what_was_taken_since_the_provider_may_bill_it() -> None:
+    model = Endless()
+    async with a_group(settings=budget(member={"requests": 5}), model=model) as group:
+        await group.hear("Ann", "@Rollcall tell me a long story")
+        await model.asked.wait()
+        await group.say("Ann", "/stop")
+        assert await used(group) == {("member test:bot:ann", "requests"): 1}
 
 
 async def test_money_is_counted_by_the_prices_of_the_model_that_answered() -> None:

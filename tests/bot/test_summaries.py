@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from bot.testing import Group, a_group
 from function_calls.context import Kind
-from services.llm.model import ModelAnswer, ModelError, ModelRequest
+from services.llm.model import ModelAnswer, ModelError, ModelRequest, Usage
 from services.refs import ChatRef, ErrorCode
+from services.store.budgets import BUDGETS
 from services.store.summaries import SUMMARIES
 from tests.fakes.kept import heard, kept
 
@@ -29,19 +30,20 @@ class Talker:
 
     name = "talker"
 
-    def __init__(self, *failures: ModelError) -> None:
+    def __init__(self, *failures: ModelError, usage: Usage | None = None) -> None:
         self.asked: list[ModelRequest] = []
         self.summaries: list[ModelRequest] = []
         self._failures = list(failures)
+        self._usage = usage or Usage()
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         if not request.messages[0].content.startswith("Put in short"):
             self.asked.append(request)
-            return ModelAnswer(text="Ok.", finish="stop")
+            return ModelAnswer(text="Ok.", finish="stop", usage=self._usage)
         self.summaries.append(request)
         if self._failures:
             raise self._failures.pop(0)
-        return ModelAnswer(text=f"Summary {len(self.summaries)}.", finish="stop")
+        return ModelAnswer(text=f"Summary {len(self.summaries)}.", finish="stop", usage=self._usage)
 
     async def probe(self) -> str:
         return "talker"
@@ -106,6 +108,41 @@ async def test_a_conversation_that_just_fits_says_of_nothing_that_it_is_left_out
         await group.say("Ann", "@Rollcall hello")
         assert "is not shown" not in model.told()
         assert "number 0" in model.told()
+
+
+async def used(group: Group) -> list[tuple[str, str, int]]:
+    rows = await kept(group, BUDGETS.c.holder, BUDGETS.c.kind, BUDGETS.c.used)
+    return [row for row in rows if not row[0].startswith("told ")]
+
+
+async def test_a_summary_is_paid_for_by_the_chat_and_by_no_member() -> None:
+    model = Talker(ModelError(ErrorCode.PROVIDER_ERROR, "down"))
+    shares = {"chat": {"requests": 9}, "member": {"requests": 9}}
+    async with a_group(settings={**SMALL, "budgets": shares}, model=model) as group:
+        await talk(group, 10)
+        for by_chat, by_member in ((1, 1), (3, 2)):
+            await group.say("Bob", "@Rollcall hello")
+            assert await used(group) == [
+                ("chat test:bot:family", "requests", by_chat),
+                ("member test:bot:bob", "requests", by_member),
+            ]
+        assert len(model.summaries) == 2
+
+
+async def test_a_chat_that_has_used_up_its_share_gets_no_summary() -> None:
+    model = Talker()
+    async with a_group(settings={**SMALL, "budgets": {"chat": {"requests": 1}}}, model=model) as group:
+        await talk(group, 10)
+        assert await group.say("Ann", "@Rollcall hello") == ["Ok."]
+        assert model.summaries == []
+
+
+async def test_the_tokens_of_a_summary_are_settled_by_what_the_provider_counted() -> None:
+    model = Talker(usage=Usage(30, 10))
+    async with a_group(settings={**SMALL, "budgets": {"chat": {"tokens": 100_000}}}, model=model) as group:
+        await talk(group, 10)
+        await group.say("Ann", "@Rollcall hello")
+        assert await used(group) == [("chat test:bot:family", "tokens", 80)]
 
 
 @pytest.mark.parametrize("kind", [Kind.DELETE, Kind.EDIT])
