@@ -93,13 +93,14 @@ def _unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Di
     known = {spec.name for spec in specs}
     named = [(name, f"functions.{name}") for name in settings.functions]
     named += [(name, "router.pinned") for name in settings.router.pinned]
+    named += [(name, f"budgets.functions.{name}") for name in settings.budgets.functions]
     for key, bot in settings.bots.items():
         named += [(name, f"bots.{key}.functions.{name}") for name in bot.functions]
     for pattern, chat in settings.chats.settings.items():
         named += [(name, f"chats.settings.{pattern}.functions.{name}") for name in chat.functions]
     for index, rule in enumerate(settings.approvals.required):
         named += [(name, f"approvals.required[{index}].functions") for name in rule.functions]
-    # An error: what was to be switched off or kept to some roles would be on for everybody.
+    # An error: what was to be switched off, kept to some roles or paid for would be on for everybody.
     return [
         _finding("", Code.UNKNOWN, f"{place}: there is no function {name!r}{_near(name, known)}", "error")
         for name, place in named

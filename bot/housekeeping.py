@@ -11,7 +11,7 @@ from bot.open_questions import OpenQuestions
 from config.settings import StoreSettings
 from function_calls.approval_terms import ApprovalTerms
 from services.clock import Clock
-from services.store import answers, budgets, changes, inbox, ledger, outbox, pending, turn_memory
+from services.store import answers, audit, budgets, changes, inbox, ledger, outbox, pending, summaries, turn_memory
 from services.store.ids import first_id_at
 from services.store.port import Store, Write
 
@@ -42,7 +42,7 @@ class Housekeeping:
 
     async def forget(self) -> None:
         """Drop what ended longer ago than the settings keep it."""
-        before_id = await self._first_kept_id()
+        before_id, before_ms = await self._first_kept_id(), self._clock.now_ms() - self._days * _DAY_MS
         await self._store.commit(
             [
                 inbox.forget(before_id),
@@ -52,6 +52,8 @@ class Housekeeping:
                 pending.forget(before_id),
                 turn_memory.forget(self._clock.now_ms()),
                 budgets.forget(self._first_kept_day()),
+                summaries.forget_old(before_ms),
+                audit.forget(before_ms),
             ]
         )
 

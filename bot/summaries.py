@@ -10,14 +10,15 @@ import structlog
 
 from config.memory import ContextScope, MemorySettings
 from config.settings import RouterSettings
+from function_calls.budgets import OverBudget, RequestBudgets
 from function_calls.conversation import attributed, shown
 from function_calls.profile import ChatProfile
 from function_calls.tokens import estimated_tokens
 from function_calls.turn import HistoryLine
 from services.clock import Clock
-from services.llm.model import ChatModel, ModelError, ModelMessage, ModelRequest
+from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelMessage, ModelRequest
 from services.store import history, summaries
-from services.store.port import Row, Store, StoreError
+from services.store.port import Row, Store, StoreError, Write
 
 _log = structlog.get_logger("summaries")
 _AT_ONCE = 2
@@ -55,13 +56,21 @@ class Summaries:
     left out."""
 
     def __init__(
-        self, store: Store, model: ChatModel | None, router: RouterSettings, settings: MemorySettings, clock: Clock
+        self,
+        store: Store,
+        model: ChatModel | None,
+        router: RouterSettings,
+        settings: MemorySettings,
+        clock: Clock,
+        budgets: RequestBudgets | None = None,
     ) -> None:
+        """Without `budgets` nothing is counted."""
         self._store = store
         self._model = model if settings.summarise_after_tokens else None
         self._router = router
         self._settings = settings
         self._clock = clock
+        self._budgets = budgets
         self._running: dict[Part, asyncio.Task[None]] = {}
         self._waits: dict[Part, int] = {}
         """The turns until the next look at each part."""
@@ -99,6 +108,8 @@ class Summaries:
         try:
             async with self._places:
                 await self._extended(model, part, before, profile)
+        except OverBudget as over:
+            _log.info("summary_over_budget", chat=part.chat, setting=over.setting)
         except (ModelError, StoreError) as problem:
             _log.warning("summary_failed", chat=part.chat, problem=str(problem))
 
@@ -123,18 +134,19 @@ class Summaries:
         taken = await self._store.read(
             history.between(part.chat, part.scope, part.value, after, until_id + 1, _ROWS_READ)
         )
-        new = await self._asked(model, text, taken, profile)
+        answer, writes = await self._asked(model, self._request(text, taken, profile), part, profile)
         await self._store.commit(
             [
                 summaries.put(
                     part.chat,
                     part.key,
-                    new,
+                    _cut(answer.text.strip(), self._settings.summary_tokens),
                     after=after,
                     until_id=until_id,
                     changed=changed,
                     at_ms=self._clock.now_ms(),
-                )
+                ),
+                *writes,
             ]
         )
 
@@ -146,24 +158,35 @@ class Summaries:
         kept = len(shown([line_of(row) for row in reversed(rows)], self._router))
         return int(rows[kept - 1]["id"]) if kept else before
 
-    async def _asked(self, model: ChatModel, before: str, rows: Sequence[Row], profile: ChatProfile) -> str:
+    async def _asked(
+        self, model: ChatModel, request: ModelRequest, part: Part, profile: ChatProfile
+    ) -> tuple[ModelAnswer, list[Write]]:
+        """The answer, and what settles it. The chat pays: it was no member who asked."""
+        if self._budgets is None:
+            return await model.complete(request), []
+        reservation = await self._budgets.reserve_for_chat(part.chat, profile, request)
+        try:
+            answer = await model.complete(request)
+        except ModelError as error:
+            self._budgets.give_back(reservation, error)
+            raise
+        return answer, self._budgets.settled(reservation, answer)
+
+    def _request(self, before: str, rows: Sequence[Row], profile: ChatProfile) -> ModelRequest:
         lines = [attributed(line_of(row), profile, None) for row in rows if row["change"] != "deleted"]
         earlier = f"Before that, in short:\n{before}\n\n" if before else ""
         instructions = _INSTRUCTIONS.format(
             language=profile.texts.language, words=self._settings.summary_tokens * 3 // 4
         )
-        answer = await model.complete(
-            ModelRequest(
-                messages=[
-                    ModelMessage("system", instructions),
-                    ModelMessage("user", f"{earlier}What was said then:\n" + "\n".join(lines)),
-                ],
-                tool_choice="none",
-                timeout_seconds=_TIMEOUT_SECONDS,
-                language=profile.texts.language,
-            )
+        return ModelRequest(
+            messages=[
+                ModelMessage("system", instructions),
+                ModelMessage("user", f"{earlier}What was said then:\n" + "\n".join(lines)),
+            ],
+            tool_choice="none",
+            timeout_seconds=_TIMEOUT_SECONDS,
+            language=profile.texts.language,
         )
-        return _cut(answer.text.strip(), self._settings.summary_tokens)
 
 
 def line_of(row: Row) -> HistoryLine:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import orjson
 
 from function_calls.context import MessageContext
 from function_calls.results import result_from_json, result_to_json
-from function_calls.spec import FunctionResult
-from function_calls.turn import Run, StoredRun
+from function_calls.spec import FunctionResult, Touch
+from function_calls.turn import Run, StoredRun, Turn
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.llm.model import ModelAnswer, answer_from_json, answer_to_json
@@ -17,6 +18,18 @@ from services.redaction import HIDDEN
 from services.refs import Effect
 from services.store import answers, ledger
 from services.store.port import Conflict, Store, StoreFull, Write
+
+_NOTHING_READ: frozenset[Touch] = frozenset()
+
+
+class _Answer(NamedTuple):
+    answer: ModelAnswer
+    taint: frozenset[Touch]
+
+
+class _Ran(NamedTuple):
+    run: StoredRun
+    taint: frozenset[Touch]
 
 
 class StoreTurnLog:
@@ -31,32 +44,58 @@ class StoreTurnLog:
         self._reach = faults.reach
         self._collected: list[Write] = []
         self._must_be_durable = False
-        self._answers: dict[int, ModelAnswer] = {}
-        self._runs: dict[str, StoredRun] = {}
+        self._answers: dict[int, _Answer] = {}
+        self._runs: dict[str, _Ran] = {}
+        self._turn: Turn | None = None
         self._begun: dict[str, int] = {}
+
+    def bind(self, turn: Turn) -> None:
+        """`turn` is the attempt that follows: what it has read is kept with its runs and answers, and is its own again
+        when one of them is used again."""
+        self._turn = turn
 
     async def load(self) -> None:
         """Read what an earlier attempt of this turn left."""
         for row in await self._store.read(answers.of_turn(self._turn_id)):
-            self._answers[row["round"]] = answer_from_json(orjson.loads(row["body"]))
+            answer = answer_from_json(orjson.loads(row["body"]))
+            self._answers[row["round"]] = _Answer(answer, _of_text(row["taint"]))
         for row in await self._store.read(ledger.of_turn(self._turn_id)):
             if row["key"] in self._runs:
                 # What this process knows is newer than what it could write.
                 continue
             body = row["result"]
             result = result_from_json(orjson.loads(body)) if body else None
-            self._runs[row["key"]] = StoredRun(row["function"], result)
+            self._runs[row["key"]] = _Ran(StoredRun(row["function"], result), _of_text(row["taint"]))
 
     def stored_answer(self, round_number: int) -> ModelAnswer | None:
-        return self._answers.get(round_number)
+        stored = self._answers.get(round_number)
+        if stored is None:
+            return None
+        self._has_read(stored.taint)
+        return stored.answer
 
     def stored_run(self, key: str) -> StoredRun | None:
-        return self._runs.get(key)
+        ran = self._runs.get(key)
+        if ran is None:
+            return None
+        self._has_read(ran.taint)
+        return ran.run
+
+    @property
+    def _taint(self) -> frozenset[Touch]:
+        return _NOTHING_READ if self._turn is None else self._turn.taint
+
+    def _has_read(self, taint: frozenset[Touch]) -> None:
+        if taint and self._turn is not None:
+            self._turn.taint |= taint
 
     def answer(self, round_number: int, answer: ModelAnswer, writes: Sequence[Write] = ()) -> None:
-        self._answers[round_number] = answer
-        body = orjson.dumps(answer_to_json(answer)).decode()
-        self._collected.append(answers.put(self._turn_id, round_number, body, answer.request_id, self._clock.now_ms()))
+        taint = self._taint
+        self._answers[round_number] = _Answer(answer, taint)
+        body, now_ms = orjson.dumps(answer_to_json(answer)).decode(), self._clock.now_ms()
+        self._collected.append(
+            answers.put(self._turn_id, round_number, body, answer.request_id, now_ms, _as_text(taint))
+        )
         self._collected += writes
         # Nothing of it is used before it is durable: neither by an effect nor by a message to the chat.
         self._must_be_durable = True
@@ -64,9 +103,10 @@ class StoreTurnLog:
     async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
         spec = run.spec
         before, must_be_durable = list(self._collected) if writes else [], self._must_be_durable
-        if spec.effect is Effect.READ:
+        if spec.effect is Effect.READ and not writes and run.key not in self._runs:
             self._begun[run.key] = self._clock.now_ms()
         else:
+            # A read that costs something as well: it is paid for once, however often it is begun.
             self._collected.append(self._row(run, self._clock.now_ms()))
         self._collected += writes
         if spec.effect is Effect.ONCE or writes:
@@ -95,21 +135,24 @@ class StoreTurnLog:
             path=run.path.value,
             round_number=run.round_number,
             at_ms=at_ms,
+            taint=_as_text(self._taint),
             code=code,
             ended_ms=ended_ms,
         )
 
     def result(self, run: Run, result: FunctionResult) -> None:
-        self._runs[run.key] = StoredRun(run.spec.name, result)
+        taint = self._taint
+        self._runs[run.key] = _Ran(StoredRun(run.spec.name, result), taint)
         code = result.error.code.value if result.error else "ok"
-        if run.spec.effect is Effect.READ:
-            # One row for the record. After a crash a read is simply run again, so its result is not kept.
-            now_ms = self._clock.now_ms()
-            self._collected.append(self._row(run, self._begun.pop(run.key, now_ms), code=code, ended_ms=now_ms))
-            self._reach("tool.after_result_record")
-            return
-        body = orjson.dumps(result_to_json(result), default=str).decode()
-        self._collected.append(ledger.result(self._turn_id, run.key, code, body, self._clock.now_ms()))
+        now_ms, is_read = self._clock.now_ms(), run.spec.effect is Effect.READ
+        # After a crash a read is simply run again, so its result is not kept.
+        body = None if is_read else orjson.dumps(result_to_json(result), default=str).decode()
+        begun_ms = self._begun.pop(run.key, None)
+        if begun_ms is not None:
+            # One row for the record.
+            self._collected.append(self._row(run, begun_ms, code=code, ended_ms=now_ms))
+        else:
+            self._collected.append(ledger.result(self._turn_id, run.key, code, body, now_ms, _as_text(taint)))
         if run.spec.effect is Effect.ONCE:
             self._must_be_durable = True
         self._reach("tool.after_result_record")
@@ -133,3 +176,11 @@ class StoreTurnLog:
     def rest(self) -> list[Write]:
         """What is not in the store yet: it goes with the end of the turn."""
         return list(self._collected)
+
+
+def _as_text(taint: frozenset[Touch]) -> str:
+    return " ".join(sorted(taint)) if taint else ""
+
+
+def _of_text(stored: str | None) -> frozenset[Touch]:
+    return frozenset(map(Touch, stored.split())) if stored else _NOTHING_READ

@@ -125,7 +125,7 @@ class Turns:
         chat = context.chat
         profiles = self._chats
 
-        return Turn(
+        turn = Turn(
             id=str(job.turn_id),
             functions=self._functions(context.bot),
             profile=lambda: profiles.profile(chat),
@@ -141,6 +141,8 @@ class Turns:
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
             status=_nothing_is_shown if context.private or job.runs_for.private else sign.say,
         )
+        log.bind(turn)
+        return turn
 
     async def _claim(self, job: Job) -> bool:
         question = job.question
@@ -206,6 +208,7 @@ class Turns:
         writes = log.rest()
         said, parcels = self._said(job, turn, _of_this_text(job, turn, outcome.messages), now_ms)
         writes += said
+        writes += _told(turn, outcome.messages)
         question = outcome.question
         question_id = self._ids.next() if question is not None else 0
         chat, member = job.context.chat.key, (turn.asker or job.context).sender.ref.key
@@ -298,6 +301,11 @@ def _unheeded(job: Job, turn: Turn, outcome: TurnOutcome) -> Asked | None:
     here how far it came."""
     is_unheeded = outcome.reason is ReasonCode.FILTERED and not turn.resumed and not job.repeated
     return job.taken if is_unheeded else None
+
+
+def _told(turn: Turn, messages: Sequence[Message]) -> list[Write]:
+    """What notes the notices of the turn that `messages` hold. A model may have kept one to itself."""
+    return [notice.told for notice in turn.notices if any(notice.text in message.text for message in messages)]
 
 
 def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:

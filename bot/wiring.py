@@ -194,7 +194,8 @@ def build_daemon(
     compared = ShadowRecords(shadow_log, registry, clock, redact)
     shadow = _shadow(settings, given, compared, delivery)
     rounds = [*filters.round, *([shadow.around] if shadow else [])]
-    requests = RequestBudgets(settings.budgets, store, clock)
+    counted = RequestBudgets(settings.budgets, store, clock)
+    requests = counted if counted.is_limited else None
     llm = FunctionCallLLM(
         model,
         invoker,
@@ -204,12 +205,12 @@ def build_daemon(
         record=asked.record,
         faults=faults,
         outages=Outages(clock, settings.failover.say_again_seconds),
-        budgets=requests if requests.is_limited else None,
+        budgets=requests,
     )
     router = FunctionCallRouter(invoker, llm, filters.turn)
     # The offline model puts nothing in short.
     summariser = None if isinstance(model, OfflineModel) else model
-    summaries = Summaries(store, summariser, settings.router, settings.memory, clock)
+    summaries = Summaries(store, summariser, settings.router, settings.memory, clock, requests)
     turns = Turns(
         router=router,
         functions=registry.of,

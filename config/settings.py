@@ -70,7 +70,7 @@ class StoreSettings(Section):
     history_per_chat: Count = Field(default=1000, ge=0, le=1_000_000)
     """Messages kept for each chat."""
     days_kept: Count = Field(default=30, ge=1, le=3650)
-    """Days after which finished turns, their calls and messages are deleted."""
+    """Days after which finished turns, their calls and messages, summaries and rows of the audit are deleted."""
     backups_kept: Count = Field(default=5, ge=0, le=1000)
     """Copies of the database that are kept, the newest ones."""
 

@@ -13,6 +13,7 @@ import structlog
 from config.budgets import BudgetsSettings, PriceSettings
 from function_calls.context import MessageContext
 from function_calls.policies import ALLOWED, OVER_BUDGET, Verdict
+from function_calls.profile import ChatProfile
 from function_calls.shares import Kind, Share, Shares
 from function_calls.spec import FunctionResult, FunctionSpec
 from function_calls.turn import Turn
@@ -66,18 +67,36 @@ class RequestBudgets:
     async def reserve(self, context: MessageContext, turn: Turn, request: ModelRequest) -> Reservation:
         """Take what `request` is likely to use, from all shares or none. Raises OverBudget."""
         size = _bytes_of(request)
+        shares = self._shares.wanted(context, turn, self._estimate(size))
+        over = await self._taken(shares)
+        if over is not None:
+            raise OverBudget(over.limit.setting, await self._words(context, turn, over))
+        return Reservation(shares, size)
+
+    async def reserve_for_chat(self, chat: str, profile: ChatProfile, request: ModelRequest) -> Reservation:
+        """`reserve` for what no member asked for: from the shares of the chat with that key alone."""
+        size = _bytes_of(request)
+        shares = self._shares.wanted_by_chat(chat, profile, self._estimate(size))
+        over = await self._taken(shares)
+        if over is not None:
+            raise OverBudget(over.limit.setting, "")
+        return Reservation(shares, size)
+
+    def _estimate(self, size: int) -> dict[Kind, int]:
+        """What a request of that many bytes is likely to use."""
         prompt, completion = math.ceil(size / _BYTES_PER_TOKEN), self._settings.answer_tokens
         # Nobody knows yet who will answer: the dearest might.
         prices = self._settings.prices.values()
         money = max((_money(price, Usage(prompt, completion)) for price in prices), default=0)
-        amounts: dict[Kind, int] = {"requests": 1, "tokens": prompt + completion, "money": money}
-        shares = self._shares.wanted(context, turn, amounts)
+        return {"requests": 1, "tokens": prompt + completion, "money": money}
+
+    async def _taken(self, shares: Sequence[Share]) -> Share | None:
+        """None when all of `shares` were taken, else one of which too little is left, and nothing was taken."""
         try:
             await self._store.commit([share.take() for share in shares])
         except Conflict:
-            share = await self._shares.exceeded(shares) or shares[0]
-            raise OverBudget(share.limit.setting, await self._words(context, turn, share)) from None
-        return Reservation(shares, size)
+            return await self._shares.exceeded(shares) or shares[0]
+        return None
 
     def settled(self, reservation: Reservation, answer: ModelAnswer) -> list[Write]:
         """The writes that correct what was taken by what was used; to be written in one unit with the answer, so that
@@ -104,11 +123,12 @@ class RequestBudgets:
         )
 
     async def _words(self, context: MessageContext, turn: Turn, share: Share) -> str:
-        if not await self._shares.is_news(context, share):
-            return ""
+        texts = turn.profile().texts
         if share.limit.whose == "chat":
-            return turn.profile().texts.say("budgets.model_chat")
-        return turn.profile().texts.say("budgets.model_member", name=context.sender.name)
+            text = texts.say("budgets.model_chat")
+        else:
+            text = texts.say("budgets.model_member", name=context.sender.name)
+        return text if await self._shares.is_news(context, turn, share, text) else ""
 
 
 class FunctionBudgets:
@@ -133,7 +153,7 @@ class FunctionBudgets:
         if share is None:
             return Verdict(writes=tuple(one.take() for one in wanted))
         text = turn.profile().texts.say(f"budgets.units_{share.limit.whose}", name=spec.name)
-        is_told = not await self._shares.is_news(context, share)
+        is_told = not await self._shares.is_news(context, turn, share, text)
         metadata = {"refused_by": share.limit.setting, OVER_BUDGET: "told" if is_told else "news"}
         return Verdict(replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata=metadata))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -92,7 +93,7 @@ class Invoker:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, profile.texts.say("refusals.unknown_function", name=name))
         known = turn.nested.get(key) or turn.log.stored_run(key)
         if known is not None and (known.result is not None or spec.effect is Effect.ONCE):
-            return self._from_before(spec, known.function, known.result, turn, profile)
+            return self._from_before(key, spec, known.function, known.result, turn, profile)
         refused = refusal(context, spec, turn, profile, path)
         if refused is None and context.sender.role is not Role.MEMBER and is_risky(spec, profile):
             refused = await refusal_now(context, spec, turn, profile)
@@ -107,7 +108,8 @@ class Invoker:
             asked = Run(key, spec, raw, path, round_number, request_id)
             return self._not_run(context, asked, faulty(spec, fault, raw, profile), turn)
         run = Run(key, spec, arguments, path, round_number, request_id)
-        decided = await self._decided(context, run, turn, profile, confirmed=confirmed, uncertain=uncertain)
+        paid = known is not None and known.function == spec.name
+        decided = await self._decided(context, run, turn, profile, confirmed=confirmed, uncertain=uncertain, paid=paid)
         if decided is not None:
             return self._not_run(context, run, decided, turn)
         return await self._run(context, run, turn, profile, depth)
@@ -142,11 +144,14 @@ class Invoker:
         *,
         confirmed: bool,
         uncertain: bool,
+        paid: bool,
     ) -> FunctionResult | None:
-        """Budget, taint, approval and confirmation; then the intent. None: go on."""
+        """Budget, taint, approval and confirmation; then the intent. None: go on. `paid`: this very run was begun
+        before, and what it costs was taken with its intent."""
         spec, arguments = run.spec, run.arguments
         writes: tuple[Write, ...] = ()
-        for policy in self._policies:
+        # The budget is the first of them.
+        for policy in self._policies[paid:]:
             judged = policy.judge(context, spec, arguments, turn)
             verdict = judged if isinstance(judged, Verdict) else await judged
             if verdict.refusal is not None:
@@ -158,6 +163,8 @@ class Invoker:
         try:
             await turn.log.intend(run, writes)
         except Conflict:
+            if paid:
+                raise
             # Another turn took the last of a budget between the look and the grasp.
             judged = self._policies.budget.judge(context, spec, arguments, turn)
             overtaken = judged if isinstance(judged, Verdict) else await judged
@@ -191,6 +198,8 @@ class Invoker:
         if abandoned:
             result = unknown(turn.functions.find(abandoned) or abandoned, profile.texts)
         self._reach("tool.after_call_before_result_record")
+        if turn.is_from_outside(run):
+            result = replace(result, outside=True)
         turn.end(run, result)
         turn.log.result(run, result)
         self._record(context, run, result, turn.id, int((self._clock.monotonic() - started) * 1e6))
@@ -264,12 +273,20 @@ class Invoker:
         return invoke
 
     def _from_before(
-        self, spec: FunctionSpec, function: str, result: FunctionResult | None, turn: Turn, profile: ChatProfile
+        self,
+        key: str,
+        spec: FunctionSpec,
+        function: str,
+        result: FunctionResult | None,
+        turn: Turn,
+        profile: ChatProfile,
     ) -> FunctionResult:
         """The stored result of a run from before a restart; for a `once` without one the honest unknown."""
         if spec.effect is not Effect.READ:
             turn.effects += 1
-        turn.has_read(spec)
+        turn.has_read(key, spec)
+        if result is not None and result.outside:
+            turn.outside.add(key)
         if function != spec.name:
             _log.error("ledger_mismatch", turn=turn.id, stored=function, asked=spec.name)
             return unknown(turn.functions.find(function) or function, profile.texts)

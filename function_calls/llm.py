@@ -223,10 +223,10 @@ class FunctionCallLLM:
         return await self.chat(context, turn)
 
     def _failed(self, context: MessageContext, turn: Turn, progress: Progress, error: ModelError) -> TurnOutcome:
-        is_told = self._outages.is_told(context.chat, error)
+        is_told = self._outages.is_told(context, error)
         outcome = progress.model_failed(turn, error, is_told=is_told)
         if outcome.reason is ReasonCode.MODEL_FAILED:
-            self._outages.tell(context.chat, error)
+            self._outages.tell(context, error)
         return outcome
 
     async def _run_calls(

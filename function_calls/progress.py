@@ -69,7 +69,7 @@ class Progress:
         said = spec is not None and spec.effect is not Effect.READ
         self.loops.note(call.name, call.arguments or {}, result)
         text = result_text(result, settings, said=said)
-        if spec is not None and not spec.touches.isdisjoint(TAINTING):
+        if spec is not None and (result.outside or not spec.touches.isdisjoint(TAINTING)):
             text = fenced(text, spec.name)
         self.messages.append(ModelMessage("tool", text, call_id=call.id))
         if result.error is not None:

@@ -114,6 +114,7 @@ def result_to_json(result: FunctionResult) -> JsonObject:
         "error": [result.error.code.value, result.error.text, list(result.error.fields)] if result.error else None,
         "context_updates": dict(result.context_updates),
         "metadata": dict(result.metadata),
+        "outside": result.outside,
     }
 
 
@@ -127,6 +128,7 @@ def result_from_json(data: JsonObject) -> FunctionResult:
         error=FunctionError(ErrorCode(error[0]), error[1], tuple(error[2])) if error else None,
         context_updates=data["context_updates"],
         metadata=data["metadata"],
+        outside=data.get("outside", False),
     )
 
 

@@ -8,21 +8,25 @@ from typing import Literal
 
 from config.budgets import AllowanceSettings, BudgetsSettings
 from function_calls.context import MessageContext
-from function_calls.turn import Turn
+from function_calls.profile import ChatProfile
+from function_calls.turn import Notice, Turn
 from services.clock import Clock
 from services.store import budgets
-from services.store.port import Conflict, Store, Write
+from services.store.port import Store, Write
 
 MICROS = 1_000_000
 """Money is counted in millionths, since the store has whole numbers."""
 Kind = Literal["requests", "tokens", "money", "units"]
+Whose = Literal["member", "chat"]
+Holders = Mapping[Whose, str]
+"""The keys of who shares what is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
     """One limit of the settings."""
 
-    whose: Literal["member", "chat"]
+    whose: Whose
     kind: Kind
     most: int
 
@@ -57,11 +61,19 @@ class Shares:
     def wanted(self, context: MessageContext, turn: Turn, amounts: Mapping[Kind, int]) -> list[Share]:
         """The shares that a message would take. An estimate above a whole day's share takes all of it: it is no more
         than an estimate."""
-        day = self._clock.now().astimezone(turn.profile().timezone).date().isoformat()
+        holders: Holders = {"member": context.sender.ref.key, "chat": context.chat.key}
+        return self._of(holders, turn.profile(), amounts)
+
+    def wanted_by_chat(self, chat: str, profile: ChatProfile, amounts: Mapping[Kind, int]) -> list[Share]:
+        """The shares of the chat with that key alone, for what no member asked for."""
+        return self._of({"chat": chat}, profile, amounts)
+
+    def _of(self, holders: Holders, profile: ChatProfile, amounts: Mapping[Kind, int]) -> list[Share]:
+        day = self._clock.now().astimezone(profile.timezone).date().isoformat()
         return [
-            Share(limit, _holder(limit, context), day, _amount(limit, amounts[limit.kind]))
+            Share(limit, f"{limit.whose} {holders[limit.whose]}", day, _amount(limit, amounts[limit.kind]))
             for limit in self.limits
-            if amounts.get(limit.kind)
+            if limit.whose in holders and amounts.get(limit.kind)
         ]
 
     async def exceeded(self, wanted: Sequence[Share]) -> Share | None:
@@ -75,18 +87,19 @@ class Shares:
                 return share
         return None
 
-    async def is_news(self, context: MessageContext, share: Share) -> bool:
-        """Whether nobody was told yet, in this chat and on this day, that this share is used up; from now on it is
-        not."""
-        holder = f"{budgets.TOLD}{context.chat.key} {share.holder}"
-        try:
-            await self._store.commit([budgets.take(holder, share.limit.kind, share.day, 1, 1)])
-        except Conflict:
+    async def is_news(self, context: MessageContext, turn: Turn, share: Share, text: str) -> bool:
+        """Whether nobody was told yet, in this chat and on this day, that this share is used up; what was said in
+        private was told to that member alone. It is told when `text` says so in what `turn` ends with."""
+        told = f"{context.chat.key} {context.sender.ref.key}" if context.private else context.chat.key
+        holder = f"{budgets.TOLD}{told} {share.holder}"
+        rows = await self._store.read(budgets.used(holder, share.day))
+        if any(row["kind"] == share.limit.kind for row in rows):
             return False
+        turn.notices.append(Notice(text, budgets.tell(holder, share.limit.kind, share.day)))
         return True
 
 
-def _limits(whose: Literal["member", "chat"], allowance: AllowanceSettings, kinds: Sequence[Kind]) -> list[Limit]:
+def _limits(whose: Whose, allowance: AllowanceSettings, kinds: Sequence[Kind]) -> list[Limit]:
     limits: list[Limit] = []
     for kind in kinds:
         most = getattr(allowance, kind)
@@ -98,8 +111,3 @@ def _limits(whose: Literal["member", "chat"], allowance: AllowanceSettings, kind
 def _amount(limit: Limit, amount: int) -> int:
     is_estimate = limit.kind in ("tokens", "money")
     return min(amount, limit.most) or 1 if is_estimate else amount
-
-
-def _holder(limit: Limit, context: MessageContext) -> str:
-    key = context.sender.ref.key if limit.whose == "member" else context.chat.key
-    return f"{limit.whose} {key}"

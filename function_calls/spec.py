@@ -81,6 +81,8 @@ class FunctionResult:
     context_updates: Mapping[str, Any] = field(default_factory=dict)
     """Written into the turn's state for the calls that follow."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    outside: bool = False
+    """Set by `invoke`: the run, or one within it, has read what taints, so a model is given this within a fence."""
 
     @property
     def ok(self) -> bool:

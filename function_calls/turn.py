@@ -51,14 +51,23 @@ class StoredRun(NamedTuple):
     """None: it was begun, and nobody knows how it ended."""
 
 
+class Notice(NamedTuple):
+    """A sentence that is said once, and not again with every message."""
+
+    text: str
+    told: Write
+    """What notes that it was said."""
+
+
 class TurnLog(Protocol):
     """What a turn must remember to survive a crash. The order of these calls is the order of what is durable."""
 
     def stored_answer(self, round_number: int) -> ModelAnswer | None:
-        """The model's answer in that round, from before a restart."""
+        """The model's answer in that round, from before a restart. What the turn had read when it came, it has then
+        read again."""
 
     def stored_run(self, key: str) -> StoredRun | None:
-        """The run of that key, from before a restart."""
+        """The run of that key, from before a restart. What the turn had read when it ended, it has then read again."""
 
     def answer(self, round_number: int, answer: ModelAnswer, writes: Sequence[Write] = ()) -> None:
         """Note an answer, together with `writes`; durable with the next intent, or with the end of the turn."""
@@ -200,10 +209,14 @@ class Turn:
     """Runs with an effect that were begun: after one there is no chat fallback."""
     said: list[Message] = field(default_factory=list)
     """What effects have said to the chat so far: it is sent however the turn ends."""
+    notices: list[Notice] = field(default_factory=list)
+    """What came up in the turn. What of it is said when the turn ends is noted as told in the same unit."""
     unfinished: dict[str, str] = field(default_factory=dict)
     """The functions with effect `once` that are running, by the keys of their runs."""
     nested: dict[str, StoredRun] = field(default_factory=dict)
     """The nested runs that have ended. A result that holds when the outer function is tried again stands there too."""
+    outside: set[str] = field(default_factory=set)
+    """The keys of the runs that read what taints."""
     runs: int = 0
 
     def whose(self, context: MessageContext) -> MessageContext:
@@ -249,13 +262,21 @@ class Turn:
             holds = effect is Effect.ONCE or (effect is Effect.IDEMPOTENT and result.ok)
             self.nested[run.key] = StoredRun(run.spec.name, result if holds else None)
         if run.spec.touches:
-            self.has_read(run.spec)
+            self.has_read(run.key, run.spec)
         if result.context_updates:
             self.state.update(result.context_updates)
 
-    def has_read(self, spec: FunctionSpec) -> None:
-        """Note what the result of `spec` brought into the turn."""
-        self.taint |= spec.touches & TAINTING
+    def has_read(self, key: str, spec: FunctionSpec) -> None:
+        """Note what the run of `key`, of `spec`, brought into the turn."""
+        if not spec.touches.isdisjoint(TAINTING):
+            self.taint |= spec.touches & TAINTING
+            self.outside.add(key)
+
+    def is_from_outside(self, run: Run) -> bool:
+        """Whether `run`, or one within it, has read what taints."""
+        if not run.spec.touches.isdisjoint(TAINTING):
+            return True
+        return bool(self.outside) and any(key.startswith(f"{run.key}.") for key in self.outside)
 
     def abandoned_by(self, key: str) -> str:
         """The function with effect `once` that the run of `key` began and did not wait for, or empty."""

@@ -15,6 +15,7 @@ ANSWERS = table(
     text("body"),
     text("request_id"),
     integer("at_ms"),
+    text("taint", nullable=True),
 )
 
 _PUT = Statement(
@@ -24,18 +25,19 @@ _PUT = Statement(
     .on_conflict_do_nothing(index_elements=["turn_id", "round"]),
 )
 _OF_TURN = Statement(
-    "answers.of_turn", select(ANSWERS.c.round, ANSWERS.c.body).where(ANSWERS.c.turn_id == bindparam("turn_id"))
+    "answers.of_turn",
+    select(ANSWERS.c.round, ANSWERS.c.body, ANSWERS.c.taint).where(ANSWERS.c.turn_id == bindparam("turn_id")),
 )
 _FORGET = Statement("answers.forget", delete(ANSWERS).where(ANSWERS.c.turn_id < bindparam("before_id")))
 
 
-def put(turn_id: int, round_number: int, body: str, request_id: str, at_ms: int) -> Write:
-    """A model's answer, before it is used."""
-    return _PUT.write(turn_id=turn_id, round=round_number, body=body, request_id=request_id, at_ms=at_ms)
+def put(turn_id: int, round_number: int, body: str, request_id: str, at_ms: int, taint: str) -> Write:
+    """A model's answer, before it is used. `taint`: what the turn had read when it came."""
+    return _PUT.write(turn_id=turn_id, round=round_number, body=body, request_id=request_id, at_ms=at_ms, taint=taint)
 
 
 def of_turn(turn_id: int) -> Query:
-    """The stored answers of a turn: `round`, `body`."""
+    """The stored answers of a turn: `round`, `body`, `taint` (null: written before it was kept)."""
     return _OF_TURN.query(turn_id=turn_id)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, bindparam, select
+from sqlalchemy import Index, bindparam, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
@@ -21,13 +21,19 @@ Index("audit_by_chat", AUDIT.c.chat, AUDIT.c.id)
 
 _NOTE = Statement("audit.note", insert(AUDIT).values({column.name: bindparam(column.name) for column in AUDIT.columns}))
 _LAST = Statement("audit.last", select(AUDIT).order_by(AUDIT.c.id.desc()).limit(bindparam("count")))
+_FORGET = Statement("audit.forget", delete(AUDIT).where(AUDIT.c.at_ms < bindparam("before_ms")))
 
 
 def note(*, id: int, at_ms: int, actor: str, chat: str, action: str, detail: str) -> Write:
-    """One act; rows are only ever added."""
+    """One act; rows are never changed."""
     return _NOTE.write(id=id, at_ms=at_ms, actor=actor, chat=chat, action=action, detail=detail)
 
 
 def last(count: int) -> Query:
     """The newest `count` acts, newest first."""
     return _LAST.query(count=count)
+
+
+def forget(before_ms: int) -> Write:
+    """Drop what was done before then."""
+    return _FORGET.write(before_ms=before_ms)

@@ -57,6 +57,11 @@ def take(holder: str, kind: str, day: str, amount: int, most: int) -> Write:
     return _TAKE.write_expecting(1, holder=holder, kind=kind, day=day, amount=amount, most=most)
 
 
+def tell(holder: str, kind: str, day: str) -> Write:
+    """Note that the `holder`, whose name begins with TOLD, was told; nothing when that is noted already."""
+    return _TAKE.write(holder=holder, kind=kind, day=day, amount=1, most=1)
+
+
 def settle(holder: str, kind: str, day: str, change: int) -> Write:
     """Correct what was taken by `change`, to what was used in truth; never below 0, but maybe above the limit."""
     return _SETTLE.write(of_holder=holder, of_kind=kind, of_day=day, change=change)

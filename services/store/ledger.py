@@ -23,6 +23,7 @@ LEDGER = table(
     integer("ended_ms", nullable=True),
     text("code"),
     text("result", nullable=True),
+    text("taint", nullable=True),
     rows_in_key_order=True,
 )
 
@@ -36,11 +37,16 @@ _RESULT = Statement(
     "ledger.result",
     update(LEDGER)
     .where(LEDGER.c.turn_id == bindparam("of_turn"), LEDGER.c.key == bindparam("row_key"))
-    .values(ended_ms=bindparam("end_ms"), code=bindparam("new_code"), result=bindparam("new_result")),
+    .values(
+        ended_ms=bindparam("end_ms"),
+        code=bindparam("new_code"),
+        result=bindparam("new_result"),
+        taint=bindparam("new_taint"),
+    ),
 )
 _OF_TURN = Statement(
     "ledger.of_turn",
-    select(LEDGER.c.key, LEDGER.c.function, LEDGER.c.result, LEDGER.c.code).where(
+    select(LEDGER.c.key, LEDGER.c.function, LEDGER.c.result, LEDGER.c.code, LEDGER.c.taint).where(
         LEDGER.c.turn_id == bindparam("turn_id")
     ),
 )
@@ -59,11 +65,12 @@ def begun(
     path: str,
     round_number: int,
     at_ms: int,
+    taint: str,
     code: str = "",
     ended_ms: int | None = None,
 ) -> Write:
     """A run is about to happen: the intent of an effect. Nothing when this run was noted on an earlier attempt. A read
-    is noted once, when it has ended."""
+    is noted once, when it has ended, unless it costs something. `taint`: what the turn has read by then."""
     return _INTEND.write(
         key=key,
         turn_id=turn_id,
@@ -78,16 +85,19 @@ def begun(
         ended_ms=ended_ms,
         code=code,
         result=None,
+        taint=taint,
     )
 
 
-def result(turn_id: int, key: str, code: str, body: str, at_ms: int) -> Write:
-    """How a run ended; `code` is `ok` or an ErrorCode."""
-    return _RESULT.write(of_turn=turn_id, row_key=key, end_ms=at_ms, new_code=code, new_result=body)
+def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, taint: str) -> Write:
+    """How a run ended; `code` is `ok` or an ErrorCode, `body` is None for a read. `taint`: what the turn has
+    read by then."""
+    return _RESULT.write(of_turn=turn_id, row_key=key, end_ms=at_ms, new_code=code, new_result=body, new_taint=taint)
 
 
 def of_turn(turn_id: int) -> Query:
-    """The runs of a turn: `key`, `function`, `result` (null: its end is unknown), `code`."""
+    """The runs of a turn: `key`, `function`, `result` (null: its end is unknown), `code`, `taint` (null:
+    written before it was kept)."""
     return _OF_TURN.query(turn_id=turn_id)
 
 

@@ -52,10 +52,14 @@ _ROW_OF = (
     .where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.native_id == bindparam("native_id"))
     .scalar_subquery()
 )
+# A row that is pruned may be in any of them.
 _FORGET = Statement(
     "summaries.forget",
-    delete(SUMMARIES).where(SUMMARIES.c.chat == bindparam("chat"), SUMMARIES.c.until_id >= _ROW_OF),
+    delete(SUMMARIES).where(
+        SUMMARIES.c.chat == bindparam("chat"), SUMMARIES.c.until_id >= func.coalesce(_ROW_OF, literal_column("0"))
+    ),
 )
+_FORGET_OLD = Statement("summaries.forget_old", delete(SUMMARIES).where(SUMMARIES.c.at_ms < bindparam("before_ms")))
 
 
 def get(chat: str, part: str) -> Query:
@@ -76,5 +80,11 @@ def changed(chat: str, after: int, until_id: int) -> Query:
 
 
 def forget(chat: str, native_id: str) -> Write:
-    """Drop the summaries of `chat` that may hold the message with the network's id `native_id`."""
+    """Drop the summaries of `chat` that may hold the message with the network's id `native_id`: all of them when its
+    row is no longer kept."""
     return _FORGET.write(chat=chat, native_id=native_id)
+
+
+def forget_old(before_ms: int) -> Write:
+    """Drop the summaries that were made before then."""
+    return _FORGET_OLD.write(before_ms=before_ms)

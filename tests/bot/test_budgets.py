@@ -18,9 +18,11 @@ from bot.testing import Group, Step, a_group, call
 from bot.wiring import open_store
 from config.settings import Settings
 from config.texts import Texts
+from function_calls.call import Call
+from function_calls.context import MessageContext
 from services.clock import VirtualClock
-from services.llm.model import ModelAnswer, ModelError, Usage
-from services.refs import ChatRef, ErrorCode
+from services.llm.model import ModelAnswer, ModelError, ModelRequest, Usage
+from services.refs import ChatRef, ErrorCode, Role
 from services.store import budgets
 from services.store.budgets import BUDGETS
 from services.store.port import Conflict, Statement
@@ -28,6 +30,7 @@ from tests.bot.cli.running import a_settings_file, command
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.kept import reasons
+from tests.fakes.slow_commit import SlowCommit
 
 EN = Texts().of("en")
 OTHERS = ChatRef("test", "bot", "others")
@@ -40,6 +43,26 @@ async def used(group: Group) -> dict[tuple[str, str], int]:
     await group.daemon.store.commit([])
     rows = await group.daemon.store.read(Statement("tests.budgets", select(BUDGETS)).query())
     return {(row["holder"], row["kind"]): row["used"] for row in rows if not row["holder"].startswith("told ")}
+
+
+class Endless:
+    """A model that never answers."""
+
+    name = "endless"
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        self.asked.set()
+        await asyncio.Event().wait()
+        return ModelAnswer()
+
+    async def probe(self) -> str:
+        return ""
+
+    async def close(self) -> None:
+        return None
 
 
 def answered(text: str, prompt: int, completion: int, by: str = "") -> ModelAnswer:
@@ -72,6 +95,15 @@ async def test_a_chat_over_the_limit_leaves_other_chats_alone() -> None:
         assert await group.say("Bob", "@Rollcall hello") == [SPENT_HERE]
         assert await group.say("Ann", "@Rollcall hello") == []
         assert await ask(group, "Bob", "Hi.", chat=OTHERS) == ["Hi."]
+
+
+async def test_what_one_member_was_told_in_private_the_group_and_others_have_not_heard() -> None:
+    async with a_group(settings=budget(chat={"requests": 0})) as group:
+        assert await group.say("Ann", "@Rollcall hello", private=True) == [SPENT_HERE]
+        assert await group.say("Ann", "@Rollcall hello", private=True) == []
+        assert await group.say("Cleo", "@Rollcall hello", private=True) == [SPENT_HERE]
+        assert await group.say("Bob", "@Rollcall hello") == [SPENT_HERE]
+        assert await group.say("Ann", "@Rollcall hello") == []
 
 
 async def test_a_day_begins_at_midnight_in_the_time_zone_of_the_chat() -> None:
@@ -126,6 +158,15 @@ async def test_a_count_that_cannot_be_true_costs_no_more_than_the_estimate(promp
         await ask(group, "Ann", answered("Hi.", prompt, completion))
         assert 500 < (await used(group))["chat test:bot:family", "tokens"] < 20_000
         assert await ask(group, "Ann", "Hi again.") == ["Hi again."]
+
+
+async def test_a_request_that_is_stopped_keeps_what_was_taken_since_the_provider_may_bill_it() -> None:
+    model = Endless()
+    async with a_group(settings=budget(member={"requests": 5}), model=model) as group:
+        await group.hear("Ann", "@Rollcall tell me a long story")
+        await model.asked.wait()
+        await group.say("Ann", "/stop")
+        assert await used(group) == {("member test:bot:ann", "requests"): 1}
 
 
 async def test_money_is_counted_by_the_prices_of_the_model_that_answered() -> None:
@@ -203,6 +244,66 @@ async def test_whoever_answers_a_question_hears_of_the_refusal_though_the_chat_w
         assert await group.say("Ann", "yes") == ["found"]
         assert [await group.say("Cleo", "/search") for _ in range(2)] == [[spent], []]
         assert await group.say("Bob", "yes") == [spent]
+
+
+async def test_a_refusal_that_a_model_or_a_function_kept_to_itself_was_not_said() -> None:
+    async def does_without(context: MessageContext, arguments: dict[str, Any], own: Call) -> str:
+        await own.invoke("search", {})
+        return "without"
+
+    search = Recorder("search", commands=["search"], gives="found")
+    outer = Recorder("outer", does=does_without, commands=["outer"])
+    settings = budget(member={"units": 0}, functions={"search": 1})
+    async with a_group([search.spec, outer.spec], settings=settings) as group:
+        assert await ask(group, "Ann", call("search"), "I found nothing.") == ["I found nothing."]
+        assert await group.say("Ann", "/outer") == ["without"]
+        said = [await group.say("Ann", "/search") for _ in range(2)]
+        assert said == [[EN.say("budgets.units_member", name="search")], []]
+
+
+async def test_a_model_that_is_asked_no_second_time_does_not_use_up_the_sentence_about_the_limit() -> None:
+    async with a_group(settings=budget(member={"requests": 1})) as group:
+        [doubted] = await ask(group, "Ann", "I've set a reminder for you.")
+        assert doubted != SPENT_BY_ANN
+        assert [await group.say("Ann", "@Rollcall hello") for _ in range(2)] == [[SPENT_BY_ANN], []]
+
+
+async def test_the_sentence_about_a_limit_outlives_a_crash_before_it_was_said(tmp_path: Path) -> None:
+    settings, slow = budget(member={"requests": 0}), SlowCommit("outbox.put")
+    async with a_group(settings=settings, home=tmp_path, around_store=slow.under) as group:
+        await group.hear("Ann", "@Rollcall hello")
+        await slow.holds_a_commit()
+        await group.crash()
+    async with a_group(settings=settings, home=tmp_path) as group:
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == [SPENT_BY_ANN]
+        assert await group.say("Ann", "@Rollcall hello") == []
+
+
+@pytest.mark.parametrize("effect", ["read", "idempotent"])
+@pytest.mark.parametrize("path", ["command", "model", "yes"])
+async def test_a_run_that_is_repeated_after_a_crash_is_paid_for_once(path: str, effect: str, tmp_path: Path) -> None:
+    held, again = Held(effect=effect), Held(effect=effect)
+    again.let_go()
+    settings = budget(member={"units": 1}, functions={"hold": 1})
+    if path == "yes":
+        settings["approvals"] = {"required": [{"functions": ["hold"], "by": "admin"}]}
+    async with a_group([held.spec], settings=settings, home=tmp_path) as group:
+        group.model.says(call("hold", text="it"))
+        await group.hear("Ann", "@Rollcall hold it" if path == "model" else "/hold it")
+        if path == "yes":
+            await group.settle()
+            [question] = group.platform.sent
+            await group.hear("Bob", f"approve {question.text.rpartition('#')[2][:5]}", role=Role.ADMIN)
+        await held.has_begun("it")
+        await group.crash()
+    async with a_group([again.spec], settings=settings, home=tmp_path) as group:
+        group.model.says("There.")
+        await group.settle()
+        assert again.begun == ["it"]
+        assert (await used(group))["member test:bot:ann", "units"] == 1
+        assert await group.say("Ann", "/hold more") != ["done: more"]
+        assert len(again.begun) == 1
 
 
 @pytest.mark.parametrize("effect", ["read", "idempotent", "once"])

@@ -51,6 +51,7 @@ async def own(ctx: MessageContext, args: Arguments) -> str:
         {"chats": {"settings": {"web:*": {"functions": {"wether": {"enabled": True}}}}}},
         {"approvals": {"required": [{"functions": ["wether"]}]}},
         {"router": {"pinned": ["wether", "help"]}},
+        {"budgets": {"functions": {"wether": 1, "help": 1}}},
         {"functions": {"wether": {}}, "bots": {"default": {"functions": {"wether": {}}}}},
     ],
 )

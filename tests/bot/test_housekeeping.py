@@ -9,6 +9,7 @@ from sqlalchemy import Column
 
 from bot.platforms.base import Accepted
 from bot.testing import Group, a_group
+from services.store import audit, summaries
 from services.store.inbox import INBOX
 from services.store.outbox import OUTBOX
 from services.store.pending import PENDING
@@ -37,6 +38,21 @@ async def test_what_ended_long_ago_is_forgotten_and_history_stays() -> None:
         await group.daemon.housekeeping.forget()
         assert await rows(group, *everything) == [0, 0, 0]
         assert len(await heard(group)) == 4
+
+
+async def test_summaries_and_what_was_done_to_settings_are_kept_no_longer_than_the_rest() -> None:
+    now = 0
+    async with a_group(settings={"store": {"days_kept": 10}}) as group:
+        for days in (0, 9, 11):
+            await group.clock.advance(days * DAY_SECONDS - now)
+            now = days * DAY_SECONDS
+            at_ms = group.clock.now_ms()
+            made = summaries.put("c", f"thread:{days}", "short", after=0, until_id=1, changed=0, at_ms=at_ms)
+            done = audit.note(id=days, at_ms=at_ms, actor="a", chat="c", action="set", detail="language")
+            await group.daemon.store.commit([made, done])
+            await group.daemon.housekeeping.forget()
+        assert await kept(group, summaries.SUMMARIES.c.part) == [("thread:11",), ("thread:9",)]
+        assert await kept(group, audit.AUDIT.c.id) == [(9,), (11,)]
 
 
 @pytest.mark.parametrize("hours", [25, 71])

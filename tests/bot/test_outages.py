@@ -59,6 +59,16 @@ async def test_what_a_yes_allowed_is_told_though_the_chat_knows_of_the_outage() 
         assert (heard, len(post.runs)) == ([EN.say("claims.done", names="/post")], 1)
 
 
+async def test_what_one_member_was_told_in_private_the_group_and_others_have_not_heard() -> None:
+    async with a_group() as group:
+        group.model.says(*[DOWN] * 5)
+        assert await group.say("Ann", "@Rollcall hello", private=True) == [TOLD]
+        assert await group.say("Ann", "@Rollcall hello", private=True) == []
+        assert await group.say("Cleo", "@Rollcall hello", private=True) == [TOLD]
+        assert await group.say("Bob", "@Rollcall hello") == [TOLD]
+        assert await group.say("Ann", "@Rollcall hello") == []
+
+
 async def test_the_next_outage_is_told_again() -> None:
     async with a_group() as group:
         group.model.says(DOWN, DOWN, "Here I am.", DOWN)

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from bot.testing import Group, a_group
 from function_calls.context import Kind
-from services.llm.model import ModelAnswer, ModelError, ModelRequest
+from services.llm.model import ModelAnswer, ModelError, ModelRequest, Usage
 from services.refs import ChatRef, ErrorCode
+from services.store.budgets import BUDGETS
+from services.store.summaries import SUMMARIES
+from tests.fakes.kept import heard, kept
 
 SMALL = {
     "chats": {"allow": ["*"]},
@@ -27,19 +30,20 @@ class Talker:
 
     name = "talker"
 
-    def __init__(self, *failures: ModelError) -> None:
+    def __init__(self, *failures: ModelError, usage: Usage | None = None) -> None:
         self.asked: list[ModelRequest] = []
         self.summaries: list[ModelRequest] = []
         self._failures = list(failures)
+        self._usage = usage or Usage()
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         if not request.messages[0].content.startswith("Put in short"):
             self.asked.append(request)
-            return ModelAnswer(text="Ok.", finish="stop")
+            return ModelAnswer(text="Ok.", finish="stop", usage=self._usage)
         self.summaries.append(request)
         if self._failures:
             raise self._failures.pop(0)
-        return ModelAnswer(text=f"Summary {len(self.summaries)}.", finish="stop")
+        return ModelAnswer(text=f"Summary {len(self.summaries)}.", finish="stop", usage=self._usage)
 
     async def probe(self) -> str:
         return "talker"
@@ -106,6 +110,41 @@ async def test_a_conversation_that_just_fits_says_of_nothing_that_it_is_left_out
         assert "number 0" in model.told()
 
 
+async def used(group: Group) -> list[tuple[str, str, int]]:
+    rows = await kept(group, BUDGETS.c.holder, BUDGETS.c.kind, BUDGETS.c.used)
+    return [row for row in rows if not row[0].startswith("told ")]
+
+
+async def test_a_summary_is_paid_for_by_the_chat_and_by_no_member() -> None:
+    model = Talker(ModelError(ErrorCode.PROVIDER_ERROR, "down"))
+    shares = {"chat": {"requests": 9}, "member": {"requests": 9}}
+    async with a_group(settings={**SMALL, "budgets": shares}, model=model) as group:
+        await talk(group, 10)
+        for by_chat, by_member in ((1, 1), (3, 2)):
+            await group.say("Bob", "@Rollcall hello")
+            assert await used(group) == [
+                ("chat test:bot:family", "requests", by_chat),
+                ("member test:bot:bob", "requests", by_member),
+            ]
+        assert len(model.summaries) == 2
+
+
+async def test_a_chat_that_has_used_up_its_share_gets_no_summary() -> None:
+    model = Talker()
+    async with a_group(settings={**SMALL, "budgets": {"chat": {"requests": 1}}}, model=model) as group:
+        await talk(group, 10)
+        assert await group.say("Ann", "@Rollcall hello") == ["Ok."]
+        assert model.summaries == []
+
+
+async def test_the_tokens_of_a_summary_are_settled_by_what_the_provider_counted() -> None:
+    model = Talker(usage=Usage(30, 10))
+    async with a_group(settings={**SMALL, "budgets": {"chat": {"tokens": 100_000}}}, model=model) as group:
+        await talk(group, 10)
+        await group.say("Ann", "@Rollcall hello")
+        assert await used(group) == [("chat test:bot:family", "tokens", 80)]
+
+
 @pytest.mark.parametrize("kind", [Kind.DELETE, Kind.EDIT])
 async def test_what_is_taken_back_lives_on_in_no_summary(kind: Kind) -> None:
     model = Talker()
@@ -119,6 +158,20 @@ async def test_what_is_taken_back_lives_on_in_no_summary(kind: Kind) -> None:
         assert "hunter2" not in model.summaries[-1].messages[1].content
         await group.say("Ann", "@Rollcall hello")
         assert "Summary 2." in model.told()
+
+
+async def test_what_is_taken_back_after_the_history_has_forgotten_it_lives_on_in_no_summary() -> None:
+    model = Talker()
+    async with a_group(settings={**SMALL, "store": {"history_per_chat": 10}}, model=model) as group:
+        await group.hear("Ann", "my password is hunter2, do not tell anybody", id="x1")
+        await talk(group, 10)
+        await group.say("Ann", "@Rollcall hello")
+        await talk(group, 250)
+        await group.settle()
+        assert not any("hunter2" in text for _, text in await heard(group))
+        assert await kept(group, SUMMARIES.c.text) == [("Summary 1.",)]
+        await group.say("Ann", "", id="x1", kind=Kind.DELETE)
+        assert await kept(group, SUMMARIES.c.text) == []
 
 
 async def test_an_edit_of_a_shown_line_leaves_the_summary_alone() -> None:

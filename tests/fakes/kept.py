@@ -13,10 +13,10 @@ from services.store.port import Statement
 
 
 async def kept(group: Group, *columns: Column[Any]) -> list[tuple[Any, ...]]:
-    """These columns of every row of their table, oldest first."""
+    """These columns of every row of their table, in the order of its key."""
     # What was posted before is in the store after any commit.
     await group.daemon.store.commit([])
-    statement = Statement("tests.kept", select(*columns).order_by(columns[0].table.c.id))
+    statement = Statement("tests.kept", select(*columns).order_by(*columns[0].table.primary_key))
     rows = await group.daemon.store.read(statement.query())
     return [tuple(row[column.name] for column in columns) for row in rows]
 

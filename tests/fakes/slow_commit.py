@@ -1,4 +1,4 @@
-"""A store whose first commit takes as long as the test likes."""
+"""A store in which a commit takes as long as the test likes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from services.store.port import Query, Row, Store, StoreBroken, Write
 
 
 class SlowCommit:
-    """Passes everything on; the first unit that writes to the inbox is done only when it is let go, and so are those
+    """Passes everything on; the first unit with the statement `at` is done only when it is let go, and so are those
     after it, since units are done in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, at: str = "inbox.accept") -> None:
+        self._at = at
         self._inner: Store | None = None
         self._begun = asyncio.Event()
         self._free = asyncio.Event()
@@ -36,7 +37,7 @@ class SlowCommit:
         return self._inner
 
     def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
-        if self._free.is_set() or not any(write.statement.name == "inbox.accept" for write in writes):
+        if self._free.is_set() or not any(write.statement.name == self._at for write in writes):
             return self._store.commit(writes)
         return self._later(writes)
 

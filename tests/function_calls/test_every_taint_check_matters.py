@@ -79,7 +79,7 @@ REMOVALS = [
         "if True or ",
         outside_words_make_it_ask,
     ),
-    Removal("what has been read", turns, "self.has_read(run.spec)", "pass", outside_words_make_it_ask),
+    Removal("what has been read", turns, "self.has_read(run.key, run.spec)", "pass", outside_words_make_it_ask),
     Removal("once", touches, _ONCE, "    return Role.MEMBER not in spec.roles", whatever_reaches_out_asks),
     Removal("not for every member", touches, _ONCE, "    return spec.effect is Effect.ONCE", whatever_reaches_out_asks),
     Removal(
