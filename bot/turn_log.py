@@ -118,6 +118,10 @@ class StoreTurnLog:
             self._collected = [*before, *self._collected]
             self._must_be_durable = must_be_durable
             raise
+        except StoreFull:
+            # The run did not begin: what it costs is taken when it is tried again, and not twice.
+            self._collected = [one for one in self._collected if not any(one is taken for taken in writes)]
+            raise
 
     def _row(self, run: Run, at_ms: int, *, code: str = "", ended_ms: int | None = None) -> Write:
         arguments = {

@@ -27,8 +27,9 @@ from services.store import budgets
 from services.store.budgets import BUDGETS
 from services.store.port import Conflict, Statement
 from tests.bot.cli.running import a_settings_file, command
+from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import CITY, Recorder
-from tests.fakes.held import Held
+from tests.fakes.held import Held, until
 from tests.fakes.kept import reasons
 from tests.fakes.slow_commit import SlowCommit
 
@@ -304,6 +305,24 @@ async def test_a_run_that_is_repeated_after_a_crash_is_paid_for_once(path: str, 
         assert (await used(group))["member test:bot:ann", "units"] == 1
         assert await group.say("Ann", "/hold more") != ["done: more"]
         assert len(again.begun) == 1
+
+
+@pytest.mark.parametrize("effect", ["read", "idempotent", "once"])
+async def test_a_run_that_had_to_wait_for_room_on_the_disk_is_paid_for_once(effect: str) -> None:
+    disk, held, search = FullDisk(), Held(), Recorder("search", gives="found", effect=effect)
+    settings = budget(member={"units": 1}, functions={"search": 1})
+    async with a_group([held.spec, search.spec], settings=settings, around_store=disk.under) as group:
+        group.model.says([call("hold", text="it"), call("search")], "There.")
+        await group.hear("Ann", "@Rollcall hold it and search")
+        await held.has_begun("it")
+        disk.is_full = True
+        held.let_go()
+        await until(lambda: disk.refused > 0)
+        disk.is_full = False
+        await group.clock.advance(5)
+        await group.settle()
+        assert len(search.runs) == 1
+        assert (await used(group))["member test:bot:ann", "units"] == 1
 
 
 @pytest.mark.parametrize("effect", ["read", "idempotent", "once"])
