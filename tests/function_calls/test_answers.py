@@ -120,7 +120,7 @@ async def terms_of(value: dict[str, Any]) -> ApprovalTerms:
     clock = VirtualClock()
     grants = Grants(None, clock, Ids(clock))  # type: ignore[arg-type]  # nothing is read or written here
     settings = ApprovalsSettings.model_validate({"required": [{"functions": ["act"]}]})
-    verdict = await Approvals(settings, grants).judge(a_message(), SPEC, {"value": value}, Routing().a_turn())
+    verdict = Approvals(settings, grants).judge(a_message(), SPEC, {"value": value}, Routing().a_turn())
     assert verdict.refusal is not None
     assert verdict.refusal.question is not None
     terms = verdict.refusal.question.terms
