@@ -23,8 +23,9 @@ from services.store.port import Row, Store, StoreError, Write
 _log = structlog.get_logger("summaries")
 _AT_ONCE = 2
 _MOST_WAITING = 100
-_TURNS_BETWEEN_LOOKS = 8
-"""To look for what is to be summarised reads rows: not after every turn, and the later the less there was."""
+_TOKENS_OF_A_TURN = 50
+"""What a turn adds at least, as a rule. To look for what is to be summarised reads rows, so it waits for as many turns
+as are likely to be missing."""
 _PARTS_KEPT = 10_000
 _ROWS_READ = 400
 _MOST_TOKENS = 6000
@@ -125,7 +126,7 @@ class Summaries:
         missing = enough - sum(estimated_tokens(row["text"]) for row in taken)
         if len(self._waits) >= _PARTS_KEPT:
             self._waits.clear()
-        self._waits[part] = max(0, missing) * _TURNS_BETWEEN_LOOKS // enough
+        self._waits[part] = max(0, missing) // _TOKENS_OF_A_TURN
         if missing > 0:
             return
         until_id = taken[-1]["id"]

@@ -14,6 +14,7 @@ from function_calls.context import Kind
 from services.llm.model import ModelAnswer, ModelError, ModelRequest, Usage
 from services.refs import ChatRef, ErrorCode
 from services.store.budgets import BUDGETS
+from services.store.port import Query, Row, Store
 from services.store.summaries import SUMMARIES
 from tests.fakes.kept import heard, kept
 
@@ -217,3 +218,32 @@ async def test_nothing_of_one_chat_is_in_requests_for_another(order: list[tuple[
     for request in [*model.asked, *model.summaries]:
         told = "\n".join(message.content for message in request.messages)
         assert ("canary-family" in told) + ("canary-work" in told) <= 1
+
+
+class Counting:
+    """A store that counts how often the lines to be summarised are read."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.looks = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def read(self, query: Query) -> list[Row]:
+        self.looks += query.statement.name == "history.between"
+        return await self._store.read(query)
+
+
+async def test_what_is_still_little_is_not_looked_through_after_every_turn() -> None:
+    counting: list[Counting] = []
+
+    def around(store: Store) -> Store:
+        counting.append(Counting(store))
+        return counting[0]  # type: ignore[return-value]
+
+    settings = {**SMALL, "memory": {"summarise_after_tokens": 1000}}
+    async with a_group(model=Talker(), settings=settings, around_store=around) as group:
+        for _ in range(30):
+            await group.say("Ann", "@Rollcall a word")
+        assert 0 < counting[0].looks <= 3
