@@ -155,7 +155,6 @@ def build_daemon(
     services = services_of(store, given, members, actions, own_settings, grants)
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
-    deadlines = given.deadlines or Deadlines(clock)
     model = given.model or model_of(settings, texts, clock, deadlines)
     metrics = Metrics()
     call_log = _lines(settings, "function_calls.jsonl")

@@ -9,7 +9,6 @@ import orjson
 from services.clock import Clock
 from services.llm.anthropic_answers import read_body
 from services.llm.anthropic_encoding import encode_conversation, encode_tools
-from services.llm.endpoint import Endpoint
 from services.llm.model import ModelAnswer, ModelRequest
 from services.llm.profile import ModelProfile
 from services.llm.provider import Provider, say_hello
@@ -28,16 +27,7 @@ class AnthropicMessages:
         self._profile = profile
         self._clock = clock
         headers = {"x-api-key": profile.api_key.get_secret_value(), "anthropic-version": _VERSION}
-        endpoint = Endpoint(
-            profile.base_url,
-            "messages",
-            profile.api_key,
-            headers=MappingProxyType(headers),
-            bearer=False,
-            connections=profile.connections,
-            silence_seconds=profile.silence_seconds,
-        )
-        self._provider = Provider(endpoint, clock)
+        self._provider = Provider(profile.endpoint("messages", MappingProxyType(headers), bearer=False), clock)
         head = orjson.dumps({"model": profile.model, "max_tokens": _USUAL_MAX_TOKENS, **profile.extra})
         self._head = head.removesuffix(b"}")
 

@@ -7,7 +7,6 @@ import orjson
 from services.clock import Clock
 from services.llm.dialects import reader_for
 from services.llm.encoding import encode_messages, encode_tools
-from services.llm.endpoint import Endpoint
 from services.llm.model import ModelAnswer, ModelRequest, Offer, OfferedFunction
 from services.llm.openai_answers import read_body
 from services.llm.profile import ModelProfile
@@ -28,14 +27,7 @@ class OpenAIChat:
         self._profile = profile
         self._dialect = profile.dialect
         self._clock = clock
-        endpoint = Endpoint(
-            profile.base_url,
-            "chat/completions",
-            profile.api_key,
-            connections=profile.connections,
-            silence_seconds=profile.silence_seconds,
-        )
-        self._provider = Provider(endpoint, clock)
+        self._provider = Provider(profile.endpoint("chat/completions"), clock)
         head = orjson.dumps({"model": profile.model, **profile.extra})
         self._head = head.removesuffix(b"}")
 

@@ -9,6 +9,9 @@ from types import MappingProxyType
 from pydantic import SecretStr
 
 from services.json_values import JsonValue
+from services.llm.endpoint import Endpoint
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +41,15 @@ class ModelProfile:
     """An answer that began and in which nothing comes for so long is given up."""
     extra: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
     """More fields of each request, such as `temperature`."""
+
+    def endpoint(self, path: str, headers: Mapping[str, str] = _NONE, *, bearer: bool = True) -> Endpoint:
+        """Where its questions are posted: `path` is below the base URL, `headers` go with each."""
+        return Endpoint(
+            self.base_url,
+            path,
+            self.api_key,
+            headers=headers,
+            bearer=bearer,
+            connections=self.connections,
+            silence_seconds=self.silence_seconds,
+        )

@@ -15,7 +15,6 @@ import orjson
 from services.clock import Clock
 from services.json_values import JsonObject
 from services.llm.encoding import dumps
-from services.llm.endpoint import Endpoint
 from services.llm.json_calls import JSON_CALLS
 from services.llm.json_calls import write_calls as write_json
 from services.llm.markup import ReadText
@@ -57,14 +56,7 @@ class TextProtocol:
         self._clock = clock
         self._form: Form = form
         self._write = _WORDINGS[form].write
-        endpoint = Endpoint(
-            profile.base_url,
-            "chat/completions",
-            profile.api_key,
-            connections=profile.connections,
-            silence_seconds=profile.silence_seconds,
-        )
-        self._provider = Provider(endpoint, clock)
+        self._provider = Provider(profile.endpoint("chat/completions"), clock)
         head = orjson.dumps({"model": profile.model, **profile.extra})
         self._head = head.removesuffix(b"}")
 

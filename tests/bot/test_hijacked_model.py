@@ -28,7 +28,6 @@ MEMBER: dict[str, Any] = {"role": Role.MEMBER}
 Enter = Callable[[Group, ToolCall, dict[str, Any]], Awaitable[list[str]]]
 
 MISSING = {
-    "cm-subagent-raw-tools": "delegate",
     "cm-cross-group-reminder-list": "list_reminders",
     "cm-exfil-reminder": "create_reminder",
     "cm-mcp-rugpull": "functions of MCP servers",
@@ -40,6 +39,8 @@ MISSING = {
     "cm-html-report": "the operator's pages",
 }
 """Cases of what does not exist yet, and what it is."""
+MISSING_FUNCTIONS = {"delegate"}
+"""Functions that do not exist yet; a case that calls one speaks of nothing that is here."""
 
 
 async def by_command(group: Group, wanted: ToolCall, facts: dict[str, Any]) -> list[str]:
@@ -255,6 +256,7 @@ async def test_a_case_holds_by_every_way(case: str, way: str, tmp_path: Path) ->
 async def test_every_case_of_the_data_holds_or_speaks_of_what_is_missing(data: Callable[[str], Path]) -> None:
     rows = [json.loads(line) for line in data(CASES).read_text(encoding="utf-8").splitlines()]
     assert {row["id"] for row in rows} >= set(HOLDS) | set(MISSING)
+    assert {one.get("name") for row in rows for one in row["model_emits"]} >= MISSING_FUNCTIONS
     async with a_group() as group:
         functions = group.daemon.registry.of("default")
         for row in rows:
