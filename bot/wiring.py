@@ -162,15 +162,8 @@ def build_daemon(
     redact = Redactor(secrets_of(settings))
     records = CallRecords(call_log, metrics, clock, redact)
     filters = FilterFactory(store, clock, deadlines, redact).build(settings.filters)
-    units = FunctionBudgets(settings.budgets, store, clock)
-    approvals = Approvals(settings.approvals, grants, lambda chat: questions.approvals_in(chat.key))
-    policies = Policies(
-        budget=units if units.is_limited else Open(),
-        taint=Taint(settings.approvals.tainted, approvals),
-        approval=approvals,
-    )
     invoker = Invoker(
-        policies,
+        _policies(settings, store, clock, grants, questions),
         deadlines,
         clock,
         filters=[*given.filters, *filters.call],
@@ -180,15 +173,7 @@ def build_daemon(
     )
     invoker.check(registry.specs)
     asked = ModelRecords(model_log, clock)
-    delivery = Delivery(
-        {(one.name, one.account): one for one in platforms},
-        store,
-        settings.delivery,
-        clock,
-        epoch,
-        faults,
-        resent=lambda chat: chats.profile(chat).texts.say("delivery.resent"),
-    )
+    delivery = _delivery(settings, store, platforms, chats, clock, epoch, faults)
     shadow_log = _lines(settings, SHADOW_LOG)
     compared = ShadowRecords(shadow_log, registry, clock, redact)
     shadow = _shadow(settings, given, compared, delivery)
@@ -276,6 +261,38 @@ def build_daemon(
             *(service for service in services.values() if isinstance(service, WebClient)),
             *([shadow] if shadow else []),
         ],
+    )
+
+
+def _policies(settings: Settings, store: Store, clock: Clock, grants: Grants, questions: OpenQuestions) -> Policies:
+    """What every run passes: nothing is counted where no budget is set."""
+    units = FunctionBudgets(settings.budgets, store, clock)
+    approvals = Approvals(settings.approvals, grants, lambda chat: questions.approvals_in(chat.key))
+    return Policies(
+        budget=units if units.is_limited else Open(),
+        taint=Taint(settings.approvals.tainted, approvals),
+        approval=approvals,
+    )
+
+
+def _delivery(
+    settings: Settings,
+    store: Store,
+    platforms: Sequence[ChatPlatform],
+    chats: Chats,
+    clock: Clock,
+    epoch: int,
+    faults: FaultPoints,
+) -> Delivery:
+    """The one sender, over these platforms."""
+    return Delivery(
+        {(one.name, one.account): one for one in platforms},
+        store,
+        settings.delivery,
+        clock,
+        epoch,
+        faults,
+        resent=lambda chat: chats.profile(chat).texts.say("delivery.resent"),
     )
 
 
