@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from services.threads import Threads
 
@@ -13,23 +13,32 @@ if TYPE_CHECKING:
     from services.llm.model import OfferedFunction
 
 
+class Doors(Protocol):
+    """What a run may reach beyond itself, with the rights of the member whose turn it is."""
+
+    @property
+    def threads(self) -> Threads:
+        """Where work that blocks belongs."""
+
+    def functions(self) -> Sequence[FunctionSpec]:
+        """The functions that the member may call here, in registration order."""
+
+    def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
+        """At most so many of those that a model may call here and that fit a text, best first."""
+
+    async def invoke(self, name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
+        """Run another function, as the nested run of that number."""
+
+    async def status(self, text: str) -> None:
+        """Tell the chat what is going on."""
+
+
 class Call:
     """One run of one function."""
 
-    __slots__ = ("_invoke", "_nested", "_status", "deadline", "find", "functions", "key", "profile", "state", "threads")
+    __slots__ = ("_doors", "_nested", "deadline", "key", "profile", "state")
 
-    def __init__(
-        self,
-        key: str,
-        deadline: float,
-        state: dict[str, Any],
-        profile: ChatProfile,
-        functions: Callable[[], Sequence[FunctionSpec]],
-        find: Callable[[str, int], Sequence[OfferedFunction]],
-        invoke: Callable[[str, Mapping[str, Any], int], Awaitable[FunctionResult]],
-        status: Callable[[str], Awaitable[None]],
-        threads: Threads,
-    ) -> None:
+    def __init__(self, key: str, deadline: float, state: dict[str, Any], profile: ChatProfile, doors: Doors) -> None:
         self.key = key
         """The idempotency key: the same when a crashed run is repeated, and no other run has it."""
         self.deadline = deadline
@@ -38,15 +47,21 @@ class Call:
         """Carried through the turn: what one call writes, the next call of the turn reads."""
         self.profile = profile
         """The chat's language, time zone and texts."""
-        self.functions = functions
-        """The functions that this member may call here, in registration order."""
-        self.find = find
-        """At most so many of those that a model may call here for this member and that fit a text, best first."""
-        self.threads = threads
-        """Where work that blocks belongs: `await call.threads.run(f, …)`."""
-        self._invoke = invoke
+        self._doors = doors
         self._nested = 0
-        self._status = status
+
+    @property
+    def threads(self) -> Threads:
+        """Where work that blocks belongs: `await call.threads.run(f, …)`."""
+        return self._doors.threads
+
+    def functions(self) -> Sequence[FunctionSpec]:
+        """The functions that this member may call here, in registration order."""
+        return self._doors.functions()
+
+    def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
+        """At most so many of those that a model may call here for this member and that fit a text, best first."""
+        return self._doors.find(text, most)
 
     def say(self, key: str, **values: object) -> str:
         """The sentence `key` of `config/texts/` in the chat's language."""
@@ -56,7 +71,7 @@ class Call:
         """Run another function with the same member's rights. Nested at most 4 deep."""
         number = self._nested
         self._nested += 1
-        result = await self._invoke(name, arguments, number)
+        result = await self._doors.invoke(name, arguments, number)
         return result.from_nested()
 
     def begin(self) -> None:
@@ -66,4 +81,4 @@ class Call:
 
     async def status(self, text: str) -> None:
         """Tell the chat what is going on while this takes long; never kept in history."""
-        await self._status(text)
+        await self._doors.status(text)

@@ -7,7 +7,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from services.quick_init import quick_init
 from services.refs import ChatRef, MemberRef, Role
 
 
@@ -42,7 +41,6 @@ class MessageKey(NamedTuple):
         return f"{native_id}\n{chat.platform}:{chat.account}:{chat.native}\n{kind}\n{revision}"
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Sender:
     """Who sent it: a stable id from the platform, a display name that proves nothing, and the role as the platform
@@ -75,7 +73,6 @@ class Attachment:
     size_bytes: int | None = None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class MessageContext:
     """One inbound message."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,12 +22,13 @@ from function_calls.profile import ChatProfile
 from function_calls.questions import confirm_question
 from function_calls.results import plain, storable
 from function_calls.shortlist import found_here
-from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, ToolError
+from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Retry, ToolError
 from function_calls.turn import Path, Run, Turn
 from function_calls.usage import spoken_name
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
+from services.llm.model import OfferedFunction
 from services.refs import Effect, ErrorCode, Role
 from services.store.port import Conflict, Write
 from services.threads import Threads
@@ -65,7 +66,7 @@ class Invoker:
         self._named_filters = dict(named_filters or {})
         self._record = record
         self._reach = (faults or FaultPoints()).reach
-        self._threads = threads or Threads()
+        self.threads = threads or Threads()
         self._chains: dict[FunctionSpec, Proceed] = {}
 
     async def invoke(
@@ -186,9 +187,12 @@ class Invoker:
         turn.begin(run)
         self._reach("tool.after_intent_before_call")
         started = self._clock.monotonic()
-        attempt = self._once if run.spec.retry is None else self._attempts
+        call = Call(run.key, 0.0, turn.state, profile, _Doors(self, context, run.key, turn, profile, depth))
         try:
-            result = storable(await attempt(context, run, turn, profile, depth))
+            if run.spec.retry is None:
+                result = storable(await self._once(context, run, turn, call, started))
+            else:
+                result = storable(await self._attempts(context, run, turn, call, run.spec.retry))
         except asyncio.CancelledError:
             stopped = FunctionResult.fail(ErrorCode.CANCELLED, profile.texts.say("stop.stopped"))
             self._record(context, run, stopped, turn.id, int((self._clock.monotonic() - started) * 1e6))
@@ -206,39 +210,26 @@ class Invoker:
         return result
 
     async def _attempts(
-        self, context: MessageContext, run: Run, turn: Turn, profile: ChatProfile, depth: int
+        self, context: MessageContext, run: Run, turn: Turn, call: Call, retry: Retry
     ) -> FunctionResult:
-        """Run, and again after transient failures where the spec allows it."""
-        spec = run.spec
-        left = spec.retry.attempts_after_first if spec.retry and spec.effect is not Effect.ONCE else 0
+        """Run, and again after transient failures."""
+        left = retry.attempts_after_first if run.spec.effect is not Effect.ONCE else 0
         while True:
-            result = await self._once(context, run, turn, profile, depth)
-            if left <= 0 or spec.retry is None or result.error is None or result.error.code is not ErrorCode.TRANSIENT:
+            result = await self._once(context, run, turn, call, self._clock.monotonic())
+            if left <= 0 or result.error is None or result.error.code is not ErrorCode.TRANSIENT:
                 return result
             if turn.abandoned_by(run.key):
                 return result
             left -= 1
-            await self._clock.sleep(spec.retry.delay_seconds)
+            await self._clock.sleep(retry.delay_seconds)
 
-    async def _once(
-        self, context: MessageContext, run: Run, turn: Turn, profile: ChatProfile, depth: int
-    ) -> FunctionResult:
-        """One attempt: what the handler gives in its time, or its failure as a value."""
-        spec = run.spec
-        deadline = self._clock.monotonic() + timeout_seconds(spec, profile)
+    async def _once(self, context: MessageContext, run: Run, turn: Turn, call: Call, begun: float) -> FunctionResult:
+        """One attempt, which began at `begun`: what the handler gives in its time, or its failure as a value."""
+        spec, profile = run.spec, call.profile
+        deadline = begun + timeout_seconds(spec, profile)
         if deadline > turn.deadline:
             deadline = turn.deadline
-        call = Call(
-            key=run.key,
-            deadline=deadline,
-            state=turn.state,
-            profile=profile,
-            functions=lambda: callable_here(context, turn, Path.NESTED),
-            find=lambda text, most: found_here(context, turn, text, most),
-            invoke=self._nested(context, turn, depth, profile, run.key),
-            status=turn.status,
-            threads=self._threads,
-        )
+        call.deadline = deadline
         began = False
         try:
             if spec.status_text:
@@ -259,18 +250,6 @@ class Invoker:
     def _chain(self, spec: FunctionSpec) -> Proceed:
         own = [self._named_filters[name] for name in spec.filters]
         return self._chains.setdefault(spec, chain(spec, [*self._filters, *own]))
-
-    def _nested(
-        self, context: MessageContext, turn: Turn, depth: int, profile: ChatProfile, key: str
-    ) -> Callable[[str, Mapping[str, Any], int], Awaitable[FunctionResult]]:
-        async def invoke(name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
-            if depth >= DEEPEST_NESTING:
-                return FunctionResult.fail(ErrorCode.REFUSED, profile.texts.say("refusals.too_deep"))
-            return await self.invoke(
-                context, name, arguments, turn, Path.NESTED, depth=depth + 1, key=f"{key}.{number}"
-            )
-
-        return invoke
 
     def _from_before(
         self,
@@ -295,3 +274,45 @@ class Invoker:
         if result.context_updates:
             turn.state.update(result.context_updates)
         return result
+
+
+class _Doors:
+    """What one run may reach: the functions of its turn, for its member, one level deeper."""
+
+    __slots__ = ("_context", "_depth", "_invoker", "_key", "_profile", "_turn")
+
+    def __init__(
+        self, invoker: Invoker, context: MessageContext, key: str, turn: Turn, profile: ChatProfile, depth: int
+    ) -> None:
+        self._invoker = invoker
+        self._context = context
+        self._key = key
+        self._turn = turn
+        self._profile = profile
+        self._depth = depth
+
+    @property
+    def threads(self) -> Threads:
+        return self._invoker.threads
+
+    def functions(self) -> Sequence[FunctionSpec]:
+        return callable_here(self._context, self._turn, Path.NESTED)
+
+    def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
+        return found_here(self._context, self._turn, text, most)
+
+    async def invoke(self, name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
+        if self._depth >= DEEPEST_NESTING:
+            return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.too_deep"))
+        return await self._invoker.invoke(
+            self._context,
+            name,
+            arguments,
+            self._turn,
+            Path.NESTED,
+            depth=self._depth + 1,
+            key=f"{self._key}.{number}",
+        )
+
+    async def status(self, text: str) -> None:
+        await self._turn.status(text)

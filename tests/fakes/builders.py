@@ -62,20 +62,23 @@ def a_profile(language: str = "en", timezone: str = "Europe/Oslo", **changes: An
 def a_call(language: str = "en", key: str = "turn-1:0", state: dict[str, Any] | None = None, **profile: Any) -> Call:
     """A run of a function, outside any turn: `invoke` fails, and status texts are dropped."""
 
-    async def invoke(name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
+    profile_ = a_profile(language, **profile)
+    return Call(key, 30.0, {} if state is None else state, profile_, _NoDoors())
+
+
+class _NoDoors:
+    """Leads to no other function, and to no chat."""
+
+    threads = Threads()
+
+    def functions(self) -> Sequence[FunctionSpec]:
+        return ()
+
+    def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
+        return ()
+
+    async def invoke(self, name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
         raise AssertionError(f"the handler called {name!r} with {dict(arguments)!r}, which this test did not expect")
 
-    async def status(text: str) -> None:
+    async def status(self, text: str) -> None:
         return None
-
-    return Call(
-        key=key,
-        deadline=30.0,
-        state={} if state is None else state,
-        profile=a_profile(language, **profile),
-        functions=lambda: (),
-        find=lambda text, most: (),
-        invoke=invoke,
-        status=status,
-        threads=Threads(),
-    )
