@@ -23,20 +23,9 @@ class CallRecords:
 
     def record(self, context: MessageContext, run: Run, result: FunctionResult, turn_id: str, duration_us: int) -> None:
         """Note one run."""
-        outcome = result.error.code.value if result.error is not None else "ok"
-        self._metrics.called(run.spec.name, outcome, duration_us)
-        self._log.append(self._line(context, run, result, turn_id, duration_us, outcome))
-
-    def _line(
-        self,
-        context: MessageContext,
-        run: Run,
-        result: FunctionResult,
-        turn_id: str,
-        duration_us: int,
-        outcome: str,
-    ) -> JsonObject:
         spec = run.spec
+        outcome = "ok" if result.error is None else result.error.code.value
+        self._metrics.called(spec.name, outcome, duration_us)
         arguments = spec.arguments.dump(run.arguments)
         for name, value in arguments.items():
             if name in spec.sensitive:
@@ -61,4 +50,4 @@ class CallRecords:
             line["failure_id"] = result.metadata["failure_id"]
             line["exception"] = self._redact(str(result.metadata["exception"]))
             line["traceback"] = self._redact(str(result.metadata.get("traceback", "")))
-        return line
+        self._log.append(line)

@@ -31,8 +31,9 @@ class Metrics:
         counted = (function, outcome)
         self._calls[counted] = self._calls.get(counted, 0) + 1
         seconds = duration_us / 1e6
-        series = self._seconds.get(function)
-        if series is None:
+        try:
+            series = self._seconds[function]
+        except KeyError:
             series = self._seconds[function] = [0.0] * (len(_BUCKETS_SECONDS) + 2)
         series[bisect_left(_BUCKETS_SECONDS, seconds)] += 1
         series[-1] += seconds

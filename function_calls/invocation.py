@@ -17,7 +17,7 @@ from function_calls.definition import DefinitionError
 from function_calls.failures import broken, faulty, own_words, refused_result, unknown
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
 from function_calls.permissions import callable_here, is_risky, refusal, refusal_now, timeout_seconds
-from function_calls.policies import Policies, Verdict
+from function_calls.policies import ALLOWED, Policies, Verdict
 from function_calls.profile import ChatProfile
 from function_calls.questions import confirm_question
 from function_calls.results import plain, storable
@@ -34,6 +34,7 @@ from services.store.port import Conflict, Write
 from services.threads import Threads
 
 DEEPEST_NESTING = 4
+_MEMBER, _NESTED = Role.MEMBER, Path.NESTED  # a module's name is found faster than a member of an enumeration
 _log = structlog.get_logger("invocation")
 
 RecordCall = Callable[[MessageContext, Run, FunctionResult, str, int], None]
@@ -96,13 +97,13 @@ class Invoker:
         if known is not None and (known.result is not None or spec.effect is Effect.ONCE):
             return self._from_before(key, spec, known.function, known.result, turn, profile)
         refused = refusal(context, spec, turn, profile, path)
-        if refused is None and context.sender.role is not Role.MEMBER and is_risky(spec, profile):
+        if refused is None and context.sender.role is not _MEMBER and is_risky(spec, profile):
             refused = await refusal_now(context, spec, turn, profile)
         if refused is not None:
             asked = Run(key, spec, raw, path, round_number, request_id)
             return self._not_run(context, asked, refused_result(refused, spec, profile), turn)
         try:
-            if path is Path.NESTED:
+            if path is _NESTED:
                 require_json(raw, spec.parameters)
             arguments = spec.arguments.parse(raw)
         except ArgumentFault as fault:
@@ -152,8 +153,10 @@ class Invoker:
         spec, arguments = run.spec, run.arguments
         writes: tuple[Write, ...] = ()
         # The budget is the first of them.
-        for policy in self._policies[paid:]:
+        for policy in self._policies[1:] if paid else self._policies:
             judged = policy.judge(context, spec, arguments, turn)
+            if judged is ALLOWED:
+                continue
             verdict = judged if isinstance(judged, Verdict) else await judged
             if verdict.refusal is not None:
                 return verdict.refusal

@@ -68,7 +68,8 @@ def storable(result: FunctionResult) -> FunctionResult:
     """`result` with what every store and network can hold: texts without NUL and lone surrogates, and facts that plain
     JSON has: keys that are no texts and numbers beyond 64 bits become texts."""
     for message in result.messages:
-        if not _is_fit(message.text):
+        text = message.text
+        if not (text.isascii() and "\0" not in text) and _UNFIT.search(text) is not None:
             messages = tuple(replace(one, text=_fit(one.text)) for one in result.messages)
             result = replace(result, messages=messages)
             break
@@ -90,10 +91,6 @@ def plain(value: Any) -> Any:
         text = _fit(json.dumps(value, default=str, ensure_ascii=False))
         return json.loads(text, parse_int=_within_64_bits)
     return value
-
-
-def _is_fit(text: str) -> bool:
-    return (text.isascii() and "\0" not in text) or _UNFIT.search(text) is None
 
 
 def _fit(text: str) -> str:

@@ -31,6 +31,10 @@ class Path(StrEnum):
     NESTED = "nested"  # a handler called another function
 
 
+# Looking a member up in its enumeration costs three times a module's name, on the way of every run.
+_READ, _ONCE, _NESTED = Effect.READ, Effect.ONCE, Path.NESTED
+
+
 class Run(NamedTuple):
     """One run of a function, as the ledger and the call log know it."""
 
@@ -246,10 +250,10 @@ class Turn:
     def begin(self, run: Run) -> None:
         """Note that `run` is under way."""
         effect = run.spec.effect
-        if effect is Effect.READ:
+        if effect is _READ:
             return
         self.effects += 1
-        if effect is Effect.ONCE:
+        if effect is _ONCE:
             self.unfinished[run.key] = run.spec.name
 
     def end(self, run: Run, result: FunctionResult) -> None:
@@ -257,7 +261,7 @@ class Turn:
         if self.unfinished:
             for one in [key for key in self.unfinished if key == run.key or key.startswith(f"{run.key}.")]:
                 del self.unfinished[one]
-        if run.path is Path.NESTED:
+        if run.path is _NESTED:
             effect = run.spec.effect
             holds = effect is Effect.ONCE or (effect is Effect.IDEMPOTENT and result.ok)
             self.nested[run.key] = StoredRun(run.spec.name, result if holds else None)

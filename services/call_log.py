@@ -21,7 +21,7 @@ class JsonLines:
         self,
         path: Path,
         *,
-        lines_per_write: int = 64,
+        lines_per_write: int = 256,
         delay_seconds: float = 0.1,
         max_bytes: int = 20_000_000,
         keep_files: int = 5,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +13,8 @@ from config.texts import Texts
 from function_calls.call import Call
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.profile import ChatProfile
-from function_calls.spec import FunctionResult
+from function_calls.spec import FunctionResult, FunctionSpec
+from services.llm.model import OfferedFunction
 from services.refs import ChatRef, MemberRef, Role
 from services.threads import Threads
 

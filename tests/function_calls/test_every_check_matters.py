@@ -277,6 +277,7 @@ async def nothing_repeats_an_effect_that_must_happen_once(invoker: type[Invoker]
 
 
 _REFUSALS = "        enabled(spec, profile)\n"
+_POLICIES = "in self._policies[1:] if paid else self._policies:"
 REMOVALS = [
     Removal("known", invocation, "= turn.functions.find(name)", "= turn.functions.specs[0]", only_known_functions_run),
     Removal("enabled", permissions, _REFUSALS, "        None\n", a_disabled_function_is_refused),
@@ -299,9 +300,9 @@ REMOVALS = [
         "arguments = raw",
         wrong_arguments_never_reach_the_handler,
     ),
-    Removal("budget", invocation, "in self._policies[paid:]:", "in self._policies[1:]:", the_budget_is_obeyed),
-    Removal("taint", invocation, "in self._policies[paid:]:", "in self._policies[::2]:", the_taint_is_obeyed),
-    Removal("approval", invocation, "in self._policies[paid:]:", "in self._policies[:2]:", the_approval_is_obeyed),
+    Removal("budget", invocation, _POLICIES, "in self._policies[1:]:", the_budget_is_obeyed),
+    Removal("taint", invocation, _POLICIES, "in self._policies[::2]:", the_taint_is_obeyed),
+    Removal("approval", invocation, _POLICIES, "in self._policies[:2]:", the_approval_is_obeyed),
     Removal("refusals", invocation, "if verdict.refusal is not None:", "if False:", the_budget_is_obeyed),
     Removal("all policies", invocation, "        if decided is not None:", "        if False:", a_yes_is_asked_for),
     Removal("confirm", invocation, "(spec.confirm or uncertain)", "(uncertain)", a_yes_is_asked_for),
@@ -366,12 +367,12 @@ REMOVALS = [
         "refused = None if depth else refusal(context, spec, turn, profile, path)",
         a_nested_run_has_no_more_rights,
     ),
-    Removal("depth", invocation, "            if depth >= DEEPEST_NESTING:", "            if False:", nesting_ends),
+    Removal("depth", invocation, "        if self._depth >= DEEPEST_NESTING:", "        if False:", nesting_ends),
     Removal(
         "never twice",
         invocation,
-        "if spec.retry and spec.effect is not Effect.ONCE else 0",
-        "if spec.retry else 0",
+        "retry.attempts_after_first if run.spec.effect is not Effect.ONCE else 0",
+        "retry.attempts_after_first",
         nothing_repeats_an_effect_that_must_happen_once,
     ),
 ]
