@@ -54,6 +54,11 @@ class StoreTurnLog:
         when one of them is used again."""
         self._turn = turn
 
+    def unbind(self) -> None:
+        """The attempt is over. A turn and its log that held each other would be garbage that only a search of the whole
+        heap finds, for each message once."""
+        self._turn = None
+
     async def load(self) -> None:
         """Read what an earlier attempt of this turn left."""
         for row in await self._store.read(answers.of_turn(self._turn_id)):

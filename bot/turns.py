@@ -113,6 +113,7 @@ class Turns:
             past.is_over()
         finally:
             sign.take_down()
+            log.unbind()
 
     def _past(self, job: Job) -> Past:
         profile = self._chats.profile(job.context.chat)
