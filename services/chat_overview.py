@@ -28,8 +28,8 @@ _QUESTION = re.compile(r"[?？]\s*\Z|[吗呢嘛么]\s*[。.!！~～]?\s*\Z")
 _FILLERS = frozenset(
     listed("""
     yes yeah yep nope okay lol haha hahaha really think thing things going gonna good well maybe sure right today
-    tomorrow yesterday time still even actually already back make made come came got much now don't it's i'm that's can't
-    didn't i'll we'll i've you're isn't doesn't let's what's there's
+    tomorrow yesterday time still even actually already back make made come came got much now don't it's i'm that's
+    can't didn't i'll we'll i've you're isn't doesn't let's what's there's
     """)
 )
 
