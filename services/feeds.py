@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-from services.html_text import text_of_html
+from services.html_text import one_line, text_of_html
 from services.web_links import clean_link
 
 _MOST_ENTRIES = 200
 _TITLE_CHARS = 200
 _SUMMARY_CHARS = 300
-_LONGEST_SUMMARY = 20_000
+_LONGEST_TEXT = 20_000
 _ROOT = re.compile(rb"<\s*(\w+:)?(rss|feed|rdf)\b", re.IGNORECASE)
 _ROOT_WITHIN = 20_000
 
@@ -44,23 +44,31 @@ def read_feed(body: bytes, content_type: str) -> list[Entry]:
 
     if not _ROOT.search(body[:_ROOT_WITHIN]):
         raise NoFeed("there is neither RSS nor Atom in it")
-    # A stream, because a text or bytes would be taken for an address or a file to open.
-    parsed = feedparser.parse(
-        BytesIO(body), response_headers={"content-type": content_type}, resolve_relative_uris=True, sanitize_html=False
-    )
+    headers = {"content-type": content_type}
+    try:
+        # A stream, because a text or bytes would be taken for an address or a file to open.
+        parsed = feedparser.parse(BytesIO(body), response_headers=headers, sanitize_html=False)
+    except Exception as error:
+        # What strangers send brings out faults of every kind in the parser.
+        raise NoFeed(f"it cannot be read ({type(error).__name__})") from error
     if not parsed.get("version") and not parsed.entries:
         raise NoFeed("it cannot be read as RSS or Atom")
     return [entry for one in parsed.entries[:_MOST_ENTRIES] if (entry := _entry(one)).title]
 
 
 def _entry(one: Mapping[str, Any]) -> Entry:
-    summary = _text(one, "summary")[:_LONGEST_SUMMARY]
     return Entry(
-        title=text_of_html(_text(one, "title"), _TITLE_CHARS),
+        title=_plain(one, "title", _TITLE_CHARS),
         link=clean_link(_text(one, "link")) or clean_link(_text(one, "id")),
-        summary=text_of_html(summary, _SUMMARY_CHARS),
+        summary=_plain(one, "summary", _SUMMARY_CHARS),
         at_ms=_instant(one),
     )
+
+
+def _plain(one: Mapping[str, Any], key: str, most_chars: int) -> str:
+    """The text of a field; what says that it is no markup may speak of `<b>`."""
+    is_markup = one.get(f"{key}_detail", {}).get("type") != "text/plain"
+    return (text_of_html if is_markup else one_line)(_text(one, key)[:_LONGEST_TEXT], most_chars)
 
 
 def _text(one: Mapping[str, Any], key: str) -> str:
@@ -69,8 +77,10 @@ def _text(one: Mapping[str, Any], key: str) -> str:
 
 
 def _instant(one: Mapping[str, Any]) -> int | None:
+    # A plain copy: the parser's own mapping warns where it would give the one date for the other.
+    dates = dict(one)
     for key in ("published_parsed", "updated_parsed"):
-        parsed = one.get(key)
+        parsed = dates.get(key)
         if parsed:
             try:
                 return calendar.timegm(parsed) * 1000
