@@ -68,7 +68,7 @@ class SearchingModel:
 def _content(message: Mapping[str, Any]) -> str:
     content = message["content"]
     if isinstance(content, list):
-        return "".join(part["text"] for part in content if part.get("type") == "text")
+        return "".join(part["text"] for part in content if isinstance(part, dict) and part.get("type") == "text")
     if not isinstance(content, str):
         raise TypeError("the content is no text")
     return content

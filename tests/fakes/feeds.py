@@ -12,7 +12,8 @@ RSS = """\
 <title>World</title><link>https://world.example/</link><description>News</description>
 <item><title><![CDATA[Bridge <b>opens</b> &amp; closes]]></title>
 <link>https://world.example/bridge?utm_source=rss&amp;utm_medium=feed&amp;id=7</link>
-<description>&lt;p&gt;The &lt;a href="https://x.example"&gt;bridge&lt;/a&gt; in Oslo.&lt;/p&gt;&lt;script&gt;alert(1)&lt;/script&gt;</description>
+<description>&lt;p&gt;The &lt;a href="https://x.example"&gt;bridge&lt;/a&gt; in Oslo.&lt;/p&gt;
+&lt;script&gt;alert(1)&lt;/script&gt;</description>
 <pubDate>Mon, 05 Jan 2026 07:30:00 GMT</pubDate></item>
 <item><title>Rain in the north</title><link>https://world.example/rain#top</link>
 <pubDate>Mon, 05 Jan 2026 10:00:00 +0200</pubDate></item>
