@@ -133,7 +133,7 @@ async def test_who_says_only_search_is_asked_for_what() -> None:
 
 async def test_a_search_that_takes_too_long_ends_at_its_time() -> None:
     http = WebClient(WebLimits(timeout_seconds=0.3), allow_loopback=True)
-    async with WebServer({SEARXNG_PATH: Page(silent=True)}) as server:
-        async with a_group(settings=searxng(server), web=http) as group:
-            [reply] = await group.say("Ann", "/search bridges")
+    silent = WebServer({SEARXNG_PATH: Page(silent=True)})
+    async with silent as server, a_group(settings=searxng(server), web=http) as group:
+        [reply] = await group.say("Ann", "/search bridges")
     assert "can't reach the search service" in reply
