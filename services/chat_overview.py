@@ -76,12 +76,10 @@ def _words(texts: Sequence[str], names: Iterable[str]) -> Sequence[str]:
     seen: Counter[str] = Counter()
     for text in texts:
         plain = _NOISE.sub(" ", _LINK.sub(" ", text))
-        found: set[str] = set()
-        for key, word in _keys(plain):
-            if key not in left_out:
-                spelled[key][word] += 1
-                found.add(key)
-        seen.update(found)
+        found = {(key, word) for key, word in _keys(plain) if key not in left_out}
+        for key, word in sorted(found):
+            spelled[key][word] += 1
+        seen.update({key for key, _ in found})
     kept: list[str] = []
     # A longer phrase first, so that its parts meet it; words in the order of the alphabet where nothing else tells.
     for key, count in sorted(seen.items(), key=lambda one: (-one[1], -len(one[0]), one[0])):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from services.clock import Clock
@@ -73,11 +74,12 @@ class ChatPast:
         ]
         return Excerpt(lines, is_cut)
 
-    async def forget(self, chat: ChatRef, up_to_native_id: str, by: MemberRef) -> int:
-        """Forget what was said in `chat` up to the message with that id, and every summary of the chat. How many
-        messages that were; a second time there are none, and no second mark in the audit."""
-        count = int((await self._store.read(history.count_until(chat.key, up_to_native_id)))[0]["count"])
-        writes = [history.forget_until(chat.key, up_to_native_id), summaries.forget_chat(chat.key)]
+    async def forget(self, chat: ChatRef, until: datetime, by: MemberRef) -> int:
+        """Forget what was sent in `chat` up to the instant `until`, that included, and every summary of the chat. How
+        many messages that were; a second time there are none, and no second mark in the audit."""
+        until_ms = round(until.timestamp() * 1000)
+        count = int((await self._store.read(history.count_until(chat.key, until_ms)))[0]["count"])
+        writes = [history.forget_until(chat.key, until_ms), summaries.forget_chat(chat.key)]
         if count:
             writes.append(
                 audit.note(

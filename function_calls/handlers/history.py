@@ -30,6 +30,6 @@ from services.chat_past import ChatPast
     confirm="@history.confirm",
 )
 async def clear_messages(ctx: MessageContext, *, past: ChatPast, call: Call) -> FunctionResult:
-    """Forget what was said up to the message that wants it, and the summaries of it."""
-    count = await past.forget(ctx.chat, ctx.key.native_id, ctx.sender.ref)
+    """Forget what was said until the message that wants it, and the summaries of it."""
+    count = await past.forget(ctx.chat, ctx.sent_at, ctx.sender.ref)
     return FunctionResult.say(call.say("history.forgotten" if count else "history.nothing", count=count), data=count)

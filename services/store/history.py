@@ -139,8 +139,8 @@ _SENT = Statement(
     "history.sent",
     update(HISTORY).where(HISTORY.c.id == bindparam("row_id")).values(native_id=bindparam("new_native_id")),
 )
-# What is being said while it is forgotten stays: that was not meant.
-_UP_TO = (HISTORY.c.chat == bindparam("chat"), HISTORY.c.id <= func.coalesce(_ASKED_AT, _NEWEST))
+# By time, so that a run that is repeated after a crash forgets nothing that was said meanwhile.
+_UP_TO = (HISTORY.c.chat == bindparam("chat"), HISTORY.c.at_ms <= bindparam("until_ms"))
 _FORGET = Statement("history.forget", delete(HISTORY).where(*_UP_TO))
 _COUNT = Statement("history.count", select(func.count().label("count")).select_from(HISTORY).where(*_UP_TO))
 _OLDEST_KEPT = (
@@ -254,15 +254,14 @@ def period(chat: str, since_ms: int, until_ms: int, before_native_id: str, count
     return _PERIOD.query(chat=chat, since_ms=since_ms, until_ms=until_ms, native_id=before_native_id, count=count)
 
 
-def count_until(chat: str, native_id: str) -> Query:
-    """How many messages of `chat` are kept up to the one with that id of the network, all where it is not there:
-    `count`."""
-    return _COUNT.query(chat=chat, native_id=native_id)
+def count_until(chat: str, until_ms: int) -> Query:
+    """How many messages of `chat` are kept that were sent until then, that instant included: `count`."""
+    return _COUNT.query(chat=chat, until_ms=until_ms)
 
 
-def forget_until(chat: str, native_id: str) -> Write:
+def forget_until(chat: str, until_ms: int) -> Write:
     """Forget what `count_until` counts."""
-    return _FORGET.write(chat=chat, native_id=native_id)
+    return _FORGET.write(chat=chat, until_ms=until_ms)
 
 
 def thread(id: int) -> Query:
