@@ -123,6 +123,10 @@ _PERIOD = Statement(
         HISTORY.c.at_ms < bindparam("until_ms"),
         HISTORY.c.id < func.coalesce(_ASKED_AT, _NEWEST),
         HISTORY.c.change != literal_column("'deleted'"),
+        # A command is said to the bot, not to the others.
+        func.substr(HISTORY.c.text, literal_column("1"), literal_column("1")).not_in(
+            [literal_column("''"), literal_column("'/'")]
+        ),
     )
     .order_by(HISTORY.c.id.desc())
     .limit(bindparam("count")),
@@ -249,8 +253,8 @@ def between(chat: str, scope: str, part: str, after: int, before: int, count: in
 
 
 def period(chat: str, since_ms: int, until_ms: int, before_native_id: str, count: int) -> Query:
-    """The last `count` messages of `chat` from `since_ms` until before `until_ms` that nobody took back, newest first;
-    only those before the message with that id of the network, where it is there."""
+    """The last `count` messages of `chat` from `since_ms` until before `until_ms` that are no commands and that nobody
+    took back, newest first; only those before the message with that id of the network, where it is there."""
     return _PERIOD.query(chat=chat, since_ms=since_ms, until_ms=until_ms, native_id=before_native_id, count=count)
 
 

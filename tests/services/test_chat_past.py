@@ -67,6 +67,14 @@ async def test_an_id_of_another_chat_is_none_of_this_one() -> None:
         assert [line.text for line in (await past.read(WORK, EVERYTHING, "")).lines] == ["elsewhere"]
 
 
+async def test_a_command_is_no_part_of_the_conversation() -> None:
+    async with a_past(2) as (group, past):
+        await group.say("Ann", "/id")
+        texts = [line.text for line in (await past.read(FAMILY, EVERYTHING, "")).lines]
+    assert texts[:2] == ["0", "1"]
+    assert "/id" not in texts
+
+
 async def test_what_is_empty_or_taken_back_is_left_out() -> None:
     async with a_past(2) as (group, past):
         await group.say("Ann", "", id="n0", kind=Kind.DELETE)
