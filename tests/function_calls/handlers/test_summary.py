@@ -33,7 +33,7 @@ def lines_of(request: ModelRequest) -> str:
     return request.messages[1].content
 
 
-@pytest.mark.requirement("D3", "D54", "D56")
+@pytest.mark.requirement("D3", "D56")
 async def test_a_model_puts_the_lines_of_the_chat_in_short_with_their_names_and_times() -> None:
     async with a_group() as group:
         await talk(group, ("Ann", "shall we meet on friday?"), ("Bo", "friday at 7 is fine"))
