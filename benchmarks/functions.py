@@ -63,7 +63,7 @@ TWENTY: Sequence[tuple[str, str, dict[str, _Parameter]]] = (
         {"query": (str, ..., "What to look for."), "most": (int, 5, "At most so many pages.")},
     ),
     (
-        "news",
+        "top_stories",
         "Tell the latest headlines about a subject.",
         {"subject": (str, ..., "The subject."), "country": (str, "no", "Two-letter code of the country.")},
     ),

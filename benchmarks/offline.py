@@ -56,6 +56,7 @@ MEANT: Mapping[str, str] = {
     "lists_createoradd": "todo_add",
     "lists_query": "todo_list",
     "lists_remove": "todo_remove todo_done",
+    "news_query": "news",
     "qa_maths": "calculate unit_convert",
     # SNIPS
     "GetWeather": "weather",

@@ -8,17 +8,18 @@ from typing import NamedTuple
 
 import structlog
 
+from bot.paid_requests import PaidRequests
 from config.memory import ContextScope, MemorySettings
 from config.settings import RouterSettings
-from function_calls.budgets import OverBudget, RequestBudgets
+from function_calls.budgets import OverBudget
 from function_calls.conversation import attributed, shown
 from function_calls.profile import ChatProfile
 from function_calls.tokens import estimated_tokens
 from function_calls.turn import HistoryLine
 from services.clock import Clock
-from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelMessage, ModelRequest
+from services.llm.model import ModelError, ModelMessage, ModelRequest
 from services.store import history, summaries
-from services.store.port import Row, Store, StoreError, Write
+from services.store.port import Row, Store, StoreError
 
 _log = structlog.get_logger("summaries")
 _AT_ONCE = 2
@@ -59,19 +60,16 @@ class Summaries:
     def __init__(
         self,
         store: Store,
-        model: ChatModel | None,
+        requests: PaidRequests | None,
         router: RouterSettings,
         settings: MemorySettings,
         clock: Clock,
-        budgets: RequestBudgets | None = None,
     ) -> None:
-        """Without `budgets` nothing is counted."""
         self._store = store
-        self._model = model if settings.summarise_after_tokens else None
+        self._requests = requests if settings.summarise_after_tokens else None
         self._router = router
         self._settings = settings
         self._clock = clock
-        self._budgets = budgets
         self._running: dict[Part, asyncio.Task[None]] = {}
         self._waits: dict[Part, int] = {}
         """The turns until the next look at each part."""
@@ -84,13 +82,13 @@ class Summaries:
 
     def consider(self, part: Part, before: int, profile: ChatProfile) -> None:
         """Summarise in the background what a message with the row `before` could not be shown, if it is much."""
-        if self._model is None or part in self._running or len(self._running) >= _MOST_WAITING:
+        if self._requests is None or part in self._running or len(self._running) >= _MOST_WAITING:
             return
         wait = self._waits.get(part, 0)
         if wait > 0:
             self._waits[part] = wait - 1
             return
-        task = asyncio.get_running_loop().create_task(self._made(self._model, part, before, profile))
+        task = asyncio.get_running_loop().create_task(self._made(self._requests, part, before, profile))
         self._running[part] = task
         task.add_done_callback(lambda _: self._running.pop(part, None))
 
@@ -105,16 +103,16 @@ class Summaries:
             task.cancel()
         await self.idle()
 
-    async def _made(self, model: ChatModel, part: Part, before: int, profile: ChatProfile) -> None:
+    async def _made(self, requests: PaidRequests, part: Part, before: int, profile: ChatProfile) -> None:
         try:
             async with self._places:
-                await self._extended(model, part, before, profile)
+                await self._extended(requests, part, before, profile)
         except OverBudget as over:
             _log.info("summary_over_budget", chat=part.chat, setting=over.setting)
         except (ModelError, StoreError) as problem:
             _log.warning("summary_failed", chat=part.chat, problem=str(problem))
 
-    async def _extended(self, model: ChatModel, part: Part, before: int, profile: ChatProfile) -> None:
+    async def _extended(self, requests: PaidRequests, part: Part, before: int, profile: ChatProfile) -> None:
         rows = await self._store.read(summaries.get(part.chat, part.key))
         text, after = (rows[0]["text"], rows[0]["until_id"]) if rows else ("", 0)
         first_shown = await self._first_shown(part, before)
@@ -135,7 +133,8 @@ class Summaries:
         taken = await self._store.read(
             history.between(part.chat, part.scope, part.value, after, until_id + 1, _ROWS_READ)
         )
-        answer, writes = await self._asked(model, self._request(text, taken, profile), part, profile)
+        # The chat pays: it was no member who asked.
+        answer, writes = await requests.complete(self._request(text, taken, profile), part.chat, profile)
         await self._store.commit(
             [
                 summaries.put(
@@ -158,20 +157,6 @@ class Summaries:
         )
         kept = len(shown([line_of(row) for row in reversed(rows)], self._router))
         return int(rows[kept - 1]["id"]) if kept else before
-
-    async def _asked(
-        self, model: ChatModel, request: ModelRequest, part: Part, profile: ChatProfile
-    ) -> tuple[ModelAnswer, list[Write]]:
-        """The answer, and what settles it. The chat pays: it was no member who asked."""
-        if self._budgets is None:
-            return await model.complete(request), []
-        reservation = await self._budgets.reserve_for_chat(part.chat, profile, request)
-        try:
-            answer = await model.complete(request)
-        except ModelError as error:
-            self._budgets.give_back(reservation, error)
-            raise
-        return answer, self._budgets.settled(reservation, answer)
 
     def _request(self, before: str, rows: Sequence[Row], profile: ChatProfile) -> ModelRequest:
         lines = [attributed(line_of(row), profile, None) for row in rows if row["change"] != "deleted"]

@@ -32,6 +32,7 @@ from function_calls.spec import FunctionSpec
 from services.clock import VirtualClock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
+from services.http import WebClient
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest, ToolCall
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
 from services.store.ids import Ids
@@ -227,9 +228,11 @@ async def a_group(
     clock: VirtualClock | None = None,
     around_store: Callable[[Store], Store] = lambda store: store,
     prepare: Callable[[Settings], Settings] | None = None,
+    web: WebClient | None = None,
 ) -> AsyncIterator[Group]:
     """A group with the bot in it: a real daemon and a real store in a folder that is gone afterwards (or in `home`,
-    which stays), the built-in functions and `functions` beside them. `settings` are as in YAML."""
+    which stays), the built-in functions and `functions` beside them. `settings` are as in YAML.
+    `web` is the way to the web; without it that of the daemon, which never asks this machine."""
     with tempfile.TemporaryDirectory() as folder:
         at = home or Path(folder)
         given_settings = {
@@ -255,6 +258,7 @@ async def a_group(
             rng=Random(1),  # noqa: S311 - dice that fall the same in every test
             model=model or scripted,
             shadow=shadow,
+            web=web,
             sources=sources,
             filters=filters,
             faults=faults or FaultPoints(),

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 from bot.call_records import CallRecords
+from bot.chat_writer import ModelWriter
 from bot.chats import Chats
 from bot.daemon import Daemon
 from bot.delivery import Delivery
@@ -23,13 +24,16 @@ from bot.models import model_of, shadow_of, states_of
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from bot.own_settings import StoredOwnSettings
+from bot.paid_requests import PaidRequests
 from bot.platforms.base import ChatPlatform
 from bot.ports import EngineActions, PlatformMembers
 from bot.shadow_records import FILE as SHADOW_LOG
 from bot.shadow_records import ShadowRecords
 from bot.summaries import Summaries
 from bot.turns import Turns
+from bot.web_services import news_of, search_of
 from config.settings import Settings
+from config.summary import SummarySettings
 from config.texts import Texts
 from function_calls.approvals import Approvals
 from function_calls.budgets import FunctionBudgets, RequestBudgets
@@ -38,12 +42,13 @@ from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.outages import Outages
 from function_calls.policies import Open, Policies
-from function_calls.ports import ChatActions, Explanations, Members, OwnSettings
+from function_calls.ports import ChatActions, ChatWriter, Explanations, Members, OwnSettings
 from function_calls.router import FunctionCallRouter
 from function_calls.shadow import Shadow
 from function_calls.sources.base import FunctionSource
 from function_calls.taint import Taint
 from services.call_log import JsonLines
+from services.chat_past import ChatPast
 from services.clock import Clock, SystemClock
 from services.deadlines import Deadlines
 from services.dice import Dice
@@ -52,9 +57,11 @@ from services.grants import Grants
 from services.http import WebClient
 from services.llm.model import ChatModel
 from services.llm.offline import OfflineModel
+from services.news import News
 from services.places import Places
 from services.polls import Polls
 from services.redaction import Redactor
+from services.search import WebSearch
 from services.store.all_tables import all_tables
 from services.store.ids import Ids
 from services.store.port import Store, StoreBroken
@@ -110,11 +117,20 @@ def database_of(settings: Settings) -> Path:
 def secrets_of(settings: Settings) -> list[str]:
     """Every secret value of the settings, to be kept out of logs."""
     keys = [model.api_key.get_secret_value() for model in settings.models]
+    keys.append(settings.search.api_key.get_secret_value())
     return [*keys, settings.platforms.http.token.get_secret_value()]
 
 
 def services_of(
-    store: Store, given: Given, members: Members, actions: ChatActions, own: OwnSettings, grants: Grants
+    settings: Settings,
+    store: Store,
+    given: Given,
+    ids: Ids,
+    members: Members,
+    actions: ChatActions,
+    own: OwnSettings,
+    grants: Grants,
+    writer: ChatWriter,
 ) -> dict[type, object]:
     """What handlers may name by type."""
     clock, web = given.clock, given.web or WebClient()
@@ -128,10 +144,15 @@ def services_of(
         Dice: Dice(given.rng),
         Units: Units(),
         Grants: grants,
+        News: news_of(settings.news, clock, given.web),
+        WebSearch: search_of(settings.search, clock, given.web),
+        ChatPast: ChatPast(store, clock, ids, most_lines=settings.summary.lines),
+        SummarySettings: settings.summary,
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,
         OwnSettings: own,
+        ChatWriter: writer,
     }
 
 
@@ -152,10 +173,15 @@ def build_daemon(
     deadlines = given.deadlines or Deadlines(clock)
     actions, members = EngineActions(), PlatformMembers(store, chats, deadlines, clock)
     own_settings = StoredOwnSettings(chats, store, ids, clock)
-    services = services_of(store, given, members, actions, own_settings, grants)
+    model = given.model or model_of(settings, texts, clock, deadlines)
+    counted = RequestBudgets(settings.budgets, store, clock)
+    requests = counted if counted.is_limited else None
+    # The offline model puts nothing in short.
+    paid = None if isinstance(model, OfflineModel) else PaidRequests(model, requests)
+    writer = ModelWriter(paid, store, deadlines, clock)
+    services = services_of(settings, store, given, ids, members, actions, own_settings, grants, writer)
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
-    model = given.model or model_of(settings, texts, clock, deadlines)
     metrics = Metrics()
     call_log = _lines(settings, "function_calls.jsonl")
     model_log = _lines(settings, "model_requests.jsonl")
@@ -178,8 +204,6 @@ def build_daemon(
     compared = ShadowRecords(shadow_log, registry, clock, redact)
     shadow = _shadow(settings, given, compared, delivery)
     rounds = [*filters.round, *([shadow.around] if shadow else [])]
-    counted = RequestBudgets(settings.budgets, store, clock)
-    requests = counted if counted.is_limited else None
     llm = FunctionCallLLM(
         model,
         invoker,
@@ -192,9 +216,7 @@ def build_daemon(
         budgets=requests,
     )
     router = FunctionCallRouter(invoker, llm, filters.turn)
-    # The offline model puts nothing in short.
-    summariser = None if isinstance(model, OfflineModel) else model
-    summaries = Summaries(store, summariser, settings.router, settings.memory, clock, requests)
+    summaries = Summaries(store, paid, settings.router, settings.memory, clock)
     turns = Turns(
         router=router,
         functions=registry.of,
@@ -258,7 +280,7 @@ def build_daemon(
         faults=faults,
         housekeeping=Housekeeping(store, chats, questions, notices, settings.store, clock),
         services=[
-            *(service for service in services.values() if isinstance(service, WebClient)),
+            *(service for service in services.values() if isinstance(service, WebClient | News | WebSearch)),
             *([shadow] if shadow else []),
         ],
     )

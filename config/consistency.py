@@ -10,7 +10,11 @@ from config.texts import FALLBACK, Texts
 from config.wording import did_you_mean, dotted
 from config.yaml_document import Location, Plain, YamlDocument
 
-_UNIQUE: tuple[tuple[Location, str], ...] = ((("models",), "name"), (("platforms", "web", "rooms"), "id"))
+_UNIQUE: tuple[tuple[Location, str], ...] = (
+    (("models",), "name"),
+    (("news", "feeds"), "name"),
+    (("platforms", "web", "rooms"), "id"),
+)
 
 
 def check_consistency(document: YamlDocument) -> None:

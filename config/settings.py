@@ -15,8 +15,11 @@ from config.failover import FailoverSettings
 from config.filters import FiltersSettings
 from config.memory import MemorySettings
 from config.models import ModelSettings
+from config.news import NewsSettings
 from config.rollout import RolloutSettings
+from config.search import SearchSettings
 from config.shadow import ShadowSettings
+from config.summary import SummarySettings
 from config.terms import (
     Count,
     Language,
@@ -235,6 +238,9 @@ class Settings(Section):
     rollout: RolloutSettings = RolloutSettings()
     filters: FiltersSettings = FiltersSettings()
     memory: MemorySettings = MemorySettings()
+    summary: SummarySettings = SummarySettings()
+    news: NewsSettings = NewsSettings()
+    search: SearchSettings = SearchSettings()
     questions: QuestionsSettings = QuestionsSettings()
     approvals: ApprovalsSettings = ApprovalsSettings()
     limits: LimitsSettings = LimitsSettings()

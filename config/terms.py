@@ -21,6 +21,7 @@ _NATIVE_KEY = r"[^\s:*]+:[^\s:*]+:[^*\x00-\x1f\x7f]+"
 _PATTERN = r"[^\x00-\x1f\x7f]*\*[^\x00-\x1f\x7f]*"
 _FUNCTION = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
 _URL = r"https?://[^\s/?#@]+(/[^\s?#]*)?"
+_WEB_URL = r"https?://[^\s/?#@]+([/?][^\s#]*)?"
 
 
 class Section(BaseModel):
@@ -155,6 +156,12 @@ BaseUrl = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^({_URL})?$"}),
 ]
 """Where an API is; empty means the address that its protocol usually has."""
+WebUrl = Annotated[
+    str,
+    _matching(_WEB_URL, "has to be http(s)://host/path without user or fragment"),
+    WithJsonSchema({"type": "string", "pattern": f"^{_WEB_URL}$"}),
+]
+"""Where something on the web is."""
 FunctionPath = Annotated[
     str,
     _matching(f"({_FUNCTION})?", "has to be package.module:function"),

@@ -44,6 +44,8 @@ class CommandPlan:
 
     order: tuple[tuple[str, JsonObject], ...]
     """The parameters that words fill by position: required ones first, each group in the order of the schema."""
+    schemas: Mapping[str, JsonObject]
+    """All parameters: those that can be named."""
     names: frozenset[str]
     required: frozenset[str]
     sole_text: str
@@ -58,10 +60,13 @@ def plan_for(spec: FunctionSpec) -> CommandPlan:
     required = spec.parameters["required"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
     sole = order[0] if len(order) == 1 else ""
+    if spec.positional:
+        order = [name for name in order if name in spec.positional]
     takes_text = bool(sole) and _is_free_text(properties[sole])
     takes_word = bool(sole) and not takes_text and properties[sole].get("type") != "array"
     return CommandPlan(
         order=tuple((name, properties[name]) for name in order),
+        schemas=properties,
         names=frozenset(properties),
         required=frozenset(required),
         sole_text=sole if takes_text else "",
@@ -96,7 +101,7 @@ def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
     if plan.sole_word and (line.isalnum() or _PLAIN_WORD.fullmatch(line)):
         return {plan.sole_word: line}
     tokens = _tokens(line, plan.names)
-    arguments = _named([token for token in tokens if token.key], dict(plan.order))
+    arguments = _named([token for token in tokens if token.key], plan.schemas)
     words = [token for token in tokens if not token.key]
     parameters = [(name, schema) for name, schema in plan.order if name not in arguments]
     _fill(arguments, parameters, words, line, plan.required)

@@ -59,6 +59,11 @@ def build_spec(
     problems += [
         f"ask: there is no parameter {one!r}" for one in fields.get("ask", {}) if one not in parameters["properties"]
     ]
+    problems += [
+        f"positional: there is no parameter {one!r}"
+        for one in fields.get("positional", ())
+        if one not in parameters["properties"]
+    ]
     if fields.get("retry") and fields.get("effect") is Effect.ONCE:
         problems.append("retry: a function with effect 'once' is never repeated")
     if problems:
@@ -215,5 +220,6 @@ _OPTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "status_text": ("status_text", _text),
     "system_prompt": ("system_prompt", _text),
     "immediate": ("immediate", _flag),
+    "positional": ("positional", _words),
 }
 """Option as it is written → the field of FunctionSpec and how its value is read."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 from config.chat_settings import Unheeded
+from function_calls.profile import ChatProfile
+from services.llm.model import ModelMessage
 from services.refs import ChatRef, MemberRef, ReasonCode, Role
 
 
@@ -77,6 +80,23 @@ class OwnSettings(Protocol):
 
     async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> Unheeded | None:
         """Let what the settings say hold again; why not, when the chat may not change it."""
+
+
+class Unwritten(Enum):
+    """Why there are no words."""
+
+    NO_MODEL = "no_model"
+    DOWN = "down"
+    OVER_BUDGET = "over_budget"
+
+
+class ChatWriter(Protocol):
+    """The language model for functions whose result is words, such as a summary. The chat's share of the day pays."""
+
+    async def write(
+        self, chat: ChatRef, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
+    ) -> str | Unwritten:
+        """The model's words to `messages`, asked without functions; why there are none, in time."""
 
 
 class Explanations(Protocol):

@@ -266,3 +266,5 @@ class FunctionSpec:
     """`file:line` of the definition."""
     immediate: bool = False
     """Runs beside the chat's queue instead of in it: only for what controls the queue, such as stop."""
+    positional: tuple[str, ...] = ()
+    """The parameters that words of a command line fill; the others are named, as in `days=3`. Empty: all."""

@@ -35,11 +35,14 @@ def plain_name(name: str) -> str:
 
 
 def usage_line(spec: FunctionSpec) -> str:
-    """`/weather <city> [days]`, in the order in which a command line fills the parameters."""
+    """`/weather <city> [days]`, in the order in which a command line fills the parameters; those that are only named
+    come last, as `[days=…]`."""
     required = spec.parameters["required"]
     properties = spec.parameters["properties"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
-    parts = [f"<{name}>" if name in required else f"[{name}]" for name in order]
+    by_name = [name for name in order if spec.positional and name not in spec.positional]
+    shown = [(name, name) for name in order if name not in by_name] + [(name, f"{name}=…") for name in by_name]
+    parts = [f"<{text}>" if name in required else f"[{text}]" for name, text in shown]
     return " ".join([f"/{spec.commands[0]}" if spec.commands else plain_name(spec.name), *parts])
 
 

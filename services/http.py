@@ -41,6 +41,9 @@ class WebAnswer:
     """Where it came from after redirects."""
     content_type: str
     body: bytes
+    etag: str = ""
+    last_modified: str = ""
+    """This and `etag` may be sent back to ask whether anything is new: a WebError with status 304 says no."""
 
     def json(self) -> JsonValue:
         """The body as JSON. Raises WebError."""
@@ -59,9 +62,8 @@ class _Request:
     headers: Mapping[str, str]
     body: bytes
 
-    def redirected(self, status: int, location: str) -> _Request:
-        """The next hop. On another origin only the harmless headers go along, and never a body."""
-        target = read_url(self.target.join(location))
+    def redirected(self, status: int, target: Target) -> _Request:
+        """The next hop, to `target`. On another origin only the harmless headers go along, and never a body."""
         following = replace(self, target=target)
         if status == 303 or (status in (301, 302) and self.method == "POST"):
             headers = {name: value for name, value in self.headers.items() if name.lower() != "content-type"}
@@ -79,7 +81,9 @@ class WebClient:
     and the connection goes to an address that was checked. No proxies, no cookies, no credentials of its own.
 
     `resolve` gives the addresses of a host, `transport` makes the httpx2 transport that carries the requests. With
-    `allow_loopback` servers on 127.0.0.0/8 and ::1 may be asked too; everything else stays as it is.
+    `allow_loopback` servers on 127.0.0.0/8 and ::1 may be asked too. `private_origin` is the URL of one server of the
+    operator's own that may be asked wherever it is: that scheme, host and port, and not where it redirects to.
+    Everything else stays as it is.
     """
 
     def __init__(
@@ -90,6 +94,7 @@ class WebClient:
         resolve: Resolver = resolve_by_system,
         transport: Callable[[], httpx2.AsyncBaseTransport] | None = None,
         user_agent: str = "rollcall",
+        private_origin: str = "",
     ) -> None:
         self._limits = limits or WebLimits()
         self._allow_loopback = allow_loopback
@@ -97,6 +102,7 @@ class WebClient:
         self._make_transport = transport or _transport
         self._transport: httpx2.AsyncBaseTransport | None = None
         self._user_agent = user_agent
+        self._private_origin = private_origin
 
     async def get(
         self, url: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
@@ -125,12 +131,24 @@ class WebClient:
 
     async def _exchange(self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes) -> WebAnswer:
         sent = {"user-agent": self._user_agent, **{name.lower(): value for name, value in (headers or {}).items()}}
-        request = _Request(method, read_url(url), sent, body)
+        request = _Request(method, self._target(url), sent, body)
         try:
             async with asyncio.timeout(self._limits.timeout_seconds):
                 return await self._follow(request)
         except TimeoutError as error:
             raise WebError(ErrorCode.TRANSIENT, f"{request.target.host} took too long to answer") from error
+
+    def _target(self, url: str) -> Target:
+        """`url` in its parts; only the operator's own server may have a name of a local network."""
+        if self._private_origin:
+            target = read_url(url, local_names=True)
+            if self._is_own(target):
+                return target
+        return read_url(url)
+
+    def _is_own(self, target: Target) -> bool:
+        own = self._private_origin
+        return bool(own) and target.origin == read_url(own, local_names=True).origin
 
     async def _follow(self, request: _Request) -> WebAnswer:
         for _ in range(self._limits.redirects + 1):
@@ -141,7 +159,7 @@ class WebClient:
                     return await self._read(request.target, response)
             finally:
                 await response.aclose()
-            request = request.redirected(response.status_code, location)
+            request = request.redirected(response.status_code, self._target(request.target.join(location)))
         raise WebError(ErrorCode.FAILED, f"{request.target.host} redirects more than {self._limits.redirects} times")
 
     async def _send(self, request: _Request) -> httpx2.Response:
@@ -151,7 +169,8 @@ class WebClient:
         if self._transport is None:
             self._transport = self._make_transport()
         target = request.target
-        for address in await vetted(target, self._resolve, allow_loopback=self._allow_loopback):
+        is_own = self._is_own(target)
+        for address in await vetted(target, self._resolve, allow_loopback=self._allow_loopback, allow_any=is_own):
             try:
                 return await self._transport.handle_async_request(self._pinned(request, address))
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
@@ -185,7 +204,14 @@ class WebClient:
                 body.add(chunk)
         except httpx2.TransportError as error:
             raise _broken(target) from error
-        return WebAnswer(target.url, response.headers.get("content-type", ""), body.whole())
+        headers = response.headers
+        return WebAnswer(
+            target.url,
+            headers.get("content-type", ""),
+            body.whole(),
+            headers.get("etag", ""),
+            headers.get("last-modified", ""),
+        )
 
 
 class _Body:

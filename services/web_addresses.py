@@ -18,6 +18,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _PORTS = {"http": 80, "https": 443}
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
+_LABEL = re.compile(r"(?!0x)[a-z]([a-z0-9_-]{0,61}[a-z0-9])?\Z")
 _NAME = re.compile(r"(?=.{1,253}\Z)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]\Z")
 _LOCAL_NAMES = (
     ".localhost",
@@ -104,9 +105,10 @@ class Target:
             raise _refused(f"{self.host} redirects to something that is not a URL") from error
 
 
-def read_url(url: str) -> Target:
+def read_url(url: str, *, local_names: bool = False) -> Target:
     """The parts of `url`. Raises WebError (refused) unless it is http or https, free of user names, control
-    characters, backslashes and odd spellings of hosts, and names a host that may be public."""
+    characters, backslashes and odd spellings of hosts, and names a host that may be public; with `local_names` also one
+    of a single word."""
     if _UNSAFE.search(url):
         raise _refused("the URL holds spaces, control characters or backslashes")
     try:
@@ -123,7 +125,8 @@ def read_url(url: str) -> Target:
         raise _refused(f"port {port} is not a port of the web")
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
     query = quote(parts.query, safe="/%:@!$&'()*+,;=~-._?[]")
-    return Target(parts.scheme, _host(parts.hostname or ""), port, f"{path}?{query}" if parts.query else path)
+    host = _host(parts.hostname or "", local_names=local_names)
+    return Target(parts.scheme, host, port, f"{path}?{query}" if parts.query else path)
 
 
 def is_public(address: Address) -> bool:
@@ -133,12 +136,13 @@ def is_public(address: Address) -> bool:
     return not any(address in network for network in _REFUSED if network.version == address.version)
 
 
-async def vetted(target: Target, resolve: Resolver, *, allow_loopback: bool) -> Sequence[str]:
+async def vetted(target: Target, resolve: Resolver, *, allow_loopback: bool, allow_any: bool = False) -> Sequence[str]:
     """The addresses of the target's host, each once. Raises WebError: refused when even one of them is not public
-    (or, with `allow_loopback`, of this machine), environment when the name cannot be resolved."""
+    (or, with `allow_loopback`, of this machine; with `allow_any` none is refused), environment when the name cannot be
+    resolved."""
     if _literal(target.host) is not None:
         found: Sequence[str] = (target.host,)
-    elif _is_local_name(target.host) and not (allow_loopback and target.host == "localhost"):
+    elif _is_local_name(target.host) and not (allow_any or (allow_loopback and target.host == "localhost")):
         raise _refused(f"{target.host} is a name of a local network")
     else:
         try:
@@ -149,7 +153,7 @@ async def vetted(target: Target, resolve: Resolver, *, allow_loopback: bool) -> 
         raise WebError(ErrorCode.ENVIRONMENT, f"{target.host} has no address")
     for text in found:
         address = _literal(text)
-        if address is None or not (is_public(address) or (allow_loopback and _is_loopback(address))):
+        if address is None or not (allow_any or is_public(address) or (allow_loopback and _is_loopback(address))):
             raise _refused(f"{target.host} is not on the public internet")
     return tuple(dict.fromkeys(found))
 
@@ -160,7 +164,7 @@ async def resolve_by_system(host: str, port: int) -> Sequence[str]:
     return [str(entry[4][0]) for entry in found]
 
 
-def _host(text: str) -> str:
+def _host(text: str, *, local_names: bool) -> str:
     """The one spelling of a host. Raises WebError."""
     if ":" in text:
         address = _literal(text)
@@ -171,7 +175,7 @@ def _host(text: str) -> str:
         host = text.encode("idna").decode("ascii").lower().removesuffix(".")
     except UnicodeError as error:
         raise _refused("the URL's host is not a name") from error
-    if host == "localhost" or _NAME.match(host):
+    if host == "localhost" or _NAME.match(host) or (local_names and _LABEL.match(host)):
         return host
     address = _literal(host)
     if address is None:

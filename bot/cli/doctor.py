@@ -1,4 +1,4 @@
-"""`rollcall doctor`: can the settings, the database, the disk and the model be used?"""
+"""`rollcall doctor`: can the settings, the database, the disk, the model, the search and the feeds be used?"""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bot.cli.options import add_config, config_path
+from bot.cli.web_checks import web_checks
 from bot.functions_check import check_functions
 from bot.models import online_models
 from bot.wiring import database_of
@@ -40,8 +41,11 @@ _ADVICE = {
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add this command."""
-    parser = commands.add_parser("doctor", help="check settings, database, disk and model", description=__doc__)
+    parser = commands.add_parser(
+        "doctor", help="check settings, database, disk, model, search and feeds", description=__doc__
+    )
     parser.add_argument("--no-model", action="store_true", help="do not ask the model")
+    parser.add_argument("--no-web", action="store_true", help="ask neither the search nor the feeds")
     add_config(parser)
     parser.set_defaults(run=run)
 
@@ -62,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.no_model:
         checks += _model_checks(settings)
         checks += _daemon_checks(settings)
+    if not options.no_web:
+        checks += web_checks(settings)
     failed = False
     for name, check in checks:
         outcome = check()

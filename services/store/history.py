@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, and_, bindparam, case, delete, exists, func, literal_column, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Index,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.inbox import INBOX
@@ -95,6 +108,29 @@ _BETWEEN = Statement(
     .order_by(HISTORY.c.id)
     .limit(bindparam("count")),
 )
+_ASKED_AT = (
+    select(func.min(HISTORY.c.id))
+    .where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.native_id == bindparam("native_id"))
+    .scalar_subquery()
+)
+_NEWEST: ColumnElement[int] = literal_column(str(2**62))
+_PERIOD = Statement(
+    "history.period",
+    select(*_SHOWN)
+    .where(
+        HISTORY.c.chat == bindparam("chat"),
+        HISTORY.c.at_ms >= bindparam("since_ms"),
+        HISTORY.c.at_ms < bindparam("until_ms"),
+        HISTORY.c.id < func.coalesce(_ASKED_AT, _NEWEST),
+        HISTORY.c.change != literal_column("'deleted'"),
+        # A command is said to the bot, not to the others.
+        func.substr(HISTORY.c.text, literal_column("1"), literal_column("1")).not_in(
+            [literal_column("''"), literal_column("'/'")]
+        ),
+    )
+    .order_by(HISTORY.c.id.desc())
+    .limit(bindparam("count")),
+)
 _THREAD = Statement("history.thread", select(HISTORY.c.thread).where(HISTORY.c.id == bindparam("row_id")))
 # Found among what is kept of the chat: changes are too rare for an index that every message would pay for.
 _EDIT = Statement(
@@ -107,6 +143,10 @@ _SENT = Statement(
     "history.sent",
     update(HISTORY).where(HISTORY.c.id == bindparam("row_id")).values(native_id=bindparam("new_native_id")),
 )
+# By time, so that a run that is repeated after a crash forgets nothing that was said meanwhile.
+_UP_TO = (HISTORY.c.chat == bindparam("chat"), HISTORY.c.at_ms <= bindparam("until_ms"))
+_FORGET = Statement("history.forget", delete(HISTORY).where(*_UP_TO))
+_COUNT = Statement("history.count", select(func.count().label("count")).select_from(HISTORY).where(*_UP_TO))
 _OLDEST_KEPT = (
     select(HISTORY.c.id)
     .where(HISTORY.c.chat == bindparam("chat"))
@@ -210,6 +250,22 @@ def recent_in(chat: str, scope: str, part: str, before: int, count: int) -> Quer
 def between(chat: str, scope: str, part: str, after: int, before: int, count: int) -> Query:
     """The rows of `chat` between two ids, oldest first, those that were taken back as well, with `change`."""
     return _BETWEEN.query(chat=chat, scope=scope, part=part, after=after, before=before, count=count)
+
+
+def period(chat: str, since_ms: int, until_ms: int, before_native_id: str, count: int) -> Query:
+    """The last `count` messages of `chat` from `since_ms` until before `until_ms` that are no commands and that nobody
+    took back, newest first; only those before the message with that id of the network, where it is there."""
+    return _PERIOD.query(chat=chat, since_ms=since_ms, until_ms=until_ms, native_id=before_native_id, count=count)
+
+
+def count_until(chat: str, until_ms: int) -> Query:
+    """How many messages of `chat` are kept that were sent until then, that instant included: `count`."""
+    return _COUNT.query(chat=chat, until_ms=until_ms)
+
+
+def forget_until(chat: str, until_ms: int) -> Write:
+    """Forget what `count_until` counts."""
+    return _FORGET.write(chat=chat, until_ms=until_ms)
 
 
 def thread(id: int) -> Query:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, bindparam, delete, func, literal_column, select
+from sqlalchemy import and_, bindparam, delete, exists, func, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.history import HISTORY
@@ -33,11 +33,13 @@ _CHANGED = (
 )
 _CHANGED_ROWS = _CHANGED.scalar_subquery()
 _CHANGED_COUNT = Statement("summaries.changed", _CHANGED)
-# Only where nothing that it was made of has changed meanwhile: what was taken back must not live on in a summary.
+# Only where nothing that it was made of has changed or was forgotten meanwhile: what was taken back must not live on in
+# a summary.
+_IS_KEPT = exists().where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.id == bindparam("until_id"))
 _INSERT = insert(SUMMARIES).from_select(
     ["chat", "part", "text", "until_id", "at_ms"],
     select(*(bindparam(column.name, type_=column.type) for column in SUMMARIES.columns)).where(
-        bindparam("after") == _UNTIL_NOW, bindparam("changed") == _CHANGED_ROWS
+        bindparam("after") == _UNTIL_NOW, bindparam("changed") == _CHANGED_ROWS, _IS_KEPT
     ),
 )
 _PUT = Statement(
@@ -59,6 +61,7 @@ _FORGET = Statement(
         SUMMARIES.c.chat == bindparam("chat"), SUMMARIES.c.until_id >= func.coalesce(_ROW_OF, literal_column("0"))
     ),
 )
+_FORGET_CHAT = Statement("summaries.forget_chat", delete(SUMMARIES).where(SUMMARIES.c.chat == bindparam("chat")))
 _FORGET_OLD = Statement("summaries.forget_old", delete(SUMMARIES).where(SUMMARIES.c.at_ms < bindparam("before_ms")))
 
 
@@ -70,7 +73,7 @@ def get(chat: str, part: str) -> Query:
 
 def put(chat: str, part: str, text: str, *, after: int, until_id: int, changed: int, at_ms: int) -> Write:
     """A new summary, made of the one that ended at `after` (0: none) and the rows up to `until_id`, of which `changed`
-    had been edited or deleted. Touches no row when that is not so any more."""
+    had been edited or deleted. Touches no row when that is not so any more, or when the last of them is forgotten."""
     return _PUT.write(chat=chat, part=part, text=text, after=after, until_id=until_id, changed=changed, at_ms=at_ms)
 
 
@@ -83,6 +86,11 @@ def forget(chat: str, native_id: str) -> Write:
     """Drop the summaries of `chat` that may hold the message with the network's id `native_id`: all of them when its
     row is no longer kept."""
     return _FORGET.write(chat=chat, native_id=native_id)
+
+
+def forget_chat(chat: str) -> Write:
+    """Drop every summary of `chat`."""
+    return _FORGET_CHAT.write(chat=chat)
 
 
 def forget_old(before_ms: int) -> Write:

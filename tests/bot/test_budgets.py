@@ -216,50 +216,50 @@ async def test_a_turn_that_goes_on_after_a_crash_is_settled_once(tmp_path: Path)
 
 @pytest.mark.parametrize("path", ["command", "model"])
 async def test_a_function_that_costs_is_refused_when_its_units_are_used_up(path: str) -> None:
-    search = Recorder("search", CITY, commands=["search"], gives="found")
-    shares = budget(member={"units": 5}, functions={"search": 2})
-    async with a_group([search.spec], settings=shares) as group:
+    dig = Recorder("dig", CITY, commands=["dig"], gives="found")
+    shares = budget(member={"units": 5}, functions={"dig": 2})
+    async with a_group([dig.spec], settings=shares) as group:
         for _ in range(3):
             if path == "model":
-                await ask(group, "Ann", call("search", city="Oslo"), "Done.")
+                await ask(group, "Ann", call("dig", city="Oslo"), "Done.")
             else:
-                await group.say("Ann", "/search Oslo")
-        assert len(search.runs) == 2
+                await group.say("Ann", "/dig Oslo")
+        assert len(dig.runs) == 2
         assert (await used(group))["member test:bot:ann", "units"] == 4
-        assert await group.say("Bob", "/search Oslo") == ["found"]
+        assert await group.say("Bob", "/dig Oslo") == ["found"]
 
 
 async def test_the_refusal_of_a_command_is_said_once_a_day() -> None:
-    search = Recorder("search", commands=["search"], gives="found")
-    async with a_group([search.spec], settings=budget(member={"units": 1}, functions={"search": 1})) as group:
-        said = [await group.say("Ann", "/search") for _ in range(3)]
-        assert said == [["found"], [EN.say("budgets.units_member", name="search")], []]
+    dig = Recorder("dig", commands=["dig"], gives="found")
+    async with a_group([dig.spec], settings=budget(member={"units": 1}, functions={"dig": 1})) as group:
+        said = [await group.say("Ann", "/dig") for _ in range(3)]
+        assert said == [["found"], [EN.say("budgets.units_member", name="dig")], []]
         assert (await reasons(group))[1:] == [("over_budget", "budgets.member.units")] * 2
 
 
 async def test_whoever_answers_a_question_hears_of_the_refusal_though_the_chat_was_told() -> None:
-    search = Recorder("search", commands=["search"], gives="found", confirm="Really?")
-    async with a_group([search.spec], settings=budget(chat={"units": 1}, functions={"search": 1})) as group:
-        spent = EN.say("budgets.units_chat", name="search")
-        assert [await group.say(who, "/search") for who in ("Ann", "Bob")] == [["Really?"]] * 2
+    dig = Recorder("dig", commands=["dig"], gives="found", confirm="Really?")
+    async with a_group([dig.spec], settings=budget(chat={"units": 1}, functions={"dig": 1})) as group:
+        spent = EN.say("budgets.units_chat", name="dig")
+        assert [await group.say(who, "/dig") for who in ("Ann", "Bob")] == [["Really?"]] * 2
         assert await group.say("Ann", "yes") == ["found"]
-        assert [await group.say("Cleo", "/search") for _ in range(2)] == [[spent], []]
+        assert [await group.say("Cleo", "/dig") for _ in range(2)] == [[spent], []]
         assert await group.say("Bob", "yes") == [spent]
 
 
 async def test_a_refusal_that_a_model_or_a_function_kept_to_itself_was_not_said() -> None:
     async def does_without(context: MessageContext, arguments: dict[str, Any], own: Call) -> str:
-        await own.invoke("search", {})
+        await own.invoke("dig", {})
         return "without"
 
-    search = Recorder("search", commands=["search"], gives="found")
+    dig = Recorder("dig", commands=["dig"], gives="found")
     outer = Recorder("outer", does=does_without, commands=["outer"])
-    settings = budget(member={"units": 0}, functions={"search": 1})
-    async with a_group([search.spec, outer.spec], settings=settings) as group:
-        assert await ask(group, "Ann", call("search"), "I found nothing.") == ["I found nothing."]
+    settings = budget(member={"units": 0}, functions={"dig": 1})
+    async with a_group([dig.spec, outer.spec], settings=settings) as group:
+        assert await ask(group, "Ann", call("dig"), "I found nothing.") == ["I found nothing."]
         assert await group.say("Ann", "/outer") == ["without"]
-        said = [await group.say("Ann", "/search") for _ in range(2)]
-        assert said == [[EN.say("budgets.units_member", name="search")], []]
+        said = [await group.say("Ann", "/dig") for _ in range(2)]
+        assert said == [[EN.say("budgets.units_member", name="dig")], []]
 
 
 async def test_a_model_that_is_asked_no_second_time_does_not_use_up_the_sentence_about_the_limit() -> None:
@@ -309,10 +309,10 @@ async def test_a_run_that_is_repeated_after_a_crash_is_paid_for_once(path: str, 
 
 @pytest.mark.parametrize("effect", ["read", "idempotent", "once"])
 async def test_a_run_that_had_to_wait_for_room_on_the_disk_is_paid_for_once(effect: str) -> None:
-    disk, held, search = FullDisk(), Held(), Recorder("search", gives="found", effect=effect)
-    settings = budget(member={"units": 1}, functions={"search": 1})
-    async with a_group([held.spec, search.spec], settings=settings, around_store=disk.under) as group:
-        group.model.says([call("hold", text="it"), call("search")], "There.")
+    disk, held, dig = FullDisk(), Held(), Recorder("dig", gives="found", effect=effect)
+    settings = budget(member={"units": 1}, functions={"dig": 1})
+    async with a_group([held.spec, dig.spec], settings=settings, around_store=disk.under) as group:
+        group.model.says([call("hold", text="it"), call("dig")], "There.")
         await group.hear("Ann", "@Rollcall hold it and search")
         await held.has_begun("it")
         disk.is_full = True
@@ -321,21 +321,21 @@ async def test_a_run_that_had_to_wait_for_room_on_the_disk_is_paid_for_once(effe
         disk.is_full = False
         await group.clock.advance(5)
         await group.settle()
-        assert len(search.runs) == 1
+        assert len(dig.runs) == 1
         assert (await used(group))["member test:bot:ann", "units"] == 1
 
 
 @pytest.mark.parametrize("effect", ["read", "idempotent", "once"])
 async def test_chats_at_once_cannot_take_the_same_rest(effect: str) -> None:
-    search = Recorder("search", commands=["search"], gives="found", effect=effect)
-    async with a_group([search.spec], settings=budget(member={"units": 3}, functions={"search": 1})) as group:
+    dig = Recorder("dig", commands=["dig"], gives="found", effect=effect)
+    async with a_group([dig.spec], settings=budget(member={"units": 3}, functions={"dig": 1})) as group:
         rooms = [ChatRef("test", "bot", f"room{number}") for number in range(10)]
-        await asyncio.gather(*(group.hear("Ann", "/search", chat=room) for room in rooms))
+        await asyncio.gather(*(group.hear("Ann", "/dig", chat=room) for room in rooms))
         await group.settle()
-        assert len(search.runs) == 3
+        assert len(dig.runs) == 3
         assert (await used(group))["member test:bot:ann", "units"] == 3
         said = sorted(one.text for one in group.platform.sent)
-        assert said == sorted(["found"] * 3 + [EN.say("budgets.units_member", name="search")] * 7)
+        assert said == sorted(["found"] * 3 + [EN.say("budgets.units_member", name="dig")] * 7)
 
 
 async def test_a_hundred_requests_at_once_stay_within_the_limit() -> None:

@@ -221,12 +221,12 @@ async def test_a_result_may_speak_to_a_member_alone_and_to_another_chat_and_ment
 
 async def test_choices_are_buttons_or_words() -> None:
     result = FunctionResult(messages=(Message("Tea?", choices=(Choice("Yes", "yes"), Choice("No", "no"))),))
-    function = Recorder("ask", commands=["ask"], gives=result)
+    function = Recorder("offer", commands=["offer"], gives=result)
     plain = Limits(text_chars=4000, sends_are_idempotent=True, sends_per_minute=1000, choices=False)
     async with a_group([function.spec], platform=TestPlatform(plain)) as group:
-        assert await group.say("Ann", "/ask") == ["Tea?\nReply with: yes / no"]
+        assert await group.say("Ann", "/offer") == ["Tea?\nReply with: yes / no"]
     async with a_group([function.spec]) as group:
-        assert await group.say("Ann", "/ask") == ["Tea?"]
+        assert await group.say("Ann", "/offer") == ["Tea?"]
         assert len(group.platform.sent[0].choices) == 2
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Column
 
 from bot.platforms.base import Accepted
 from bot.testing import Group, a_group
-from services.store import audit, summaries
+from services.store import audit, history, summaries
 from services.store.inbox import INBOX
 from services.store.outbox import OUTBOX
 from services.store.pending import PENDING
@@ -43,6 +43,21 @@ async def test_what_ended_long_ago_is_forgotten_and_history_stays() -> None:
 async def test_summaries_and_what_was_done_to_settings_are_kept_no_longer_than_the_rest() -> None:
     now = 0
     async with a_group(settings={"store": {"days_kept": 10}}) as group:
+        await group.daemon.store.commit(
+            [
+                history.said(
+                    id=1,
+                    chat="c",
+                    sender="a",
+                    sender_name="Ann",
+                    text="long",
+                    at_ms=0,
+                    reply_to=None,
+                    asked_by="a",
+                    answers=0,
+                )
+            ]
+        )
         for days in (0, 9, 11):
             await group.clock.advance(days * DAY_SECONDS - now)
             now = days * DAY_SECONDS

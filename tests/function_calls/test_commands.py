@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from config.texts import Texts
 from function_calls.commands import arguments_of, is_command_word, plan_for
 from function_calls.registry import BotFunctions, FunctionRegistry
-from function_calls.spec import ArgumentFault
+from function_calls.spec import ArgumentFault, FunctionSpec
 from function_calls.usage import fault_text, usage_line
 from services.refs import ReasonCode
 from tests.fakes.functions import CITY, Recorder
@@ -285,6 +285,42 @@ def test_finding_a_command_looks_at_no_other_command() -> None:
     assert line is not None
     assert (line.spec.name, looked_up) == ("f250", ["word250"])
     assert line.plan is functions.command_line("/word250", bare=False).plan  # type: ignore[union-attr]
+
+
+# -- parameters that are only named
+
+
+def summing() -> FunctionSpec:
+    """A function with many parameters, of which words of a command line fill one."""
+    parameters = {"period": TEXT, "count": NUMBER, "about": TEXT, "who": required(TEXT)}
+    return Recorder("sum", parameters, commands=["sum"], positional=["period"]).spec
+
+
+@pytest.mark.parametrize(
+    ("line", "arguments"),
+    [
+        ("", {}),
+        ("today", {"period": "today"}),
+        ("last 2 hours", {"period": "last 2 hours"}),
+        ("last 100", {"period": "last 100"}),
+        ('last 100 about="the trip" who=ann', {"period": "last 100", "about": "the trip", "who": "ann"}),
+        ("count=3", {"count": "3"}),
+        ('"since yesterday" count=3', {"period": "since yesterday", "count": "3"}),
+    ],
+)
+def test_words_fill_only_the_parameters_that_are_meant_for_them(line: str, arguments: dict[str, Any]) -> None:
+    assert arguments_of(plan_for(summing()), line) == arguments
+
+
+def test_words_that_only_named_parameters_could_take_are_refused() -> None:
+    spec = Recorder("sum", {"count": NUMBER, "about": TEXT}, positional="count").spec
+    with pytest.raises(ArgumentFault) as caught:
+        arguments_of(plan_for(spec), "3 trip")
+    assert list(caught.value.problems) == ["trip"]
+
+
+def test_the_usage_line_names_what_is_only_named() -> None:
+    assert usage_line(summing()) == "/sum [period] <who=…> [count=…] [about=…]"
 
 
 # -- usage

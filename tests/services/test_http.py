@@ -349,3 +349,53 @@ async def test_a_cookie_is_not_sent_back() -> None:
         await client.get_json(server.url("/"))
         assert "cookie" not in server.asked[1].headers
         await client.close()
+
+
+# A server of the operator's own
+
+
+async def test_one_server_of_ones_own_may_be_asked_wherever_it_is_and_no_other() -> None:
+    names = Names(searxng=[["10.0.0.7"]], other_example=[["10.0.0.8"]])
+    wire = Wire()
+    client = WebClient(resolve=names, transport=wire.transport, private_origin="http://searxng:8080/any/path")
+    await client.get("http://searxng:8080/search?q=x")
+    [sent] = wire.sent
+    assert (str(sent.url), sent.headers["host"]) == ("http://10.0.0.7:8080/search?q=x", "searxng:8080")
+    for url in (
+        "http://searxng/search",
+        "http://searxng:8081/search",
+        "https://searxng:8080/search",
+        "http://other.example:8080/",
+        "http://10.0.0.7:8080/",
+        "http://127.0.0.1:8080/",
+        "http://0x7f:8080/",
+    ):
+        assert (await refusal(client, url)).code is ErrorCode.REFUSED
+    assert len(wire.sent) == 1
+
+
+@pytest.mark.parametrize("location", ["http://searxng:9090/admin", "http://10.0.0.7:8080/", "http://169.254.169.254/"])
+async def test_a_server_of_ones_own_leads_to_no_other_place_in_ones_network(location: str) -> None:
+    wire = Wire(**{"searxng:8080": to(location)})
+    names = Names(searxng=[["10.0.0.7"]])
+    client = WebClient(resolve=names, transport=wire.transport, private_origin="http://searxng:8080")
+    assert (await refusal(client, "http://searxng:8080/")).code is ErrorCode.REFUSED
+    assert len(wire.sent) == 1
+
+
+async def test_without_leave_a_name_of_ones_own_network_is_refused() -> None:
+    assert (await refusal(a_client(Wire(), Names(searxng=[["10.0.0.7"]])), "http://searxng:8080/")).code is (
+        ErrorCode.REFUSED
+    )
+
+
+async def test_an_answer_tells_by_what_it_can_be_asked_for_again() -> None:
+    marks = {"ETag": 'W/"7"', "Last-Modified": "Mon, 05 Jan 2026 08:00:00 GMT"}
+    async with WebServer({"/a": Page(b"x", headers=marks), "/b": Page(b"x"), "/c": Page(status=304)}) as server:
+        client = WebClient(allow_loopback=True)
+        answer, bare = await client.get(server.url("/a")), await client.get(server.url("/b"))
+        with pytest.raises(WebError) as unchanged:
+            await client.get(server.url("/c"))
+    assert (answer.etag, answer.last_modified) == ('W/"7"', "Mon, 05 Jan 2026 08:00:00 GMT")
+    assert (bare.etag, bare.last_modified) == ("", "")
+    assert unchanged.value.status == 304

@@ -1,0 +1,51 @@
+"""The language model as functions have it: words for a chat, within a deadline and the chat's share of the day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+
+from bot.paid_requests import PaidRequests
+from function_calls.budgets import OverBudget
+from function_calls.ports import Unwritten
+from function_calls.profile import ChatProfile
+from services.clock import Clock
+from services.deadlines import Deadlines
+from services.llm.model import ModelError, ModelMessage, ModelRequest
+from services.refs import ChatRef
+from services.store.port import Store
+
+_log = structlog.get_logger("chat_writer")
+
+
+class ModelWriter:
+    """A ChatWriter over the model that answers the chats; None: there is none that writes."""
+
+    def __init__(self, requests: PaidRequests | None, store: Store, deadlines: Deadlines, clock: Clock) -> None:
+        self._requests = requests
+        self._store = store
+        self._deadlines = deadlines
+        self._clock = clock
+
+    async def write(
+        self, chat: ChatRef, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
+    ) -> str | Unwritten:
+        """The model's words, or why there are none."""
+        if self._requests is None:
+            return Unwritten.NO_MODEL
+        request = ModelRequest(
+            messages, tool_choice="none", timeout_seconds=timeout_seconds, language=profile.texts.language
+        )
+        work = self._requests.complete(request, chat.key, profile)
+        try:
+            answer, writes = await self._deadlines.run(work, self._clock.monotonic() + timeout_seconds)
+        except OverBudget as over:
+            _log.info("words_over_budget", chat=chat.key, setting=over.setting)
+            return Unwritten.OVER_BUDGET
+        except (ModelError, TimeoutError) as problem:
+            _log.warning("words_failed", chat=chat.key, problem=str(problem) or "it took too long")
+            return Unwritten.DOWN
+        if writes:
+            await self._store.commit(writes)
+        return answer.text.strip() or Unwritten.DOWN

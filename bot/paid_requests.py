@@ -1,0 +1,30 @@
+"""Requests to the model that belong to no turn: they are taken from the chat's own share of the day."""
+
+from __future__ import annotations
+
+from function_calls.budgets import RequestBudgets
+from function_calls.profile import ChatProfile
+from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
+from services.store.port import Write
+
+
+class PaidRequests:
+    """Asks the model at a chat's expense."""
+
+    def __init__(self, model: ChatModel, budgets: RequestBudgets | None = None) -> None:
+        """Without `budgets` nothing is counted."""
+        self._model = model
+        self._budgets = budgets
+
+    async def complete(self, request: ModelRequest, chat: str, profile: ChatProfile) -> tuple[ModelAnswer, list[Write]]:
+        """The answer, and the writes that settle it, for one unit with what is made of it. Raises OverBudget and
+        ModelError."""
+        if self._budgets is None:
+            return await self._model.complete(request), []
+        reservation = await self._budgets.reserve_for_chat(chat, profile, request)
+        try:
+            answer = await self._model.complete(request)
+        except ModelError as error:
+            self._budgets.give_back(reservation, error)
+            raise
+        return answer, self._budgets.settled(reservation, answer)

@@ -1,0 +1,85 @@
+"""What the web says."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.spec import FunctionResult
+from services.http import WebError
+from services.json_values import JsonObject
+from services.refs import ErrorCode
+from services.search import Answer, Hit, NoSearch, WebSearch
+
+_BUSY = 429
+
+
+class SearchArguments(BaseModel):
+    """What to look for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    query: str = Field(description="What to look for", min_length=1, max_length=400, pattern=r"\S")
+
+
+@tool_function(
+    name="search",
+    description="Search the web for current or unknown facts",
+    examples=(
+        "search the web for {query}",
+        "search the internet for {query}",
+        "search online for {query}",
+        "do a web search for {query}",
+        "run an internet search on {query}",
+        "上网搜索{query}",
+        "搜一下{query}",
+        "在网上查一查{query}",
+    ),
+    commands=("search", "ask", "搜索"),
+    tags="web",
+    touches="reads_outside",
+    effect="read",
+    timeout_seconds=110,
+    ask={"query": "@search.ask_query"},
+)
+async def search(ctx: MessageContext, args: SearchArguments, *, web: WebSearch, call: Call) -> FunctionResult:
+    """Say what was found, with whole links."""
+    await call.status(call.say("search.status", query=args.query))
+    try:
+        answer = await web.search(args.query, call.profile.texts.language)
+    except NoSearch:
+        return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("search.not_set"))
+    except WebError as error:
+        again = error.code is ErrorCode.TRANSIENT
+        key = "busy" if error.status == _BUSY else "try_again" if again else "out_of_order"
+        code = ErrorCode.TRANSIENT if again else ErrorCode.ENVIRONMENT
+        return FunctionResult.fail(code, call.say(f"search.{key}"))
+    if not answer.text and not answer.hits:
+        return FunctionResult.say(call.say("search.nothing", query=args.query), data={"hits": []})
+    return FunctionResult.say(_text(answer, call), data=_data(answer))
+
+
+def _text(answer: Answer, call: Call) -> str:
+    if not answer.text:
+        return "\n".join(_with_snippet(number, hit, call) for number, hit in enumerate(answer.hits, 1))
+    lines = [answer.text]
+    if answer.hits:
+        lines.append(call.say("search.sources"))
+        lines += [_source(number, hit, call) for number, hit in enumerate(answer.hits, 1)]
+    return "\n".join(lines)
+
+
+def _source(number: int, hit: Hit, call: Call) -> str:
+    return call.say("search.source", number=hit.number or number, title=hit.title, url=hit.url)
+
+
+def _with_snippet(number: int, hit: Hit, call: Call) -> str:
+    parts = [f"{number}. {hit.title}", hit.snippet, hit.url]
+    return "\n".join(part for part in parts if part)
+
+
+def _data(answer: Answer) -> JsonObject:
+    hits = [{"title": hit.title, "url": hit.url, "snippet": hit.snippet} for hit in answer.hits]
+    return {"answer": answer.text, "hits": hits} if answer.text else {"hits": hits}
