@@ -144,6 +144,8 @@ def _same_interval(row: Row, answer: Answer) -> bool:
     if row["grain"] == "timerange":
         return answer.start.time().isoformat() == first and answer.end.time().isoformat() == last
     start, end = datetime.fromisoformat(first), datetime.fromisoformat(last)
+    if not answer.has_clock and row["source"].endswith("/chrono") and {start.time(), end.time()} == {time(12)}:
+        start, end = (datetime.combine(one, time(0)) for one in (start, end))
     return answer.start == start and _near(answer.end, end, answer.grain)
 
 

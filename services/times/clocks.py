@@ -26,6 +26,12 @@ def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Cl
         return [(MIDNIGHT, index + 1, True)]
     if word == "mid" and line.words[index + 1] in ("night", "day"):
         return [(MIDNIGHT if line.words[index + 1] == "night" else NOON, index + 2, True)]
+    if word in ("midmorning", "midafternoon"):
+        return [(Clock(10 if word == "midmorning" else 14, half="24"), index + 1, True)]
+    if word == "mid":
+        after = index + 2 if line.words[index + 1] == "-" else index + 1
+        if line.words[after] in ("morning", "afternoon"):
+            return [(Clock(10 if line.words[after] == "morning" else 14, half="24"), after + 1, True)]
     if word in ("a", "quarter", "half"):
         return _fraction_of_hour_at(line, index)
     return []

@@ -241,7 +241,7 @@ def _tables() -> tuple[dict[str, str], dict[str, _Rule]]:
         spelled = names.strip().split("|")
         rules[spelled[0]] = rule
         for spelling in spelled:
-            spellings[spelling] = spelled[0]
+            spellings[" ".join(spelling.replace("'", " ").split())] = spelled[0]
 
     for row in _FIXED.strip().splitlines():
         day, names = row.split(" ", 1)

@@ -192,6 +192,10 @@ EDGES: Mapping[str, str] = {
     "mid": "middle",
     "early": "begin",
     "late": "end",
+    "rest": "rest",
+    "remainder": "rest",
+    "remaining": "rest",
+    "later": "rest",
 }
 ABBREVIATED_EDGES: Mapping[str, tuple[str, Grain]] = {
     "eod": ("end", Grain.DAY),

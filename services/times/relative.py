@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from services.times.durations import Amount, amount_at, unit_at
-from services.times.lexicon import PLURAL_WEEKDAYS, WEEKDAYS
+from services.times.lexicon import ORDINALS, PLURAL_WEEKDAYS, WEEKDAYS
 from services.times.parts import Part, Span
 from services.times.readings import Grain, Length, Reading
 from services.times.resolving import Moment, day_of_part
-from services.times.spans import moved
-from services.times.tokens import NUMBER, Line
+from services.times.spans import moved, unit_span
+from services.times.tokens import NUMBER, ORDINAL, Line
 
 Parts = Iterator[tuple[Part, int]]
 Anchor = Callable[[int], tuple[Part, Reading, int] | None]
@@ -37,13 +37,15 @@ class Relative:
             yield from self._led(at, so_far)
         if word == "day" and line.words[at + 1] in ("after", "before"):
             yield from self._beside(Length(days=1), Grain.DAY, at + 1, so_far)
-        if word in ("week", "month", "year", "morning", "night", "hour", "minute", "min") and line.words[at + 1] in ("after", "before"):
+        if word in ("week", "month", "year", "morning", "night", "hour", "minute", "min") and line.words[at + 1] in ("after", "before", "from"):
             amount = {"week": Length(days=7), "month": Length(months=1), "year": Length(months=12)}.get(word)
             seconds = {"hour": 3600, "minute": 60, "min": 60}.get(word)
             if amount is None and seconds:
                 amount = Length(seconds=seconds)
             if amount is not None:
                 yield from self._beside(amount, Grain.MINUTE if seconds else Grain.DAY, at + 1, so_far)
+        if line.kinds[at] == ORDINAL or word in ORDINALS:
+            yield from self._nth_weekday_beside(at)
         if word in WEEKDAYS and line.words[at + 1] in ("after", "before") and line.words[at + 2] != "next":
             yield from self._weekday_beside(at)
         if word == "closest":
@@ -55,6 +57,10 @@ class Relative:
 
     def _amount(self, at: int, so_far: Part, link: str) -> Parts:
         line = self._line
+        if line.kinds[at] == NUMBER and line.words[at + 1] in ("upcoming", "coming") and (unit := unit_at(line, at + 2)):
+            if unit in (Grain.DAY, Grain.WEEK, Grain.MONTH, Grain.QUARTER, Grain.YEAR):
+                yield Part(span=unit_span(unit, line.values[at], 1, self._moment.today)), at + 3
+            return
         found = amount_at(line, at)
         if found is None:
             if link == "in" and not so_far and line.is_digits(at) and at + 1 >= line.size and line.values[at] < 100:
@@ -68,8 +74,8 @@ class Relative:
             yield self._from_now(amount), end + 1
         if word in ("from", "since", "after") and then in ("now", "today"):
             yield self._from_now(amount), end + 2
-        elif word == "upcoming" or (word in ("upcoming", "coming") and unit_at(line, end + 1)):
-            return
+        elif word == "more" and link == "in":
+            yield self._from_now(amount), end + 1
         elif word in _LATER:
             yield self._from_now(amount), end + 1
         elif word in _AGO:
@@ -84,8 +90,10 @@ class Relative:
             yield self._from_now(amount), end
         if word == "starting" or word == "beginning":
             yield Part(lasts=amount.length, grain=amount.grain), end
-        elif (not so_far and link in ("", "for", "about", "the", "around")) or link == "for":
+        elif link == "for":
             yield Part(lasts=amount.length, grain=amount.grain), end
+        elif not so_far and link in ("", "about", "the", "around"):
+            yield Part(lasts=amount.length, grain=amount.grain, is_bare=True), end
 
     def _led(self, at: int, so_far: Part) -> Parts:
         """`in …`, `within …`, `after …`, `+…`, `all day`, `more than …`."""
@@ -186,6 +194,17 @@ class Relative:
         else:
             day -= ((day.isoweekday() - weekday - 1) % 7 + 1) * _DAY
         yield Part(span=Span(day, day + _DAY, Grain.DAY)), found[2]
+
+    def _nth_weekday_beside(self, at: int) -> Parts:
+        """`the third Tuesday after Christmas`."""
+        number = self._line.values[at] or ORDINALS.get(self._line.words[at], 0)
+        weekday = self._line.words[at + 1]
+        if weekday not in WEEKDAYS or self._line.words[at + 2] not in ("after", "before") or not 0 < number <= _MOST_FRIDAYS:
+            return
+        for part, end in self._weekday_beside(at + 1):
+            step = (number - 1) * 7 * (1 if self._line.words[at + 2] == "after" else -1) * _DAY
+            span = part["span"]
+            yield Part(span=Span(span.start + step, span.end + step, Grain.DAY)), end
 
     def _counted_weekdays(self, at: int, link: str) -> Parts:
         """`3 Fridays from now`, `two monday later`, `in 2 Fridays`, `2 Sundays ago`."""

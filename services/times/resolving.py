@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from services.recurrence import Unit
 from services.times.day_resolving import NoSuchDay, Unclear, day_of_part, edge_day
 from services.times.lexicon import HOURS_OF
-from services.times.parts import Clock, Part, Span
+from services.times.parts import Clock, Part, Span, without
 from services.times.readings import Grain, Kind, Length, Reading
 from services.times.repeats import Repeats, Trouble
 
@@ -79,12 +79,12 @@ def _resolved(part: Part, moment: Moment) -> Reading | None:
         return None
     if "to" in part:
         return _range(part, part["to"], moment)
+    if "lasts" in part:
+        return _lasting(part, moment)
     if "number" in part:
         return None
     if "at" in part:
         return None if len(part.keys() - {"grain", "at"}) else _instant(part["at"], part["grain"], has_clock=True)
-    if "lasts" in part:
-        return _lasting(part, moment)
     if len(clocks) > 1:
         return _nothing(moment, Trouble.SEVERAL)
     reading = _single(part, clocks[0] if clocks else None, moment)
@@ -96,7 +96,7 @@ def _resolved(part: Part, moment: Moment) -> Reading | None:
 def _single(part: Part, clock: Clock | None, moment: Moment) -> Reading | None:
     if "length" in part:
         return _from_now(part, clock, moment)
-    found = day_of_part(part, moment.today)
+    found = day_of_part(part, moment.today, moment.wall.hour)
     portion = part.get("portion")
     if found is None:
         if clock is None:
@@ -120,7 +120,7 @@ def _single(part: Part, clock: Clock | None, moment: Moment) -> Reading | None:
 def _days(part: Part, span: Span, moment: Moment) -> Reading:
     start, end = _midnight(span.start), _midnight(span.end)
     if "edge" in part:
-        whole = edge_day(part["edge"], span)
+        whole = edge_day(part["edge"], span, moment.today)
         if isinstance(whole, datetime):
             return _instant(whole, Grain.SECOND, has_clock=True)
         stretch, day = whole
@@ -166,7 +166,9 @@ def _from_now(part: Part, clock: Clock | None, moment: Moment) -> Reading | None
 
 def _lasting(part: Part, moment: Moment) -> Reading | None:
     """`for 20 minutes`; with a beginning it is a stretch of time."""
-    lasts, rest = part["lasts"], Part(**{key: value for key, value in part.items() if key not in ("lasts", "grain")})  # type: ignore[typeddict-item]  # the keys are those of a Part
+    lasts, rest = part["lasts"], without(part, "lasts", "grain")
+    if rest.pop("is_bare", False) and rest:
+        return None
     if not rest:
         end = lasts.after(moment.now).replace(tzinfo=None)
         return Reading(Kind.DURATION, moment.wall, end, part["grain"], length=lasts)
@@ -216,6 +218,8 @@ def _time_of_day(clock: Clock, moment: Moment) -> Reading:
         datetime.combine(moment.today + days * _DAY, clock.at(half)) for days in (0, 1, 2) for half in ("am", "pm")
     )
     is_plain = clock.half == "" and clock.hour <= 12
+    if is_plain and clock.hour == 12:
+        candidates = [wall for wall in candidates if wall.hour == 12]
     for wall in candidates:
         if wall > moment.wall and (not is_plain or wall.hour in WAKING_HOURS or wall - moment.wall <= _SOON):
             return Reading(Kind.TIME_OF_DAY, wall, wall + _GRAINS[clock.grain], clock.grain, has_clock=True)
@@ -242,6 +246,8 @@ def on_day(day: date, clock: Clock, portion: str | None, moment: Moment) -> date
     early, late = datetime.combine(day, clock.at("am")), datetime.combine(day, clock.at("pm"))
     if portion is not None:
         return _in_portion(clock, portion, early, late)
+    if clock.hour == 12:
+        return late
     if day == moment.today:
         for wall in (early, late):
             if wall > moment.wall and (wall.hour in WAKING_HOURS or wall - moment.wall <= _SOON):
@@ -265,7 +271,7 @@ def _midnight(day: date) -> datetime:
 
 def _range(left: Part, right: Part, moment: Moment) -> Reading | None:
     """From one end to the other; each lends what the other leaves out."""
-    left = Part(**{key: value for key, value in left.items() if key != "to"})  # type: ignore[typeddict-item]  # the keys are those of a Part
+    left = without(left, "to")
     left.pop("deadline", None)
     right = right.copy()
     right.pop("deadline", None)
@@ -298,7 +304,9 @@ def _clock_range(left: Part, right: Part, moment: Moment) -> Reading | None:
         return _nothing(moment, Trouble.NO_SUCH)
     days = {key: part[key] for part in (left, right) for key in _DAYS if key in part}  # type: ignore[literal-required]  # a key of a Part
     portion = left.get("portion", right.get("portion"))
-    if first.half == "" and last.half == "pm":
+    if "portion" in left and last.half:
+        pass
+    elif first.half == "" and last.half == "pm":
         same = replace(first, half="pm")
         first = same if same.at("") < last.at("") else replace(first, half="am")
     elif first.half == "" and last.half == "am" and first.at("am") < last.at("am"):
@@ -339,9 +347,10 @@ def _day_range(left: Part, right: Part, moment: Moment) -> Reading | None:
     end = _resolved(right, later if "length" not in right else moment)
     if end is None or end.kind in (Kind.RECURRENCE, Kind.DURATION) or end.trouble is not None:
         return end if end is not None and end.trouble is not None else None
-    if end.end <= start:
+    last = end.at if end.at is not None and right.get("edge") in ("begin", "middle") else end.end
+    if last <= start:
         return None
-    return Reading(Kind.INTERVAL, start, end.end, end.grain if end.grain != Grain.SECOND else Grain.DAY, begin.has_clock)
+    return Reading(Kind.INTERVAL, start, last, end.grain if end.grain != Grain.SECOND else Grain.DAY, begin.has_clock)
 
 
 def _as_days(part: Part, other: Part) -> Part:
