@@ -11,7 +11,7 @@ from services.times.lexicon import ABBREVIATED_EDGES, EDGES, MONTHS, ORDINALS, S
 from services.times.parts import Part, Span
 from services.times.readings import Grain, days_in_month
 from services.times.spans import season_span, unit_span, weekend_span, year_span
-from services.times.tokens import NUMBER, ORDINAL, SIGN, WORD, Line
+from services.times.tokens import NUMBER, ORDINAL, WORD, Line
 
 _SEPARATORS = frozenset("-/.–")
 _CENTURY_TURN = 50
@@ -112,7 +112,9 @@ def _units(line: Line, index: int, today: date) -> Parts:
         index, word = index + 1, "year"
     if word == "year" and line.is_digits(index + 1) and len(line.words[index + 1]) == 4:
         yield Part(year=line.values[index + 1]), index + 2
-    if word in ("weekend", "weekends") or (word == "week" and line.words[index + 1] == "-" and line.words[index + 2] == "end"):
+    if word in ("weekend", "weekends") or (
+        word == "week" and line.words[index + 1] == "-" and line.words[index + 2] == "end"
+    ):
         end = index + 1 if word != "week" else index + 3
         if line.words[end] == "of":
             yield Part(nth=(0, "weekend")), end + 1
@@ -187,7 +189,9 @@ def _which(line: Line, index: int, today: date) -> Parts:
         yield Part(span=season_span(named, which, today)), end + 1
     elif named in ("season", "seasons"):
         yield Part(span=season_span("", which, today)), end + 1
-    elif unit_at(line, end) == "weekend" or (named == "week" and line.words[end + 1] == "-" and line.words[end + 2] == "end"):
+    elif unit_at(line, end) == "weekend" or (
+        named == "week" and line.words[end + 1] == "-" and line.words[end + 2] == "end"
+    ):
         yield Part(span=weekend_span(which, today)), end + (3 if named == "week" else 1)
     elif unit_at(line, end) in (Grain.DAY, Grain.WEEK, Grain.MONTH, Grain.QUARTER, Grain.YEAR, "fortnight", "decade"):
         yield Part(span=unit_span(unit_at(line, end), which, 1, today)), end + 1
@@ -254,7 +258,9 @@ def _month(line: Line, index: int) -> Parts:
     day = _day_number(line, after)
     if day is not None and line.words[after - 1] != "of":
         part = Part(month=month, day=day)
-        yield from _with_year(line, after + 1, part, signs=_YEAR_SIGNS if line.words[after - 1] in ("/", "-") else _YEAR_WORDS)
+        yield from _with_year(
+            line, after + 1, part, signs=_YEAR_SIGNS if line.words[after - 1] in ("/", "-") else _YEAR_WORDS
+        )
         yield part, after + 1
     yield from _with_year(line, end, Part(month=month), bare=True)
     yield Part(month=month), end
@@ -397,6 +403,3 @@ def _year_of_month(month: int, which: int, word: str, today: date) -> int:
     if which == 0:
         return today.year
     return today.year if month > today.month else today.year + 1
-
-
-_ = SIGN

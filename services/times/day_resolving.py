@@ -20,10 +20,6 @@ class NoSuchDay(ValueError):
     """The calendar has no such day."""
 
 
-class Unclear(ValueError):
-    """What was said contradicts itself."""
-
-
 Found = tuple[Span, Trouble | None]
 
 
@@ -63,7 +59,11 @@ def edge_day(edge: str, span: Span, today: date) -> datetime | tuple[Span, date]
         parts = {"begin": (1, 4), "middle": (5, 9), "end": (9, 13)}[edge]
         year = span.start.year
         start = date(year, parts[0], 1)
-        stretch = Span(start, date(year + parts[1] // 13, parts[1] % 13 or 1, 1) if parts[1] == 13 else date(year, parts[1], 1), Grain.MONTH)
+        stretch = Span(
+            start,
+            date(year + parts[1] // 13, parts[1] % 13 or 1, 1) if parts[1] == 13 else date(year, parts[1], 1),
+            Grain.MONTH,
+        )
         return stretch, {"begin": span.start, "middle": date(year, 7, 2), "end": span.end - _DAY}[edge]
     third = 3 if days <= 7 else 10
     start = {"begin": span.start, "middle": span.start + (days // 2) * _DAY, "end": span.end - third * _DAY}[edge]
@@ -244,7 +244,11 @@ def _quarter(number: int, rest: Part, today: date) -> Span:
     quarter = number - 1 if number > 0 else 4 + number
     year = today.year if found is None else found[0].start.year
     span = unit_span(Grain.QUARTER, 0, 1, date(year, 3 * quarter + 1, 1))
-    return span if (found is not None and not found[0].is_loose) or span.end > today else unit_span(Grain.QUARTER, 4, 1, span.start)
+    return (
+        span
+        if (found is not None and not found[0].is_loose) or span.end > today
+        else unit_span(Grain.QUARTER, 4, 1, span.start)
+    )
 
 
 def _nth_within(number: int, what: str, container: Span) -> Span:
@@ -259,7 +263,9 @@ def _nth_within(number: int, what: str, container: Span) -> Span:
                 raise NoSuchDay from error
         first = start + (weekday - start.isoweekday()) % 7 * _DAY
         last = end - _DAY - ((end - _DAY).isoweekday() - weekday) % 7 * _DAY
-        return _checked(_one(first + 7 * (number - 1) * _DAY if number > 0 else last + 7 * (number + 1) * _DAY), container)
+        return _checked(
+            _one(first + 7 * (number - 1) * _DAY if number > 0 else last + 7 * (number + 1) * _DAY), container
+        )
     count, _, unit = what.rpartition(" ")
     many = int(count) if count else 1
     if unit == Grain.DAY:
