@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from services.times.lexicon import VAGUE
+from services.times.moments import Moment
 from services.times.parts import Part
-from services.times.phrases import Phrase
+from services.times.phrases import Budget, Phrases
 from services.times.readings import Found, Grain, Kind, Reading
 from services.times.repeats import Trouble
-from services.times.resolving import Moment
 from services.times.tokens import NUMBER, ORDINAL, SIGN, WORD, Line
 
 _LATIN = re.compile(r"[A-Za-z0-9]")
@@ -19,6 +19,8 @@ _EDGES = frozenset(".,;:!?()[]<>\"'“”‘’-…")
 _OFTEN_OTHER = frozenset("may march mar second sat sun mon wed fri fall spring dec jan jun".split())
 """Words that are more often something else than a time when they stand alone in a sentence."""
 _MOST_ITEMS = 120
+_MOST_STEPS = 3000
+"""Of all searches in one text."""
 
 
 class English:
@@ -49,15 +51,18 @@ class English:
         if start == end or end - start > _MOST_ITEMS:
             return None
         try:
-            return Phrase(line, moment).whole(start, end)
+            return Phrases(line, moment).whole(start, end)
         except (OverflowError, ValueError):  # outside of the calendar
             return None
 
     def find_all(self, text: str, now: datetime) -> Sequence[Found]:
         moment = Moment.at(now, day_first=self._day_first)
-        line, found, index = Line(text), [], 0
-        while index < min(line.size, _MOST_ITEMS):
-            one = self._found_at(line, index, moment)
+        line, found, index, steps = Line(text), [], 0, _MOST_STEPS
+        while index < min(line.size, _MOST_ITEMS) and steps > 0:
+            budget = Budget(min(steps, Budget().steps))
+            steps -= budget.steps
+            one = self._found_at(Phrases(line, moment, budget), line, index)
+            steps += budget.steps
             if one is None:
                 index += 1
                 continue
@@ -66,11 +71,11 @@ class English:
             index = end
         return found
 
-    def _found_at(self, line: Line, index: int, moment: Moment) -> tuple[Reading, int] | None:
+    def _found_at(self, phrases: Phrases, line: Line, index: int) -> tuple[Reading, int] | None:
         if line.kinds[index] == SIGN and line.words[index] not in ("@", "+"):
             return None
         try:
-            longest = Phrase(line, moment).longest(index)
+            longest = phrases.longest(index)
         except (OverflowError, ValueError):
             return None
         if longest is None or _is_weak(line, index, longest[2], longest[0]):

@@ -67,6 +67,20 @@ def year_span(year: int) -> Span:
     return Span(_first_of(year * 12), _first_of(year * 12 + 12), Grain.YEAR)
 
 
+def working_days_later(day: date, count: int) -> date:
+    """The day from Monday to Friday that is so many of them later, or earlier where negative."""
+    weeks, rest = divmod(min(abs(count), 100_000), 5)
+    step = _DAY if count > 0 else -_DAY
+    while day.isoweekday() > 5 and (weeks or rest):  # counting begins on a working day
+        day -= step
+    day += 7 * weeks * step
+    for _ in range(rest):
+        day += step
+        while day.isoweekday() > 5:
+            day += step
+    return day
+
+
 def moved(day: date, length: Length) -> date:
     """`day` by months and days later."""
     return shifted(datetime(day.year, day.month, day.day), length).date()  # noqa: DTZ001 - a day has no zone
