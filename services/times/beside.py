@@ -29,9 +29,12 @@ def beside_parts(spot: Spot) -> Parts:
         yield from _closest(spot)
     elif word in WEEKDAYS and spot.ahead() in ("after", "before"):
         yield from _weekday_beside(spot, at, 1)
-    elif (line.kinds[at] == ORDINAL or word in ORDINALS) and spot.ahead() in WEEKDAYS:
-        if spot.ahead(2) in ("after", "before"):
-            yield from _weekday_beside(spot, at + 1, line.values[at] or ORDINALS.get(word, 1))
+    elif (
+        (line.kinds[at] == ORDINAL or word in ORDINALS)
+        and spot.ahead() in WEEKDAYS
+        and spot.ahead(2) in ("after", "before")
+    ):
+        yield from _weekday_beside(spot, at + 1, line.values[at] or ORDINALS.get(word, 1))
     if not spot.so_far or "deadline" in spot.so_far:
         unit = unit_at(line, at)
         if unit in ONE and len(word) > 1 and spot.ahead() in ("after", "before", "from"):

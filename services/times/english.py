@@ -16,7 +16,12 @@ from services.times.tokens import NUMBER, ORDINAL, SIGN, WORD, Line
 
 _LATIN = re.compile(r"[A-Za-z0-9]")
 _EDGES = frozenset(".,;:!?()[]<>\"'“”‘’-…")
-_OFTEN_OTHER = frozenset("may march mar second sat sun mon wed fri fall spring dec jan jun".split())
+_OFTEN_OTHER = frozenset(
+    (
+        *("may", "march", "mar", "second", "sat", "sun", "mon", "wed", "fri", "fall", "spring", "dec", "jan", "jun"),
+        *("night", "today's", "season", "dusk", "tea"),
+    )
+)
 """Words that are more often something else than a time when they stand alone in a sentence."""
 _MOST_ITEMS = 120
 _MOST_STEPS = 3000

@@ -110,7 +110,7 @@ def _whole(spot: Spot) -> Parts:
 def _one_at(spot: Spot, start: int) -> tuple[Amount, int] | None:
     """`the next day and 5 hours`: a unit without a number is one of it."""
     unit = unit_at(spot.line, start)
-    if unit not in ONE:
+    if unit is None or unit not in ONE:
         return None
     amount, end = Amount(ONE[unit], Grain(unit), unit, Fraction(1)), start + 1
     more = amount_at(spot.line, end + 1) if spot.line.words[end] == "and" else None

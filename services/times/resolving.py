@@ -63,8 +63,7 @@ def _resolved(part: Part, moment: Moment) -> Reading | None:
 def _single(part: Part, clock: Clock | None, moment: Moment) -> Reading | None:
     """One moment or stretch, and whether it is only the latest."""
     if "length" in part:
-        reading = _deadline_in(part, moment) if "deadline" in part else _from_now(part, clock, moment)
-        return reading
+        return _deadline_in(part, moment) if "deadline" in part else _from_now(part, clock, moment)
     found = day_of_part(part, moment.today, moment.wall.hour)
     reading = _without_day(part, clock, moment) if found is None else _on_days(part, *found, clock, moment)
     if reading is None or reading.trouble is not None or "deadline" not in part:
@@ -107,10 +106,10 @@ def _edge(edge: str, span: Span, moment: Moment) -> Reading:
 def _day_for_clock(part: Part, day: date, clock: Clock, moment: Moment) -> date:
     """A weekday that is today means today while its time of day is still to come."""
     is_plain = "weekday" in part and part.keys().isdisjoint(("which", "month", "day", "span", "nth"))
-    if is_plain and day - moment.today == 7 * _DAY:
-        if on_day(moment.today, clock, part.get("portion"), moment) > moment.wall:
-            return moment.today
-    return day
+    if not is_plain or day - moment.today != 7 * _DAY:
+        return day
+    is_to_come = on_day(moment.today, clock, part.get("portion"), moment) > moment.wall
+    return moment.today if is_to_come else day
 
 
 def _from_now(part: Part, clock: Clock | None, moment: Moment) -> Reading | None:

@@ -37,8 +37,9 @@ def edges_at(line: Line, index: int, today: date) -> Parts:
     if unit in _CALENDAR and line.words[end + 1] != "of":
         if is_linked:
             yield Part(edge=EDGES[word], span=unit_span(unit, 0, 1, today)), end + 1
-    elif end < line.size and (is_linked or line.words[end] in MONTHS or line.words[end] in WHICH):
-        if is_linked or word not in ("rest", "remainder", "remaining"):
+    elif end < line.size:
+        is_named = line.words[end] in MONTHS or line.words[end] in WHICH
+        if is_linked or (is_named and word not in ("rest", "remainder", "remaining")):
             yield Part(edge=EDGES[word]), end
 
 
