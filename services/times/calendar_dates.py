@@ -41,6 +41,8 @@ def _short_figures(line: Line, index: int, *, day_first: bool) -> Parts:
     """8/12, 09/2012, 16.11.2016, 3-7-27."""
     sign, first, second, end = line.words[index + 1], line.values[index], line.values[index + 2], index + 3
     is_glued = line.glued(index + 1) and line.glued(index + 2)
+    if sign == "." and line.glued(index) and line.words[index - 1] == ".":  # within a version, or an address
+        return
     if not (line.glued(index + 1) or line.glued(index + 2) or line.words[end] == sign):
         return
     if len(line.words[index + 2]) == 4 and first <= 12:
@@ -51,7 +53,8 @@ def _short_figures(line: Line, index: int, *, day_first: bool) -> Parts:
         return
     if line.words[end] in (sign, ",") and line.is_digits(end + 1) and len(line.words[end + 1]) in (2, 4):
         yield {**part, "year": full_year(line.words[end + 1])}, end + 2
-    if part["month"] <= 12 and len(line.words[index + 2]) <= 2 and is_glued:
+    is_version = sign == "." and line.words[end] == "." and line.glued(end) and line.glued(end + 1)
+    if part["month"] <= 12 and len(line.words[index + 2]) <= 2 and is_glued and not is_version:
         yield part, end
 
 

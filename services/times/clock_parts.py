@@ -69,6 +69,9 @@ def _hours(spot: Spot) -> Parts:
         return
     for clock, end, is_sure in clock_at(line, at, after_at=spot.link in ("at", "@") or is_dated):
         is_spelled = clock.minute >= 10 and not line.is_digits(at)
+        is_loose = not (spot.link or is_hour or is_spelled or line.is_digits(at))
+        if is_loose and end < line.size:  # the second one
+            continue
         if not is_sure and line.words[end] not in MONTHS and (spot.link or spot.so_far or is_hour or is_spelled):
             yield from _listed(spot, clock, end)
 

@@ -23,6 +23,10 @@ _OFTEN_OTHER = frozenset(
     )
 )
 """Words that are more often something else than a time when they stand alone in a sentence."""
+_NEVER_FIRST = frozenset(("and", "is", "say", "of", "but", "to"))
+"""A time in a sentence does not begin with these links."""
+_DECIMAL = re.compile(r"\d+\.\d+(?!\.\d|\d| ?[ap]\.?m)", re.IGNORECASE)
+_LEADING = frozenset(("on", "in", "at", "@", "the", "by", "for", "from", "during", "until", "till", "about", "around"))
 _MOST_ITEMS = 120
 _MOST_STEPS = 3000
 """Of all searches in one text."""
@@ -77,7 +81,7 @@ class English:
         return found
 
     def _found_at(self, phrases: Phrases, line: Line, index: int) -> tuple[Reading, int] | None:
-        if line.kinds[index] == SIGN and line.words[index] not in ("@", "+"):
+        if line.words[index] in _NEVER_FIRST or (line.kinds[index] == SIGN and line.words[index] not in ("@", "+")):
             return None
         try:
             longest = phrases.longest(index)
@@ -95,15 +99,25 @@ def _is_mark(line: Line, index: int) -> bool:
 
 def _is_weak(line: Line, start: int, end: int, part: Part) -> bool:
     """Whether the words are too likely to mean something else within a sentence."""
-    if end - start == 1:
-        word, kind = line.words[start], line.kinds[start]
-        if kind in (NUMBER, ORDINAL):
-            return kind == ORDINAL or len(word) != 8
-        if kind == WORD and word in _OFTEN_OTHER:
-            return not line.text[line.starts[start]].isupper()
-        return word in ("second", "week", "day", "month", "year", "quarter", "now")
-    if part.keys() <= {"year"}:
-        return line.words[start] not in ("in", "by", "year", "during")
-    if part.keys() == {"day"}:
-        return line.words[start] not in ("on", "by", "the", "until")
-    return "trouble" in part
+    if line.glued(start) and start > 1 and line.words[start - 1] in (".", "/", ":") and line.glued(start - 1):
+        return True  # the rest of a version, of an address
+    if "trouble" in part or ("year" not in part and "month" in part and _DECIMAL.match(line.text, line.starts[start])):
+        return True
+    leading = [word for word in line.words[start : end - 1] if word not in _LEADING]
+    if not leading:
+        return _is_weak_word(line, end - 1, tuple(line.words[start : end - 1]))
+    return part.keys() <= {"year"} and line.words[start] not in ("in", "by", "year", "during")
+
+
+def _is_weak_word(line: Line, index: int, links: tuple[str, ...]) -> bool:
+    """The same for one word behind words that only lead to it."""
+    word, kind = line.words[index], line.kinds[index]
+    if kind == ORDINAL or word == "second":
+        return not links or (links == ("the",) and not line.words[index].isdigit() and word != "first")
+    if kind == NUMBER:
+        is_year = len(word) == 4 and not {"in", "by", "during", "until"}.isdisjoint(links)
+        return not (is_year or len(word) == 8 or links[-1:] in (("at",), ("@",), ("by",), ("until",)) or "on" in links)
+    if kind == WORD and word in _OFTEN_OTHER:
+        is_named = line.text[line.starts[index]].isupper()
+        return not is_named and ("the" in links or not {"on", "in", "by", "until"} & set(links))
+    return not links and word in ("week", "day", "month", "year", "quarter", "now")

@@ -24,12 +24,13 @@ _LINKS = frozenset(
         *("around", "about", "approximately", "approx", "roughly", "exactly", "~", "and", "-", "is", "say"),
     )
 )
-_BEHIND = frozenset(("approximately", "approx", "roughly", "exactly", "sharp", "precisely", "ish", "about", "around"))
+_BEHIND = frozenset(("approximately", "approx", "roughly", "exactly", "sharp", "precisely", "ish"))
 _MOST_STEPS = 400
 """Of one search, phrases within it included: no phrase that somebody says needs a tenth of it."""
 _MOST_LINKS = 4
 _MOST_DEPTH = 3
-_MOST_TRIED = 5
+_MOST_TRIED = 3
+"""Ways to the same end."""
 
 
 @dataclass(slots=True)
@@ -69,10 +70,10 @@ class Phrases:
     def longest(self, start: int) -> Inner | None:
         """The phrase that begins at `start` and goes furthest."""
         search = self._deeper(start, in_range=False)
-        furthest = sorted(search.ends, key=lambda one: -one[0])
-        for reached, part in furthest[:_MOST_TRIED]:
-            reading = resolve(part, self._moment)
-            if reading is not None:
+        tried: dict[int, int] = {}
+        for reached, part in sorted(search.ends, key=lambda one: -one[0]):
+            tried[reached] = tried.get(reached, 0) + 1
+            if tried[reached] <= _MOST_TRIED and (reading := resolve(part, self._moment)) is not None:
                 return part, reading, reached
         return None
 
