@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 
-from services.times.chinese_letters import has_chinese, one_form
-from services.times.chinese_phrases import Phrase, PhraseReader
+from services.times.chinese_feasts import feast_letters
+from services.times.chinese_letters import LETTERS, has_chinese, one_form
+from services.times.chinese_phrases import PhraseReader
 from services.times.chinese_ranges import range_at
 from services.times.chinese_readings import Moment, reading_of
-from services.times.chinese_traps import begins_a_time, is_a_time
+from services.times.chinese_traps import begins_a_time, is_a_time, telling
+from services.times.chinese_zones import zone_letters
 from services.times.readings import Found, Reading
 
+# Every letter that a time can begin with, so that the others need no look.
 _STARTS = re.compile(
-    r"[\d零一二两三四五六七八九十廿卅壹贰叁几数半今明后昨前大翌次第当即听寻琴本这上下周星礼每隔逢天日工平休春元端中清国劳五六七八圣感母父情万愚儿教妇植重除腊正农阴旧夏闰冬初年月早晚傍黄凌拂黎晨午子深夜白差"
-    r"再过等未接今往从自直到连共一北东美西伦纽香台新澳悉莫巴柏utcgm现马立此目宜而依待稍改回哪某有不将随平跨双光植建龙七佛鬼寒下小复耶棕受圣母记护世大约整下随持护地读抗独退总哥冬黑沈沉忏濯升乞盂敬除人爱全国党香澳南辛女瓦白民去来逐间后晏朝正晌迟]"
+    rf"[\d{LETTERS}几数半大约差将近接今明后昨前翌次第当即本听寻琴这那上下周星礼每逐隔间逢天日工平休月年民农阴旧夏闰正冬腊早晚傍黄凌清拂黎晨中午晌子深夜白"
+    rf"再过等还未往以从自由打在于到赶定连持接一共总重提现此目马立宜而依如稍待迟回改哪某有不随尽去来{feast_letters()}{zone_letters()}]"
 )
 
 
@@ -48,7 +51,7 @@ class Chinese:
                 continue
             found.append(Found(one[0], at, one[1]))
             position = one[1]
-        return found
+        return telling(found)
 
 
 def _reading_at(text: str, at: int, now: datetime) -> tuple[Reading, int] | None:
@@ -83,5 +86,3 @@ def _here(reading: Reading, zone: tzinfo | None, now: datetime) -> Reading:
     start, end = (wall.replace(tzinfo=zone).astimezone(now.tzinfo) for wall in (reading.start, reading.end))
     return replace(reading, zone=zone, start=start.replace(tzinfo=None), end=end.replace(tzinfo=None))
 
-
-__all__ = ["Chinese", "Phrase", "timedelta"]

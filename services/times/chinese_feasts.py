@@ -215,13 +215,15 @@ def _by_whole_name() -> dict[str, Feast]:
 
 
 _WHOLE = _by_whole_name()
+# What belongs to a feast and says nothing of its day: 中秋月饼, 圣诞树.
+_THINGS = "月饼|礼[物品盒]|晚会|贺卡|树|老人|帽|快乐|联欢|红包|大餐|蛋糕|装饰|粽|汤圆|花灯|灯会|上河图|时节|作业"
 
 
 def _pattern() -> re.Pattern[str]:
     names = "|".join(sorted(_WHOLE, key=len, reverse=True))
     numbers = "|".join(_NUMBERS)
     return re.compile(
-        rf"(?:(?P<name>{names})(?:节(?![目省约奏]))?"
+        rf"(?:(?P<name>{names})(?:节(?![目省约奏]))?(?!轻|纪|龄|{_THINGS})"
         rf"|(?<![周期拜零一二三四五六七八九十百第逢、\d])(?P<number>{numbers})"
         r"(?:节(?![目省约奏])|(?![十百千万点号日月年个天周分刻时路起会次直定样下、])))"
         r"(?:当天|当日|那天|那一天|这天|这一天|(?:小?长)?假期?|黄金周)?"
@@ -238,3 +240,8 @@ def feast_at(text: str, at: int) -> tuple[Feast, int] | None:
         return None
     number = match["number"]
     return _NAMED[number] if number else _WHOLE[match["name"]], match.end()
+
+
+def feast_letters() -> str:
+    """The letters that names of feasts begin with."""
+    return "".join(sorted({name[0] for name in (*_WHOLE, *_NUMBERS)}))

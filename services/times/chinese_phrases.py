@@ -19,17 +19,17 @@ from services.times.repeats import Repeats, Trouble
 
 _FILLER = re.compile(r"[\s,]*(?:的(?!话)|在|于|是)?\s*")
 _SEPARATOR = re.compile(r"\s*(?:[、,]|和|及|跟|与|还有|以及)?\s*(?:的)?")
-_FROM = re.compile(r"(?:从|自从|自打|自|由|打从|打(?=[今明后下]))\s*")
+_LEAD = re.compile(r"(?:从|自从|自打|自|由|打从|打(?=[今明后下])|在|于|等到|到了?|赶在|定在|约在)\s*")
 _ONWARD = re.compile(r"\s*(?:起(?![床飞来身点])|开始(?![上下放]))")
 _WAY = re.compile(
-    r"(?P<after>\s*(?:之|以|过)?后(?![天日年半])|\s*过后)|(?P<ago>\s*(?:之|以)?前(?![天日年]))|(?P<within>\s*(?:之|以)?内)"
+    r"(?P<after>\s*(?:之|以|过)?后(?![天日年半])|\s*过后)|(?P<ago>\s*(?:之|以)?前(?![天日年半]))|(?P<within>\s*(?:之|以)?内)"
 )
 _AHEAD = re.compile(r"(?:大约|大概|约莫|约|差不多)?\s*(?:再过个?|再等|再隔|还有|等过|过个?(?=[\d一二两三四五六七八九十半几])|等(?=[\d一二两三四五六七八九十半几])|再(?=[\d一二两三四五六七八九十半几]))\s*")
 _ABOUT = re.compile(r"(?:大约|大概|约莫|约|差不多|将近)\s*")
 _COMING = re.compile(r"(?P<coming>未来的?|接下来的?|今后的?|往后的?|以后的?|下个?|后)\s*(?=[\d一二两三四五六七八九十半几])|(?P<past>过去的?|最近的?|近|上个?|前)\s*(?=[\d一二两三四五六七八九十半几])")
 _NOW = re.compile(r"现在|此时此刻|此时|此刻|目前|当前|这会儿|当下|马上|立刻|立即|即刻|即时|宜家|而家|依家|如今")
 _VAGUE = re.compile(
-    r"(?:再?过一?(?:会儿?|阵子?|段时间|下)|等一?(?:会儿?|下儿?|阵子?)|待一?会儿?|一会儿?(?!见)|稍后|稍候|晚点儿?|晚些时候|迟点|迟些|回头(?!看|率|客)|改天|改日|过几天|过些天|过两天|这两天|这几天"
+    r"(?:再?过一?(?:会儿?|阵子?|段时间|下)|等一?(?:会儿?|下儿?|阵子?)|待一?会儿?|一会儿?(?!见)|稍后|稍候|晚点儿?|晚些时候|迟点|迟些|回头(?!看|率|客)|改天|改日|过些天|这两天|这几天"
     r"|哪天|某天|有空|有时间|不久(?:之后|以后|后)?|过不久|将来|随时|尽快|到时候?|早晚(?!\d|[一二两三四五六七八九十]))(?:之?后)?"
 )
 _UNTIL = re.compile(r"[\s,]*(?:并?一直|直)?(?:持续)?(?:直到|直至|截止到|截至到|截止|截至|到|至)\s*(?=\S)")
@@ -89,7 +89,7 @@ class PhraseReader:
     def phrase_at(self, at: int, anchor: date | None = None) -> Phrase | None:
         """The phrase that begins at `at`, as long as it goes. Dates come from `anchor` on, else from today."""
         phrase = Phrase(end=at)
-        start = _FROM.match(self._text, at)
+        start = _LEAD.match(self._text, at)
         position = start.end() if start else at
         for _ in range(_STEPS):
             end = self._next_at(phrase, position, anchor or self._today)

@@ -27,7 +27,7 @@ _WEEKDAYS_ALONE = re.compile(rf"(?={WEEK}[一二三四五六日天])(?P<week>{WE
 _EVERY_MONTH = re.compile(
     rf"(?:每逢|每到|逢|每一?个?)月(?!亮|饼)|月月|每(?P<count>{MONTH}|两)个月|每(?:逢|到)?(?={DAY}号)|逢(?=\d)"
 )
-_EVERY_YEAR = re.compile(r"(?:每逢|每到|逢|每一?)年(?:度)?|年年|每逢|每到")
+_EVERY_YEAR = re.compile(r"(?:每逢|每到|逢(?!年过)|每一?)年(?:度)?|年年|每逢|每到")
 _EVERY_OTHER = re.compile(rf"(?:每)?隔(?:一)?(?P<unit>[天日周月年]|个月|个?(?:星期|礼拜))(?![壁夜])")
 _EVERY_SO_LONG = re.compile(r"(?P<skip>每隔|每间隔|间隔|每过)|每")
 _ONCE_EACH = re.compile(r"\s*(?:的)?(?:一[次遍回趟]|各?一次)")

@@ -87,3 +87,8 @@ def zone_at(text: str, at: int) -> tuple[tzinfo, int] | None:
 
 def _fixed(minutes: int, end: int) -> tuple[tzinfo, int] | None:
     return (timezone(timedelta(minutes=minutes)), end) if abs(minutes) <= 14 * 60 else None
+
+
+def zone_letters() -> str:
+    """The letters that names of zones begin with."""
+    return "".join(sorted({name[0] for name in (*_ZONE_OF, *_ABBREVIATIONS)})) + "东西"
