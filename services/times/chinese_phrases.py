@@ -255,7 +255,8 @@ class PhraseReader:
             return None
         knows_day = bool(phrase.days or phrase.repeats or phrase.ahead)
         found = part_at(self._text, at, short=knows_day)
-        if found is None and not knows_day and self._text[at : at + 1] in "早晚晨":
+        letter = self._text[at : at + 1]
+        if found is None and not knows_day and letter in "早晚晨" and not self._text.startswith("一点", at + 1):
             found = part_at(self._text, at, short=True)
             if found and clock_at(self._text, found[1], found[0]) is None:
                 found = None

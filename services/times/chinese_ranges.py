@@ -7,9 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from services.recurrence import Unit
-from services.times.chinese_clocks import Clock, clock_at, waking_hour
+from services.times.chinese_clocks import Clock, clock_at
 from services.times.chinese_days import Days
-from services.times.chinese_letters import DAY, HOUR
 from services.times.chinese_phrases import Phrase, PhraseReader
 from services.times.chinese_readings import Moment, reading_of
 from services.times.readings import Kind, Reading
@@ -18,8 +17,6 @@ from services.times.repeats import Repeats
 _TILL = re.compile(r"\s*(?:一直到|直到|到|至|-+|~)\s*")
 _AND = re.compile(r"\s*(?:和|与|跟|及)\s*")
 _BETWEEN = re.compile(r"\s*(?:之间|期间|中间|这段时间|为止|间(?!隔))")
-_HOURS = re.compile(rf"(?P<from>{HOUR})\s*(?:到|至|-|~)\s*(?={HOUR}\s*(?:点|时))")
-_DAYS = re.compile(rf"(?P<from>{DAY})\s*(?:到|至|-|~)\s*(?={DAY}\s*[号日])")
 
 
 def range_at(reader: PhraseReader, text: str, phrase: Phrase, moment: Moment) -> tuple[Reading, int] | None:
@@ -34,8 +31,11 @@ def range_at(reader: PhraseReader, text: str, phrase: Phrase, moment: Moment) ->
         return None
     anchor = phrase.days.first if phrase.days else None
     other = reader.phrase_at(joint.end(), anchor)
-    if other is None or other.ahead or other.lasts or other.window or other.repeats or other.trouble or other.is_now:
+    if other is None or other.ahead or other.lasts or other.window or other.trouble or other.is_now:
         return None
+    if other.repeats is not None:
+        daily = _daily_between(phrase, other, moment) if till else None
+        return (daily, other.end) if daily else None
     between = _BETWEEN.match(text, other.end)
     if till is None and between is None:
         return None
@@ -98,10 +98,28 @@ def _every_weekday(phrase: Phrase, other: Phrase) -> Phrase | None:
     """周一到周五8点: each of these days."""
     if not (phrase.days and other.days and phrase.days.weekday and other.days.weekday and other.clocks) or phrase.clocks:
         return None
-    first, last = phrase.days.weekday, other.days.weekday
-    span = range(first, (last if last >= first else last + 7) + 1)
-    weekdays = tuple(sorted((day - 1) % 7 + 1 for day in span))
+    weekdays = _weekdays_between(phrase.days.weekday, other.days.weekday)
     return Phrase(repeats=Repeats(Unit.WEEK, weekdays=weekdays), part=other.part, clocks=other.clocks)
+
+
+def _daily_between(phrase: Phrase, other: Phrase, moment: Moment) -> Reading | None:
+    """周一到周五每天8点, 12月1号到5号每天8点: what repeats from one day to another."""
+    if not (phrase.days and other.first and other.repeats) or phrase.clocks or phrase.part:
+        return None
+    if phrase.days.weekday and other.first.weekday:
+        weekdays = _weekdays_between(phrase.days.weekday, other.first.weekday)
+        repeats = replace(other.repeats, unit=other.repeats.unit and Unit.WEEK, weekdays=weekdays)
+        return reading_of(replace(other, repeats=repeats, first=None), moment)
+    reading = reading_of(replace(other, first=phrase.days), moment)
+    if reading is None or reading.repeats is None:
+        return None
+    until = datetime.combine(other.first.after, datetime.min.time()) - timedelta(seconds=1)
+    return replace(reading, repeats=replace(reading.repeats, until=until))
+
+
+def _weekdays_between(first: int, last: int) -> tuple[int, ...]:
+    span = range(first, (last if last >= first else last + 7) + 1)
+    return tuple(sorted((day - 1) % 7 + 1 for day in span))
 
 
 def _end_of(start: Reading, phrase: Phrase, other: Phrase, moment: Moment) -> datetime | None:
@@ -138,5 +156,3 @@ def _clock_after(start: Reading, other: Phrase, moment: Moment) -> datetime | No
     coming = [each for each in after if each > start.start]
     return min(coming) if coming else None
 
-
-__all__ = ["range_at", "waking_hour"]
