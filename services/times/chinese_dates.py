@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import date, timedelta
 
 from services.times.chinese_days import Days, monday_of, one_day, weekday_number
-from services.times.chinese_feasts import feast_at
+from services.times.chinese_feasts import Feast, feast_at
 from services.times.chinese_letters import DAY, LETTERS, MONTH, NUMBER, number, whole
-from services.times.lunar import LAST_DAY, lunar_date, lunar_day_from
+from services.times.lunar import lunar_date, lunar_day_from
 from services.times.readings import Grain, days_in_month
 
 _YEAR_WORDS = {
@@ -177,20 +177,20 @@ def _feast_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
         return None
     feast, end = named
     if year is None:
-        return _coming(feast.next_from, today), end
+        return _coming(feast, today), end
     found = feast.day(year) if 0 < year < 9999 else None
     if found is not None and found < today and year == today.year:
         following = feast.day(year + 1)
         # The lunar year ends within the next common one: this year's last evening can still be to come.
         found = following if following is not None and following.month <= 2 and found.month <= 2 else found
-    return one_day(found) if found else safe_day(2000, 1, 32), end
+    return Days(found, found + timedelta(days=feast.length)) if found else safe_day(2000, 1, 32), end
 
 
-def _coming(next_from: Callable[[date], date | None], today: date) -> Days:
-    found = next_from(today)
+def _coming(feast: Feast, today: date) -> Days:
+    found = feast.next_from(today)
     if found is None:
         return safe_day(2000, 1, 32)
-    return Days(found, found + timedelta(days=1), again=lambda: _coming(next_from, found + timedelta(days=1)))
+    return Days(found, found + timedelta(days=feast.length), again=lambda: _coming(feast, found + timedelta(days=1)))
 
 
 def _year_at(text: str, at: int, today: date) -> tuple[int | None, int]:
@@ -397,5 +397,3 @@ def _moved(again: Callable[[], Days | None] | None, by: timedelta) -> Callable[[
 
     return moved if again else None
 
-
-__all__ = ["LAST_DAY", "date_at", "month_of", "safe_day"]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from services.times.holidays import LENGTHS, day_of, easter, nth_weekday, orthodox_easter
 from services.times.lunar import LAST_DAY, clear_and_bright, lunar_date, winter_solstice
 from services.times.repeats import Trouble
 
@@ -105,6 +106,29 @@ _EASTER = {
     49: "五旬 圣灵降临 圣灵降临日 圣神降临 五旬节主日",
     56: "圣三 圣三一 圣三一主日 圣三主日 天主三一",
 }
+_ELSEWHERE = {
+    "rosh hashanah": "犹太新年 岁首",
+    "yom kippur": "赎罪日",
+    "sukkot": "住棚",
+    "shemini atzeret": "圣会",
+    "simchat torah": "诵经 西赫托拉 妥拉 欢庆圣法",
+    "hanukkah": "光明 献殿 修殿 哈努卡",
+    "tu bishvat": "犹太植树",
+    "purim": "普珥 普林",
+    "passover": "逾越",
+    "lag baomer": "篝火",
+    "shavuot": "七七",
+    "tisha b'av": "圣殿被毁日",
+    "lent": "大斋期 四旬期",
+    "islamic new year": "伊斯兰新年 回历新年",
+    "ashura": "阿舒拉",
+    "mawlid": "圣纪",
+    "ramadan": "斋月",
+    "eid al fitr": "开斋 肉孜",
+    "eid al adha": "古尔邦 宰牲 忠孝",
+}
+"""Feasts of other calendars, by the names under which `holidays` knows them."""
+_LENGTHS = {**LENGTHS, "shavuot": 3, "ramadan": 30}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +141,8 @@ class Feast:
     """Month and day, where they are always the same."""
     weekday: tuple[int, int, int] | None = None
     """Month, which, and weekday, where it goes by these."""
+    length: int = 1
+    """In days."""
 
     @property
     def trouble(self) -> Trouble | None:
@@ -133,11 +159,7 @@ class Feast:
 
 
 def _on_weekday(month: int, which: int, weekday: int) -> Feast:
-    def day(year: int) -> date:
-        first = date(year, month, 1)
-        return first + timedelta(days=(weekday - first.isoweekday()) % 7 + 7 * (which - 1))
-
-    return Feast(day, weekday=(month, which, weekday))
+    return Feast(lambda year: nth_weekday(year, month, weekday, which), weekday=(month, which, weekday))
 
 
 def _on_lunar_day(month: int, day_of_month: int) -> Feast:
@@ -155,25 +177,6 @@ def _from_easter(days: int, of: Callable[[int], date]) -> Feast:
     return Feast(lambda year: of(year) + timedelta(days=days) if 1583 <= year <= 4099 else None)
 
 
-def _western_easter(year: int) -> date:
-    """Easter Sunday (the Gauss algorithm as Butcher gave it)."""
-    century, rest = divmod(year, 100)
-    golden = year % 19
-    moon = (19 * golden + century - century // 4 - (century - (century + 8) // 25 + 1) // 3 + 15) % 30
-    weekday = (32 + 2 * (century % 4) + 2 * (rest // 4) - moon - rest % 4) % 7
-    late = (golden + 11 * moon + 22 * weekday) // 451
-    month, day = divmod(moon + weekday - 7 * late + 114, 31)
-    return date(year, month, day + 1)
-
-
-def _eastern_easter(year: int) -> date:
-    """Easter Sunday of the Orthodox churches, in the common calendar."""
-    moon = (19 * (year % 19) + 15) % 30
-    weekday = (2 * (year % 4) + 4 * (year % 7) - moon + 34) % 7
-    month, day = divmod(moon + weekday + 114, 31)
-    return date(year, month, day + 1) + timedelta(days=year // 100 - year // 400 - 2)
-
-
 def _feasts() -> dict[str, Feast]:
     named: dict[str, Feast] = {}
 
@@ -189,8 +192,10 @@ def _feasts() -> dict[str, Feast]:
     for (month, day_of_month), names in _LUNAR.items():
         add(names, _on_lunar_day(month, day_of_month))
     for days, names in _EASTER.items():
-        add(names, _from_easter(days, _western_easter))
-        add(names, _from_easter(days, _eastern_easter), before="东正教")
+        add(names, _from_easter(days, easter))
+        add(names, _from_easter(days, orthodox_easter), before="东正教")
+    for name, names in _ELSEWHERE.items():
+        add(names, Feast(lambda year, name=name: day_of(name, year), length=_LENGTHS.get(name, 1)))  # type: ignore[misc]
     thanksgiving = named["感恩"].day
     add("黑色星期五 黑五", Feast(lambda year: (thanksgiving(year) or date.max) + timedelta(days=1)))
     add("清明", Feast(lambda year: clear_and_bright(year) if 1900 <= year <= 2100 else None))
@@ -203,7 +208,8 @@ _NAMED = _feasts()
 _WITH_FESTIVAL = (
     "情人 西洋情人 白色情人 女生 妇女 三八 国际妇女 女神 植树 中国植树 愚人 劳动 国际劳动 青年 中国青年 护士 国际护士 儿童 国际儿童 "
     "建党 建军 国际青年 教师 中国教师 万圣 双十 记者 光棍 退伍军人 老兵 母亲 父亲 感恩 春 灯 龙舟 粽子 鬼 敬老 复活 升天 五旬 圣三 "
-    "复活 圣帕特里克 圣瓦伦丁 瓦伦丁 马丁路德金 农历春"
+    "圣帕特里克 圣瓦伦丁 瓦伦丁 马丁路德金 农历春 "
+    "岁首 住棚 圣会 诵经 西赫托拉 妥拉 欢庆圣法 光明 献殿 修殿 犹太植树 普珥 普林 逾越 篝火 七七 阿舒拉 圣纪 开斋 肉孜 古尔邦 宰牲 忠孝"
 ).split()
 # Numbers as well: the 51 of a bigger number is no feast.
 _NUMBERS = "五一 五四 六一 七一 八一 三一五".split()
