@@ -51,7 +51,7 @@ _TAIL_OF_MONTH = re.compile(
 )
 _EDGE_ALONE = re.compile(r"月(?P<edge>底|末|初|中|尾)")
 _DAY_ALONE = re.compile(
-    rf"(?<![\d{LETTERS}第编.:/-])(?P<day>{DAY})\s*(?:(?=(?:到|至|-|~)\s*{DAY}\s*(?:号|日(?![之以]?[后内前])))|[号](?![线楼门位店馆厅桌房室机码令召称角院坑仓车选口桥公国台航教病床柜票座鞋]|出口|会议)|日(?![程历志记报常用语本期子内游]|[之以]?[后内前]))"
+    rf"(?<![\d{LETTERS}第编.:/])(?P<day>{DAY})\s*(?:(?=(?:到|至|-|~)\s*{DAY}\s*(?:号|日(?![之以]?[后内前])))|[号](?![线楼门位店馆厅桌房室机码令召称角院坑仓车选口桥公国台航教病床柜票座鞋]|出口|会议)|日(?![程历志记报常用语本期子内游]|[之以]?[后内前]))"
 )
 _NUMERIC = re.compile(
     r"(?<![\d./:-])(?:(?P<y>[12]\d{3})\s*(?P<sep>[-/.])\s*(?P<m>0?[1-9]|1[0-2])\s*(?P=sep)\s*(?P<d>3[01]|[12]\d|0?[1-9])(?![\d])"
@@ -146,11 +146,10 @@ def _lunar_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
     great = _GREAT_YEAR.match(text, at)
     if great:
         return _lunar(1, whole(great["day"]), False, None, today), great.end()
-    year, start = _year_at(text, at, today)
+    said = _LUNAR_WORDS.match(text, at)
+    year, start = _year_at(text, said.end() if said else at, today)
     match = _LUNAR.match(text, start)
-    if match is None and year is None:
-        return None
-    if match is None or not (match["said"] or match["leap"] or match["month"] in _LUNAR_MONTHS or match["day"].startswith(("初", "廿"))):
+    if match is None or not (said or match["said"] or match["leap"] or match["month"] in _LUNAR_MONTHS or match["day"].startswith(("初", "廿"))):
         return None
     month = _LUNAR_MONTHS.get(match["month"]) or whole(match["month"])
     day = whole(match["day"].removeprefix("初"))

@@ -10,7 +10,7 @@ from services.times.chinese_letters import NUMBER, SEVERAL, number
 from services.times.readings import Grain, Length
 
 _UNIT = (
-    r"(?P<second>秒钟?)|(?P<minute>分钟?(?!之)|min(?:ute)?s?(?![a-z]))|(?P<quarter_hour>刻钟?)"
+    r"(?P<second>秒钟?)|(?P<minute>分钟|分(?!之)|min(?:ute)?s?(?![a-z]))|(?P<quarter_hour>刻钟?)"
     r"|(?P<hour>个?(?:小时|钟头|钟点)|个钟|小时|时(?![间候刻代段期差机常髦尚])|hours?(?![a-z])|h(?![a-z]))"
     r"|(?P<day>天|日(?![期程子记历报常志用语本]))|(?P<week>个?(?:星期|礼拜)(?![一二三四五六日天])|周(?![岁年边围期到转折刊报一二三四五六日天末])|周(?=一[次起直])|星期(?=天气))"
     r"|(?P<month>个月|月(?=[,零又]|(?<=多月)))|(?P<quarter>个?季度)|(?P<year>年(?![级纪代龄轻级底末初中份货薪会终假糕]|后?半年))"

@@ -34,8 +34,8 @@ def range_at(reader: PhraseReader, text: str, phrase: Phrase, moment: Moment) ->
     if other is None or other.ahead or other.lasts or other.window or other.trouble or other.is_now:
         return None
     if other.repeats is not None:
-        daily = _daily_between(phrase, other, moment) if till else None
-        return (daily, other.end) if daily else None
+        repeating = (_measured(phrase, other, moment) or _daily_between(phrase, other, moment)) if till else None
+        return (repeating, other.end) if repeating else None
     between = _BETWEEN.match(text, other.end)
     if till is None and between is None:
         return None
@@ -100,6 +100,17 @@ def _every_weekday(phrase: Phrase, other: Phrase) -> Phrase | None:
         return None
     weekdays = _weekdays_between(phrase.days.weekday, other.days.weekday)
     return Phrase(repeats=Repeats(Unit.WEEK, weekdays=weekdays), part=other.part, clocks=other.clocks)
+
+
+def _measured(phrase: Phrase, other: Phrase, moment: Moment) -> Reading | None:
+    """每天9点到18点每小时, 9点到18点每隔半小时: so often, within these times of day."""
+    every, days = other.repeats, phrase.repeats
+    if every is None or every.unit is not None or not (phrase.clocks and other.clocks):
+        return None
+    if days is not None and (days.unit not in (Unit.DAY, Unit.WEEK) or days.step != 1):
+        return None
+    measured = replace(phrase, repeats=replace(every, weekdays=days.weekdays if days else ()))
+    return _within_each_day(measured, replace(other, repeats=None), moment)
 
 
 def _daily_between(phrase: Phrase, other: Phrase, moment: Moment) -> Reading | None:
