@@ -85,4 +85,3 @@ def _here(reading: Reading, zone: tzinfo | None, now: datetime) -> Reading:
         return reading
     start, end = (wall.replace(tzinfo=zone).astimezone(now.tzinfo) for wall in (reading.start, reading.end))
     return replace(reading, zone=zone, start=start.replace(tzinfo=None), end=end.replace(tzinfo=None))
-

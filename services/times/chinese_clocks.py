@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import time
 
@@ -49,7 +48,9 @@ _MIDNIGHT = re.compile(r"午夜|子夜|半夜(?=12点|十二点)")
 _TODAY_PARTS = ("small hours", "dawn", "morning")
 
 _BARE_MINUTE = r"(?:[0-5]\d|[一二三四五]?十[一二三四五六七八九]?|[零〇][一二三四五六七八九])"
-_COUNTED = r"[\d:./十百千]|\s*(?:[个人次号天年月日小时周块元只条张岁米度刻点分位名件份毛角斤杯瓶页遍题道组层楼班台辆秒-])"
+_COUNTED = (
+    r"[\d:./十百千]|\s*(?:[个人次号天年月日小时周块元只条张岁米度刻点分位名件份毛角斤杯瓶页遍题道组层楼班台辆秒-])"
+)
 _SPOKEN = re.compile(
     rf"(?:差\s*(?:(?P<to_quarter>[一二两三123])刻钟?|(?P<to>{MINUTE})分钟?)\s*(?:到|就)?)?"
     rf"(?P<hour>{HOUR})\s*(?:(?P<ranged>(?=(?:到|至|-|~)\s*{HOUR}\s*(?:点|时(?![间候]))))|点钟|点(?![菜名子心击赞评缀燃歌播餐单滴儿]|点(?![名菜餐单赞])|数|建议|意见)|时(?![间候刻代段期差机常髦尚许速装]))"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from services.times.readings import Grain
+from services.times.readings import Grain, days_in_month
 
 _DAY = timedelta(days=1)
 
@@ -79,7 +79,7 @@ _REL = r"(?P<this>这一个|这一|这个|这|今个|今|本)|(?P<last>上+(?:�
 _SUNDAY = r"天(?!气)|日(?![程报历志记期常用语本子])"
 # These belong to the word behind them: 下周一起吃饭, 周二维码, 周三分之一.
 _OTHER_WORDS = (
-    r"一起(?!床|飞|点|至|到|[,开每的])|一直|一定|一样|一共|一般|一边|一些|一切|一个(?!月)|一下(?!午)|一次|一趟|二手(?!术)|二维|三分之|四处|四周"
+    r"一起(?!床|飞|点|至|到|[,开每的])|一[直定样共般边些切次趟]|一个(?!月)|一下(?!午)|二手(?!术)|二维|三分之|四处|四周"
 )
 _WEEKDAY_LETTER = rf"(?!{_OTHER_WORDS})(?P<weekday>[一二三四五六]|{_SUNDAY})"
 _WEEKDAY = re.compile(
@@ -127,7 +127,9 @@ def weekday_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
     is_bare = shift is None and length == 1
     while weekly.after <= today:
         weekly = _weekly(weekly.first + timedelta(days=7), length)
-    return Days(weekly.first, weekly.after, again=weekly.again, is_not_today=is_bare, weekday=number if is_bare else 0), match.end()
+    return Days(
+        weekly.first, weekly.after, again=weekly.again, is_not_today=is_bare, weekday=number if is_bare else 0
+    ), match.end()
 
 
 def week_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
@@ -150,3 +152,30 @@ def _weeks(match: re.Match[str]) -> int | None:
 
 def _weekly(first: date, length: int) -> Days:
     return Days(first, first + timedelta(days=length), again=lambda: _weekly(first + timedelta(days=7), length))
+
+
+def safe_day(year: int, month: int, day: int) -> Days:
+    """That day, `day` counted from the end where it is below zero; one that does not exist is marked so."""
+    if not 1 <= year < 9999 or not 1 <= month <= 12:
+        return Days(date(2000, 1, 1), date(2000, 1, 2), exists=False)
+    last = days_in_month(year, month)
+    if day > last or day == 0:
+        return Days(date(year, month, last), date(year, month, last) + timedelta(days=1), exists=False)
+    return one_day(date(year, month, day if day > 0 else last))
+
+
+def month_of(year: int, month: int, count: int = 1) -> Days:
+    """`count` whole months; `month` may lie outside of 1 to 12."""
+    first, after = (date(*carried(year, month + more), 1) for more in (0, count))
+    return Days(first, after, Grain.MONTH)
+
+
+def carried(year: int, month: int) -> tuple[int, int]:
+    """Year and month where `month` may lie outside of 1 to 12."""
+    more, index = divmod(month - 1, 12)
+    return min(max(year + more, 1), 9998), index + 1
+
+
+def no_such_day() -> Days:
+    """A day that does not exist."""
+    return safe_day(2000, 1, 32)

@@ -21,7 +21,9 @@ _ONE = re.compile(
     rf"|(?P<count>{NUMBER})(?P<tens>[几多来]|个多(?=[小钟星礼月]))?\s*(?:个(?P<and_half>半)(?P<half_of>小时|钟头|钟|星期|礼拜|月)|(?:{_UNIT})(?P<more>半(?![天夜个年小]))?))"
 )
 _JOIN = re.compile(r"\s*(?:零|又|,|、|和|加|and)?\s*")
-_LEADING = re.compile(r"(?P<minutes>\d{1,2}|[二三四五]?十[一二三四五六七八九]?|[零〇][一二三四五六七八九])分?(?![\d:个天月日年周点号元块])")
+_LEADING = re.compile(
+    r"(?P<minutes>\d{1,2}|[二三四五]?十[一二三四五六七八九]?|[零〇][一二三四五六七八九])分?(?![\d:个天月日年周点号元块])"
+)
 _UNCERTAIN = re.compile(r"[一二两三四五六七八九](?=[二三四五六七八九])")
 
 _HALVES: Mapping[str, tuple[Length, Grain]] = {

@@ -24,9 +24,13 @@ _ONWARD = re.compile(r"\s*(?:起(?![床飞来身点])|开始(?![上下放]))")
 _WAY = re.compile(
     r"(?P<after>\s*(?:之|以|过)?后(?![天日年半])|\s*过后)|(?P<ago>\s*(?:之|以)?前(?![天日年半]))|(?P<within>\s*(?:之|以)?内)"
 )
-_AHEAD = re.compile(r"(?:大约|大概|约莫|约|差不多)?\s*(?:再过个?|再等|再隔|还有|等过|过个?(?=[\d一二两三四五六七八九十半几])|等(?=[\d一二两三四五六七八九十半几])|再(?=[\d一二两三四五六七八九十半几]))\s*")
+_AHEAD = re.compile(
+    r"(?:大约|大概|约莫|约|差不多)?\s*(?:再过个?|再等|再隔|还有|等过|过个?(?=[\d一二两三四五六七八九十半几])|等(?=[\d一二两三四五六七八九十半几])|再(?=[\d一二两三四五六七八九十半几]))\s*"
+)
 _ABOUT = re.compile(r"(?:大约|大概|约莫|约|差不多|将近)\s*")
-_COMING = re.compile(r"(?P<coming>未来的?|接下来的?|今后的?|往后的?|以后的?|下个?|后)\s*(?=[\d一二两三四五六七八九十半几])|(?P<past>过去的?|最近的?|近|上个?|前)\s*(?=[\d一二两三四五六七八九十半几])")
+_COMING = re.compile(
+    r"(?P<coming>未来的?|接下来的?|今后的?|往后的?|以后的?|下个?|后)\s*(?=[\d一二两三四五六七八九十半几])|(?P<past>过去的?|最近的?|近|上个?|前)\s*(?=[\d一二两三四五六七八九十半几])"
+)
 _NOW = re.compile(r"现在|此时此刻|此时|此刻|目前|当前|这会儿|当下|马上|立刻|立即|即刻|即时|宜家|而家|依家|如今")
 _VAGUE = re.compile(
     r"(?:再?过一?(?:会儿?|阵子?|段时间|下)|等一?(?:会儿?|下儿?|阵子?)|待一?会儿?|一会儿?(?!见)|稍后|稍候|晚点儿?|晚些时候|迟点|迟些|回头(?!看|率|客)|改天|改日|过些天|这两天|这几天"
@@ -74,7 +78,15 @@ class Phrase:
     def is_empty(self) -> bool:
         """Whether it says no time."""
         return not (
-            self.days or self.part or self.clocks or self.ahead or self.lasts or self.window or self.is_now or self.repeats or self.trouble
+            self.days
+            or self.part
+            or self.clocks
+            or self.ahead
+            or self.lasts
+            or self.window
+            or self.is_now
+            or self.repeats
+            or self.trouble
         ) and not (self.count and self.run)
 
 
@@ -140,7 +152,9 @@ class PhraseReader:
             return None
         repeats = said[0]
         if repeats.unit is None:
-            phrase.repeats = Repeats(unit=None, seconds=repeats.seconds, window=repeats.window, weekdays=phrase.repeats.weekdays)
+            phrase.repeats = Repeats(
+                unit=None, seconds=repeats.seconds, window=repeats.window, weekdays=phrase.repeats.weekdays
+            )
         elif phrase.repeats == Repeats():
             phrase.repeats = repeats
         return said[2]
@@ -157,7 +171,9 @@ class PhraseReader:
         match = _UNTIL.match(self._text, at)
         if match is None or phrase.repeats is None or phrase.until is not None:
             return None
-        last = PhraseReader(self._text, self._now).phrase_at(match.end(), anchor if match.group().strip() in "到至" else None)
+        last = PhraseReader(self._text, self._now).phrase_at(
+            match.end(), anchor if match.group().strip() in "到至" else None
+        )
         if last is None or last.repeats or last.days is None:
             return None
         phrase.until, phrase.until_clock = last.days, last.clocks[0] if last.clocks else None
@@ -246,7 +262,9 @@ class PhraseReader:
             return self._today
         length = -phrase.ahead.length if phrase.is_ago else phrase.ahead.length
         try:
-            return shifted(datetime.combine(self._today, datetime.min.time()), Length(length.months, length.days)).date()
+            return shifted(
+                datetime.combine(self._today, datetime.min.time()), Length(length.months, length.days)
+            ).date()
         except OverflowError:
             return self._today
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 from services.recurrence import Unit
 from services.times.chinese_clocks import Clock, clock_at
@@ -96,7 +96,10 @@ def _within_each_day(phrase: Phrase, other: Phrase, moment: Moment) -> Reading |
 
 def _every_weekday(phrase: Phrase, other: Phrase) -> Phrase | None:
     """周一到周五8点: each of these days."""
-    if not (phrase.days and other.days and phrase.days.weekday and other.days.weekday and other.clocks) or phrase.clocks:
+    if (
+        not (phrase.days and other.days and phrase.days.weekday and other.days.weekday and other.clocks)
+        or phrase.clocks
+    ):
         return None
     weekdays = _weekdays_between(phrase.days.weekday, other.days.weekday)
     return Phrase(repeats=Repeats(Unit.WEEK, weekdays=weekdays), part=other.part, clocks=other.clocks)
@@ -124,7 +127,7 @@ def _daily_between(phrase: Phrase, other: Phrase, moment: Moment) -> Reading | N
     reading = reading_of(replace(other, first=phrase.days), moment)
     if reading is None or reading.repeats is None:
         return None
-    until = datetime.combine(other.first.after, datetime.min.time()) - timedelta(seconds=1)
+    until = datetime.combine(other.first.after, time()) - timedelta(minutes=1)
     return replace(reading, repeats=replace(reading.repeats, until=until))
 
 
@@ -137,7 +140,7 @@ def _end_of(start: Reading, phrase: Phrase, other: Phrase, moment: Moment) -> da
     if other.clocks:
         return _clock_after(start, other, moment)
     if other.part and other.days is None:
-        return datetime.combine(start.start, datetime.min.time()) + timedelta(hours=other.part.end)
+        return datetime.combine(start.start, time()) + timedelta(hours=other.part.end)
     days: Days | None = other.days
     if days is None or not days.exists:
         return None
@@ -147,8 +150,8 @@ def _end_of(start: Reading, phrase: Phrase, other: Phrase, moment: Moment) -> da
             break
         days = following
     if other.part:
-        return datetime.combine(days.first, datetime.min.time()) + timedelta(hours=other.part.end)
-    return datetime.combine(days.after, datetime.min.time())
+        return datetime.combine(days.first, time()) + timedelta(hours=other.part.end)
+    return datetime.combine(days.after, time())
 
 
 def _clock_after(start: Reading, other: Phrase, moment: Moment) -> datetime | None:
@@ -159,11 +162,8 @@ def _clock_after(start: Reading, other: Phrase, moment: Moment) -> datetime | No
     if other.days is not None:
         found = reading_of(other, moment)
         return found.start if found else None
-    midnight = datetime.combine(start.start, datetime.min.time())
+    midnight = datetime.combine(start.start, time())
     hours = (clock.hour % 12, clock.hour % 12 + 12) if clock.is_open else (clock.hour,)
-    after = [
-        midnight + timedelta(days=day, seconds=clock.seconds(hour)) for day in (0, 1) for hour in hours
-    ]
+    after = [midnight + timedelta(days=day, seconds=clock.seconds(hour)) for day in (0, 1) for hour in hours]
     coming = [each for each in after if each > start.start]
     return min(coming) if coming else None
-

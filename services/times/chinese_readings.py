@@ -8,13 +8,22 @@ from datetime import date, datetime, time, timedelta
 from services.recurrence import Unit
 from services.times.chinese_clocks import Clock, DayPart, waking_hour
 from services.times.chinese_days import Days, one_day
+from services.times.chinese_lengths import Amount
 from services.times.chinese_phrases import Phrase
 from services.times.readings import Grain, Kind, Length, Reading, shifted
 from services.times.repeats import Repeats, Trouble
 
 _NOON = Clock(12)
 _ENDS = {Grain.SECOND: timedelta(seconds=1), Grain.MINUTE: timedelta(minutes=1), Grain.HOUR: timedelta(hours=1)}
-_RUNS = {"天": Unit.DAY, "日": Unit.DAY, "晚": Unit.DAY, "晚上": Unit.DAY, "周": Unit.WEEK, "星期": Unit.WEEK, "礼拜": Unit.WEEK}
+_RUNS = {
+    "天": Unit.DAY,
+    "日": Unit.DAY,
+    "晚": Unit.DAY,
+    "晚上": Unit.DAY,
+    "周": Unit.WEEK,
+    "星期": Unit.WEEK,
+    "礼拜": Unit.WEEK,
+}
 _MANY_RUNS = {"月": Unit.MONTH, "年": Unit.YEAR}
 _MOST_TRIES = 60
 
@@ -44,20 +53,24 @@ def reading_of(phrase: Phrase, moment: Moment) -> Reading | None:
     elif phrase.lasts or phrase.window:
         reading = _lasting(phrase, moment)
     elif phrase.ahead:
-        reading = _after_a_while(phrase, moment)
-    elif phrase.clocks:
-        reading = _at_clock(phrase, moment)
-    elif phrase.part:
-        reading = _in_part(phrase, phrase.part, moment)
-    elif phrase.days:
-        reading = _whole_days(phrase.days, moment)
-    elif phrase.is_now or trouble:
-        reading = Reading(Kind.INSTANT, moment.wall, moment.wall + timedelta(seconds=1), Grain.SECOND)
+        reading = _after_a_while(phrase, phrase.ahead, moment)
     else:
-        return None
+        reading = _on_a_day(phrase, moment)
     if phrase.count and not reading.repeats:
         return None
     return replace(reading, trouble=trouble or reading.trouble, zone=phrase.zone)
+
+
+def _on_a_day(phrase: Phrase, moment: Moment) -> Reading:
+    """A time of day, a part of a day, or days; and now, where nothing of the kind was said."""
+    if phrase.clocks:
+        return _at_clock(phrase, moment)
+    if phrase.part:
+        return _in_part(phrase, phrase.part, moment)
+    if phrase.days:
+        return _whole_days(phrase.days, moment)
+    ends = moment.wall + timedelta(seconds=1) if phrase.is_now else moment.wall
+    return Reading(Kind.INSTANT, moment.wall, ends, Grain.SECOND)
 
 
 def _whole_days(days: Days, moment: Moment) -> Reading:
@@ -138,19 +151,16 @@ def _next_shown(clock: Clock, moment: Moment) -> datetime:
     return min(each for each in (*shown, midnight + timedelta(days=2)) if each > moment.wall)
 
 
-def _after_a_while(phrase: Phrase, moment: Moment) -> Reading:
+def _after_a_while(phrase: Phrase, ahead: Amount, moment: Moment) -> Reading:
     """So long from now, or a time on the day to which that leads."""
-    ahead = phrase.ahead
-    assert ahead is not None
     length = -ahead.length if phrase.is_ago else ahead.length
     there = length.after(moment.now).replace(tzinfo=None)
-    if phrase.clocks or phrase.part or phrase.days:
-        if length.seconds and not (length.days or length.months):
-            return Reading(Kind.INSTANT, there, there, ahead.grain, trouble=Trouble.NO_SUCH)
-        days = phrase.days or one_day(shifted(moment.wall, Length(length.months, length.days)).date())
-        within = Phrase(days=days, part=phrase.part, clocks=phrase.clocks)
-        return _at_clock(within, moment) if phrase.clocks else _in_part(within, phrase.part, moment) if phrase.part else _whole_days(days, moment)
-    return Reading(Kind.INSTANT, there, _grain_after(there, ahead.grain), ahead.grain, length=length)
+    if not (phrase.clocks or phrase.part or phrase.days):
+        return Reading(Kind.INSTANT, there, _grain_after(there, ahead.grain), ahead.grain, length=length)
+    if length.seconds and not (length.days or length.months):
+        return Reading(Kind.INSTANT, there, there, ahead.grain, trouble=Trouble.NO_SUCH)
+    day = shifted(moment.wall, Length(length.months, length.days)).date()
+    return _on_a_day(replace(phrase, ahead=None, days=phrase.days or one_day(day)), moment)
 
 
 def _grain_after(start: datetime, grain: Grain) -> datetime:
@@ -193,7 +203,13 @@ def _floor(wall: datetime, grain: Grain) -> datetime:
     """When the unit began that `wall` lies in."""
     if grain in _ENDS:
         kept = wall.replace(microsecond=0)
-        return kept if grain is Grain.SECOND else kept.replace(second=0) if grain is Grain.MINUTE else kept.replace(minute=0, second=0)
+        return (
+            kept
+            if grain is Grain.SECOND
+            else kept.replace(second=0)
+            if grain is Grain.MINUTE
+            else kept.replace(minute=0, second=0)
+        )
     day = _midnight(wall.date())
     match grain:
         case Grain.DAY:
@@ -215,24 +231,19 @@ def _repeating(phrase: Phrase, moment: Moment) -> Reading:
     if phrase.days is not None and phrase.repeats is None:
         phrase.first = phrase.days
     first = phrase.first.first if phrase.first else None
-    times = tuple(dict.fromkeys(_time_of(clock) for clock in phrase.clocks))
+    times = tuple(dict.fromkeys(clock.as_time() for clock in phrase.clocks))
     repeats = replace(repeats, times=times, first=first, until=_until(phrase, moment), count=phrase.count)
     if repeats.until is None and phrase.first and not phrase.is_onward and phrase.first.grain is not Grain.DAY:
-        repeats = replace(repeats, until=_midnight(phrase.first.after) - timedelta(seconds=1))
-    start = _first_time(repeats, phrase, moment)
+        repeats = replace(repeats, until=_midnight(phrase.first.after) - timedelta(minutes=1))
     return Reading(
         Kind.RECURRENCE,
-        start,
-        start + timedelta(minutes=1),
-        _grain_of(repeats),
+        moment.wall,
+        moment.wall,
+        phrase.clocks[0].grain if times else _grain_of(repeats),
         has_clock=bool(times),
         repeats=repeats,
         default=phrase.part.default if phrase.part and not times else None,
     )
-
-
-def _time_of(clock: Clock) -> time:
-    return clock.as_time()
 
 
 def _until(phrase: Phrase, moment: Moment) -> datetime | None:
@@ -243,34 +254,12 @@ def _until(phrase: Phrase, moment: Moment) -> datetime | None:
     if phrase.until_clock is not None:
         return _midnight(until.first) + timedelta(seconds=phrase.until_clock.seconds(waking_hour(phrase.until_clock)))
     is_on = until.grain is Grain.DAY or until.first <= moment.wall.date()
-    return (_midnight(until.after) if is_on else _midnight(until.first)) - timedelta(seconds=1)
-
-
-def _first_time(repeats: Repeats, phrase: Phrase, moment: Moment) -> datetime:
-    """When it is to happen first, as far as days alone can tell: the rule of time has the exact answer."""
-    if repeats.unit is None:
-        return moment.wall + timedelta(seconds=repeats.seconds)
-    at = repeats.times[0] if repeats.times else phrase.part.default if phrase.part else time()
-    day = max(repeats.first or moment.wall.date(), moment.wall.date())
-    for _ in range(366):
-        if _fits(day, repeats) and datetime.combine(day, at) > moment.wall:
-            break
-        day += timedelta(days=1)
-    return datetime.combine(day, at)
-
-
-def _fits(day: date, repeats: Repeats) -> bool:
-    is_last = (day + timedelta(days=1)).day == 1
-    return (
-        (not repeats.weekdays or day.isoweekday() in repeats.weekdays)
-        and (not repeats.months or day.month in repeats.months)
-        and (not repeats.days or day.day in repeats.days or (is_last and -1 in repeats.days))
-        and (repeats.nth <= 0 or (day.day + 6) // 7 == repeats.nth)
-        and (repeats.nth >= 0 or (day + timedelta(days=7)).month != day.month)
-    )
+    return (_midnight(until.after) if is_on else _midnight(until.first)) - timedelta(minutes=1)
 
 
 def _grain_of(repeats: Repeats) -> Grain:
     if repeats.unit is None:
-        return Grain.HOUR if repeats.seconds % 3600 == 0 else Grain.MINUTE if repeats.seconds % 60 == 0 else Grain.SECOND
+        return (
+            Grain.HOUR if repeats.seconds % 3600 == 0 else Grain.MINUTE if repeats.seconds % 60 == 0 else Grain.SECOND
+        )
     return Grain(repeats.unit.value)

@@ -28,7 +28,7 @@ _EVERY_MONTH = re.compile(
     rf"(?:每逢|每到|逢|每一?个?)月(?!亮|饼)|月月|每(?P<count>{MONTH}|两)个月|每(?:逢|到)?(?={DAY}号)|逢(?=\d)"
 )
 _EVERY_YEAR = re.compile(r"(?:每逢|每到|逢(?!年过)|每一?)年(?:度)?|年年|每逢|每到")
-_EVERY_OTHER = re.compile(rf"(?:每)?隔(?:一)?(?P<unit>[天日周月年]|个月|个?(?:星期|礼拜))(?![壁夜])")
+_EVERY_OTHER = re.compile(r"每?隔一?(?P<unit>[天日周月年]|个月|个?(?:星期|礼拜))(?![壁夜])")
 _EVERY_SO_LONG = re.compile(r"(?P<skip>每隔|每间隔|间隔|每过)|每")
 _ONCE_EACH = re.compile(r"\s*(?:的)?(?:一[次遍回趟]|各?一次)")
 _TIMES_EACH = re.compile(r"\s*[二两三四五六七八九十\d]+(?:次|遍|回)")
@@ -49,13 +49,17 @@ _MORE_DAYS = re.compile(rf"\s*(?:(?P<to>至|到|-|~)|[、,和及跟与])\s*(?P<d
 
 
 def repeats_at(text: str, at: int, today: date) -> Said | None:
-    """What repeats, as said at `at` of a text in one form, without its times of day, its end and its number of times."""
+    """What repeats, as said at `at` of a text in one form, without its times of day, its end and its count."""
     for rule in (_full_hours_at, _every_other_at, _workdays_at, _weekly_at, _every_day_at, _monthly_at, _yearly_at):
         found = rule(text, at, today)
         if found is not None:
             repeats, trouble, end = found
             if _TIMES_EACH.match(text, end) and not _ONCE_EACH.match(text, end):
-                return None if trouble is None and repeats.weekdays else (repeats, Trouble.VAGUE, _end_of(_TIMES_EACH, text, end))
+                return (
+                    None
+                    if trouble is None and repeats.weekdays
+                    else (repeats, Trouble.VAGUE, _end_of(_TIMES_EACH, text, end))
+                )
             return repeats, trouble, _end_of(_ONCE_EACH, text, end)
     return _every_so_long_at(text, at, today)
 
@@ -208,7 +212,9 @@ def _every_other_at(text: str, at: int, today: date) -> Said | None:
     match = _EVERY_OTHER.match(text, at)
     if match is None:
         return None
-    unit = {"天": Unit.DAY, "日": Unit.DAY, "周": Unit.WEEK, "月": Unit.MONTH, "年": Unit.YEAR}.get(match["unit"][-1], Unit.WEEK)
+    unit = {"天": Unit.DAY, "日": Unit.DAY, "周": Unit.WEEK, "月": Unit.MONTH, "年": Unit.YEAR}.get(
+        match["unit"][-1], Unit.WEEK
+    )
     repeats = Repeats(unit, step=2)
     return _on_its_days(text, match.end(), repeats)
 

@@ -60,7 +60,8 @@ _ABBREVIATIONS = {
     "bst": "Europe/London",
 }
 _NAMED = re.compile(
-    rf"(?P<place>{'|'.join(sorted(_ZONE_OF, key=len, reverse=True))})(?:当地)?(?:标准|夏令)?(?:时间|时(?!装|尚|刻|代|候))(?:的)?"
+    rf"(?P<place>{'|'.join(sorted(_ZONE_OF, key=len, reverse=True))})"
+    r"(?:当地)?(?:标准|夏令)?(?:时间|时(?![装尚刻代候]))的?"
     rf"|(?:utc|gmt)\s*(?P<sign>[+-])\s*(?P<hours>\d{{1,2}})(?::?(?P<minutes>[0-5]\d))?(?!\d)"
     rf"|(?P<side>[东西])(?P<count>{NUMBER})区(?:时间)?"
     rf"|(?P<short>{'|'.join(_ABBREVIATIONS)})(?![a-z+-])(?:\s*时间)?"
