@@ -40,11 +40,11 @@ DAY = rf"(?:[012]?\d(?!\d)|3[012](?!\d)|[一二贰三叁]?[十拾]{_DIGIT}?|廿{
 MONTH = rf"(?:0?\d(?!\d)|1[0-2](?!\d)|[一]?十[一二]?|{_DIGIT})"
 """Patterns for the numbers of clocks and calendars, long ones first. No groups."""
 
-_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_CHINESE = re.compile(r"[\u3400-\u9fff\uff01-\uff5e]")
 
 
 def has_chinese(text: str) -> bool:
-    """Whether there is a Chinese letter in `text`."""
+    """Whether there is a Chinese letter, or a wide one, in `text`."""
     return _CHINESE.search(text) is not None
 
 
