@@ -20,7 +20,7 @@ from services.times.tokens import END, NUMBER, Line
 
 _LINKS = frozenset(
     (
-        *("at", "@", "on", "in", "of", "for", "from", "the", ",", ";", "between", "during", "starting", "beginning"),
+        *("at", "@", "on", "in", "of", "for", "from", "the", ",", ";", "during", "starting", "beginning"),
         *("around", "about", "approximately", "approx", "roughly", "exactly", "~", "and", "-", "is", "say"),
         *("sometime", "anytime"),
     )

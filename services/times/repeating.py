@@ -17,7 +17,20 @@ from services.times.repeats import Repeats
 _ALLOWED = frozenset(
     (
         *("repeats", "weekdays", "days", "weekday", "which", "nth", "day", "month", "is_numeric", "holiday", "edge"),
-        *("clocks", "number", "portion", "zone", "to", "span", "until", "first", "count", "lasts", "grain"),
+        *(
+            "clocks",
+            "number",
+            "portion",
+            "zone",
+            "to",
+            "is_between",
+            "span",
+            "until",
+            "first",
+            "count",
+            "lasts",
+            "grain",
+        ),
     )
 )
 _DAY = timedelta(days=1)
