@@ -45,6 +45,7 @@ _COUNT = re.compile(
 )
 _DEADLINE = re.compile(r"\s*(?:之前|以前|前(?![天往面后夕台两三\d])|之内|以内)")
 _SAME_DAY = re.compile(r"\s*的?(?:今天|今日|这一?天|同一天)")
+_NEEDS_PART = frozenset(("每", "每个", "每一个", "今", "明", "昨", "前", "后", "大前", "大后", "听", "寻", "琴", "当"))
 _STEPS = 24
 
 
@@ -137,15 +138,19 @@ class PhraseReader:
         return None
 
     def _repeats(self, phrase: Phrase, at: int, anchor: date) -> int | None:
-        if phrase.repeats is not None or phrase.ahead:
+        if phrase.repeats is not None or phrase.ahead or phrase.lasts or phrase.window:
             return self._more_repeats(phrase, at)
         said = repeats_at(self._text, at, self._today)
-        if said is None or (phrase.clocks and phrase.days):
+        if said is None or (phrase.clocks and phrase.days) or self._lacks_part(phrase, at, said[2]):
             return None
         phrase.repeats, phrase.trouble, end = said
         if phrase.days is not None:
             phrase.first, phrase.days = phrase.days, None
         return end
+
+    def _lacks_part(self, phrase: Phrase, at: int, end: int) -> bool:
+        """Whether 每 or 明 is left without the part of the day that it is said with: there is one before it already."""
+        return bool(phrase.part or phrase.clocks) and self._text[at:end] in _NEEDS_PART
 
     def _more_repeats(self, phrase: Phrase, at: int) -> int | None:
         """The elapsed time within days that were said before: 工作日每小时, 每天9点到18点每隔一小时."""
@@ -234,6 +239,8 @@ class PhraseReader:
             return None
         found = self._days_at(at, anchor if not phrase.ahead else self._target(phrase))
         if found is None:
+            return None
+        if self._lacks_part(phrase, at, found[1]):
             return None
         days, end = self._same_day(*found)
         if phrase.ahead is not None and days.weekday:

@@ -17,7 +17,7 @@ from services.times.repeats import Repeats, Trouble
 Said = tuple[Repeats, Trouble | None, int]
 """What was said to repeat, why it can be no rule, and where it ends."""
 
-_PART_FOLLOWS = r"(?=大?(?:清?早|晚|上午|下午|中午|傍晚|凌晨|半夜|深夜|夜))"
+_PART_FOLLOWS = r"(?=(?!早晚)大?(?:清?早|晚|上午|下午|中午|傍晚|凌晨|半夜|深夜|夜))"
 _EVERY_DAY = re.compile(
     rf"(?:每一?个?|逐)[天日](?![气线])|天天(?![向快开])|日日|每个?{_PART_FOLLOWS}|每一个{_PART_FOLLOWS}"
 )
@@ -36,7 +36,9 @@ _FULL_HOURS = re.compile(r"每个?(?:小时)?的?整点|每逢整点|整点(?=�
 _LETTER = re.compile(
     r"(?!一起(?![床飞])|一直|一定|一样|一共|一般|一边|一次|一遍|一回|一趟)(?P<day>[一二三四五六]|天(?!气)|日(?![程报历志记期常用语本子]))"
 )
-_NEXT_LETTER = re.compile(r"[一二三四五六](?=[十点时刻:：个号月分小天]|\s*[次遍回]|起(?![床飞])|直|定|样|共)|一(?=大?早(?![上晨间]))")
+_NEXT_LETTER = re.compile(
+    r"[一二三四五六](?=[十点时刻:：个号月分小天]|\s*[次遍回]|起(?![床飞])|直|定|样|共)|一(?=大?早(?![上晨间]))"
+)
 _RANGE = re.compile(rf"\s*(?:至|到|-+|~)\s*(?:{WEEK})?")
 _AND = re.compile(rf"\s*(?:[、,和及跟与]|还有|以及)\s*(?:每?个?{WEEK})?|(?:每?{WEEK})")
 _DAYS_OF_MONTH = re.compile(
