@@ -76,11 +76,11 @@ def _moved(clock: Clock, minutes: int) -> Clock:
 
 def _counted_at(line: Line, index: int, *, after_at: bool) -> list[tuple[Clock, int, bool]]:
     for rule in (_with_colon, _with_h, _packed, _minutes_past):
-        found = rule(line, index, after_at)
-        if found is not None:
-            return [found]
+        sure = rule(line, index, after_at)
+        if sure is not None:
+            return [sure]
     hour, digits = line.values[index], line.words[index]
-    if hour > 24 or len(digits) > 2 and digits.isdigit():
+    if hour > 24 or (len(digits) > 2 and digits.isdigit()):
         return []
     half, end = half_at(line, index + 1)
     if not half and line.words[end] in ("o'clock", "oclock", "o"):

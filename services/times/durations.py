@@ -53,9 +53,9 @@ def unit_at(line: Line, index: int) -> Grain | str | None:
 
 def _more_at(line: Line, index: int, amount: Amount) -> tuple[Amount, int] | None:
     """What goes on with a length: `and a half`, `, 3 hours`, `30` behind `1h`."""
-    if amount.unit == Grain.HOUR and line.kinds[index] == NUMBER and line.glued(index) and line.values[index] < 60:
-        if unit_at(line, index + 1) is None:
-            return _sum(amount, _amount(Fraction(line.values[index]), Grain.MINUTE)), index + 1
+    is_minutes = line.kinds[index] == NUMBER and line.glued(index) and line.values[index] < 60
+    if amount.unit == Grain.HOUR and is_minutes and unit_at(line, index + 1) is None:
+        return _sum(amount, _amount(Fraction(line.values[index]), Grain.MINUTE)), index + 1
     start = index
     while line.words[start] in (",", "and", "+", "&", "plus"):
         start += 1
@@ -174,13 +174,12 @@ def _sum(left: Amount, right: Amount) -> Amount:
 
 def _amount(count: Fraction, unit: Grain | str, *, is_bare: bool = False) -> Amount:
     """`count` of a unit; what is left of a calendar unit becomes smaller ones."""
-    whole, rest = divmod(count, 1)
     if unit in _MONTHS:
         months = count * _MONTHS[unit]
         grain = Grain.YEAR if _MONTHS[unit] >= 12 else Grain(unit)
         return Amount(_of_months(months), grain, unit, count, is_bare)
     if unit == "weekday":
-        return Amount(Length(days=int(whole)), Grain.DAY, unit, count, is_bare)
+        return Amount(Length(days=int(count)), Grain.DAY, unit, count, is_bare)
     if unit in _DAYS:
         days, part = divmod(count * _DAYS[unit], 1)
         grain = Grain.HOUR if part else Grain.DAY if unit == Grain.DAY else Grain.WEEK
