@@ -75,7 +75,7 @@ def _full_hours_at(text: str, at: int, today: date) -> Said | None:
     match = _FULL_HOURS.match(text, at)
     if match is None:
         return None
-    return Repeats(unit=None, seconds=3600, window=(time(0), time(23))), None, match.end()
+    return Repeats(unit=None, seconds=3600, window=(time(0), time(23, 59))), None, match.end()
 
 
 def _every_day_at(text: str, at: int, today: date) -> Said | None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from services.recurrence import Calendar, Every, Once, Rule, Unit
 from services.times import Kind, Reading, Times, Trouble, UnclearTime
+from services.times.chinese import Chinese
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=SHANGHAI)
@@ -426,8 +427,15 @@ def test_no_text_makes_the_reader_fail(text: str, wall: datetime) -> None:
         assert reading.start <= reading.end
         with contextlib.suppress(UnclearTime):
             reading.rule(now)
-    for found in TIMES.find_all(text, now):
-        assert 0 <= found.start < found.end <= len(text)
+
+
+@given(st.lists(_WORDS, max_size=12).map("".join))
+def test_what_is_found_reads_to_the_same_alone(text: str) -> None:
+    chinese, end = Chinese(), 0
+    for found in chinese.find_all(text, NOW):
+        assert end <= found.start < found.end <= len(text)
+        assert chinese.read(text[found.start : found.end], NOW) == found.reading
+        end = found.end
 
 
 @given(st.text(max_size=40))
