@@ -18,7 +18,7 @@ from services.times.readings import Grain, Length, shifted
 from services.times.repeats import Repeats, Trouble
 
 _ABOUT = r"(?:大[约概]|差不多|约莫?|可能|也许|将近|接近|快要|快到|至少|起码|最[多少晚早迟]|不超过|几乎要)"
-_FILLER = re.compile(rf"[\s,]*(?:的(?!话)|在|于|是)?\s*(?:{_ABOUT}(?:在|是|到)?)?\s*")
+_FILLER = re.compile(rf"t(?=\d{{1,2}}:)|[\s,]*(?:的(?!话)|在|于|是)?\s*(?:{_ABOUT}(?:在|是|到)?)?\s*")
 _SEPARATOR = re.compile(r"\s*(?:[、,]|和|及|跟|与|还有|以及)?\s*(?:的)?")
 _LEAD = re.compile(r"(?:从|自从|自打|自|由|打从|打(?=[今明后下])|在|于|等到|到了?|赶在|定在|约在)\s*")
 _HEDGE = re.compile(rf"{_ABOUT}\s*(?:在|是|到)?\s*")
@@ -41,7 +41,7 @@ _UNTIL = re.compile(r"[\s,]*(?:并?一直|直)?(?:持续)?(?:直到|直至|截�
 _STOP = re.compile(r"\s*(?:为止|结束|止(?![痛血咳]))")
 _COUNT = re.compile(
     rf"[\s,]*(?:(?:一共|总共|共计|共|重复|提醒|总计|只)\s*(?P<times>{NUMBER})\s*(?:次|遍|回)"
-    rf"|(?:连续|连着|一连|持续|接连)\s*(?:(?P<times2>{NUMBER})\s*(?:次|遍|回)|(?P<run>{NUMBER})\s*个?(?P<unit>天|日|周|星期|礼拜|月|年|工作日|晚上?|小时)))"
+    rf"|(?:连续|连着|一连|接连)\s*(?:(?P<times2>{NUMBER})\s*(?:次|遍|回)|(?P<run>{NUMBER})\s*个?(?P<unit>天|日|周|星期|礼拜|月|年|工作日|晚上?)))"
 )
 _DEADLINE = re.compile(r"\s*(?:之前|以前|前(?![天往面后夕台两三\d])|之内|以内)")
 _SAME_DAY = re.compile(r"\s*的?(?:今天|今日|这一?天|同一天)")
