@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import date, datetime, timedelta
 
-from services.times.chinese_clocks import Clock, DayPart, clock_at, part_at
+from services.times.chinese_clocks import clock_at, part_at
 from services.times.chinese_dates import date_at
 from services.times.chinese_days import Days, monday_of, one_day, relative_day_at, safe_day, week_at, weekday_at
 from services.times.chinese_lengths import Amount, amount_at
 from services.times.chinese_letters import NUMBER, number
+from services.times.chinese_parts import Phrase
 from services.times.chinese_repeats import repeats_at
 from services.times.chinese_zones import zone_at
 from services.times.readings import Grain, Length, shifted
@@ -47,50 +47,6 @@ _DEADLINE = re.compile(r"\s*(?:之前|以前|前(?![天往面后夕台两三\d])
 _SAME_DAY = re.compile(r"\s*的?(?:今天|今日|这一?天|同一天)")
 _NEEDS_PART = frozenset(("每", "每个", "每一个", "今", "明", "昨", "前", "后", "大前", "大后", "听", "寻", "琴", "当"))
 _STEPS = 24
-
-
-@dataclass(slots=True)
-class Phrase:
-    """What a phrase says, as far as it has been read."""
-
-    days: Days | None = None
-    part: DayPart | None = None
-    clocks: list[Clock] = field(default_factory=list)
-    zone: tzinfo | None = None
-    ahead: Amount | None = None
-    """So long from now, or before now where `is_ago`."""
-    is_ago: bool = False
-    lasts: Amount | None = None
-    """So long, not said from when."""
-    window: tuple[Amount, bool, bool] | None = None
-    """The next so many units, or the last ones where the first is True; whole ones of the calendar where the second
-    is."""
-    is_now: bool = False
-    repeats: Repeats | None = None
-    first: Days | None = None
-    until: Days | None = None
-    until_clock: Clock | None = None
-    count: int | None = None
-    run: str = ""
-    """The unit that `count` was counted in."""
-    trouble: Trouble | None = None
-    is_onward: bool = False
-    end: int = 0
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it says no time."""
-        return not (
-            self.days
-            or self.part
-            or self.clocks
-            or self.ahead
-            or self.lasts
-            or self.window
-            or self.is_now
-            or self.repeats
-            or self.trouble
-        ) and not (self.count and self.run)
 
 
 class PhraseReader:

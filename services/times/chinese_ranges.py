@@ -9,7 +9,8 @@ from datetime import datetime, time, timedelta
 from services.recurrence import Unit
 from services.times.chinese_clocks import Clock, clock_at
 from services.times.chinese_days import Days
-from services.times.chinese_phrases import Phrase, PhraseReader
+from services.times.chinese_parts import Phrase
+from services.times.chinese_phrases import PhraseReader
 from services.times.chinese_readings import Moment, reading_of
 from services.times.readings import Kind, Reading
 from services.times.repeats import Repeats

@@ -384,6 +384,14 @@ def test_what_is_no_time_is_not_read(text: str) -> None:
         "下午好",
         "100号以后的订单",
         "一共二十五个人",
+        "去听五月天演唱会",
+        "两点之间线段最短",
+        "买两节5号电池",
+        "水流是500升每小时",
+        "三天两头迟到",
+        "24小时营业",
+        "[从上午9点开始到下午5点结束]",
+        "我分析一下[最近三个月]的账单",
     ],
 )
 def test_the_time_within_a_sentence_is_found_exactly(sentence: str) -> None:
