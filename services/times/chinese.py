@@ -32,7 +32,7 @@ class Chinese:
 
     def read(self, text: str, now: datetime) -> Reading | None:
         """What `text` means, when all of it is one time; None otherwise."""
-        formed = one_form(text).strip(" \t\n,.。!?！？、")
+        formed = one_form(text).strip(" \t\n,.。!?！？、").rstrip("吧呢啊哦呀哈嘛啦喔~")
         found = _reading_at(formed, 0, now) if formed else None
         if found is None or found[1] != len(formed):
             return None

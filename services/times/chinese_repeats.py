@@ -17,7 +17,7 @@ from services.times.repeats import Repeats, Trouble
 Said = tuple[Repeats, Trouble | None, int]
 """What was said to repeat, why it can be no rule, and where it ends."""
 
-_PART_FOLLOWS = r"(?=(?!早晚)大?(?:清?早|晚|上午|下午|中午|傍晚|凌晨|半夜|深夜|夜))"
+_PART_FOLLOWS = r"(?=(?!早晚)大?(?:清?早|晚|上午|下午|中午|傍晚|凌晨|半夜|深夜|夜|朝(?![代廷])))"
 _EVERY_DAY = re.compile(
     rf"(?:每一?个?|逐)[天日](?![气线])|天天(?![向快开])|日日|每个?{_PART_FOLLOWS}|每一个{_PART_FOLLOWS}"
 )
