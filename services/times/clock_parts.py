@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from services.times.clocks import clock_at
-from services.times.lexicon import MONTHS, PORTIONS, WHICH
+from services.times.durations import unit_at
+from services.times.lexicon import MONTHS, PORTIONS, WEEKDAYS, WHICH
 from services.times.parts import Clock, Part
 from services.times.readings import Grain
+from services.times.relative import ONE
 from services.times.spots import Parts, Spot
 from services.times.tokens import NUMBER
 from services.times.zones import zone_at
@@ -24,6 +26,12 @@ _MOST_LISTED = 6
 def clock_parts(spot: Spot) -> Parts:
     """Times of day that can be nothing else, and the zone behind one."""
     line, so_far = spot.line, spot.so_far
+    if spot.word in ("this", "same") and spot.ahead() == "time" and "clocks" not in so_far:
+        unit = unit_at(line, spot.at + 3) if spot.ahead(2) == "next" else None
+        if unit in ONE and not so_far:
+            yield Part(length=ONE[unit], grain=Grain.DAY), spot.at + 4
+        wall = spot.moment.wall
+        yield Part(clocks=(Clock(wall.hour, wall.minute, wall.second, "24", Grain.MINUTE),)), spot.at + 2
     if "clocks" in so_far:
         zone = zone_at(line, spot.at) if "zone" not in so_far else None
         if zone is not None:
@@ -65,7 +73,8 @@ def _hours(spot: Spot) -> Parts:
     is_dated = not _DAYS.isdisjoint(spot.so_far)
     then = spot.ahead()
     is_hour = then == "ish" or (then == "-" and spot.ahead(2) == "ish") or then in _BEHIND_HOURS or then in PORTIONS
-    if not (spot.link in _BEFORE_HOURS or is_dated or is_hour or not line.is_digits(at)):
+    is_hour = is_hour or then in WEEKDAYS
+    if spot.link == "in" or not (spot.link in _BEFORE_HOURS or is_dated or is_hour or not line.is_digits(at)):
         return
     for clock, end, is_sure in clock_at(line, at, after_at=spot.link in ("at", "@") or is_dated):
         is_spelled = clock.minute >= 10 and not line.is_digits(at)

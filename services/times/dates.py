@@ -120,7 +120,8 @@ def _nth(line: Line, index: int, number: int, end: int) -> Parts:
         if counted and unit in (Grain.DAY, Grain.WEEK, Grain.MONTH):
             yield Part(nth=(number, f"{line.values[end]} {unit}")), end + 2
     elif word in WEEKDAYS:
-        yield Part(nth=(number, f"weekday {WEEKDAYS[word]}")), end + 1
+        is_dotted = line.words[end + 1] == "." and line.glued(end + 1)
+        yield Part(nth=(number, f"weekday {WEEKDAYS[word]}")), end + 1 + is_dotted
     elif unit in _COUNTABLE and len(word) > 1:
         if unit == Grain.QUARTER or line.words[end + 1] in ("of", "in") or line.words[index] not in WHICH:
             yield Part(nth=(number, str(unit))), end + 1

@@ -114,7 +114,9 @@ def count_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
         return _SIGNS[word], index + 1, False
     if word == "half" and line.words[index + 1] in ("a", "an", "hour", "day", "year", "-"):
         return Fraction(1, 2), index + (1 if line.words[index + 1] in ("hour", "day", "year") else 2), False
-    if word in ("another", "more") and word == "another":
+    if word == "quarter" and line.words[index + 1] in ("hour", "-"):
+        return Fraction(1, 4), index + (1 if line.words[index + 1] == "hour" else 2), False
+    if word == "another":
         counted = count_at(line, index + 1)
         return (counted[0], counted[1], False) if counted else (Fraction(1), index + 1, False)
     return None

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 
 from services.times.holidays_table import FIXED, HEBREW, ISLAMIC, MOVED, NTH
+from services.times.lunar import lunar_date
 from services.times.other_calendars import hebrew_day, islamic_day
 from services.times.tokens import NUMBER, WORD, Line
 
@@ -97,6 +98,10 @@ def _clock_change(month: int, nth: int) -> _Rule:
     return lambda year: nth_weekday(year, month, 7, nth)
 
 
+def _lunar(month: int, day: int) -> _Rule:
+    return lambda year: lunar_date(year, month, day)
+
+
 _OTHERS: Mapping[str, _Rule] = {
     "easter|easter sunday|easter day": easter,
     "orthodox easter|orthodox easter sunday|orthodox easter day": orthodox_easter,
@@ -109,6 +114,12 @@ _OTHERS: Mapping[str, _Rule] = {
     "advent|first advent|advent sunday": lambda year: (
         date(year, 12, 24) - timedelta(days=date(year, 12, 24).isoweekday() % 7 + 21)
     ),
+    "chinese new year|lunar new year|chinese lunar new year|chinese new year day|chinese lunar new year day": _lunar(
+        1, 1
+    ),
+    "lantern festival": _lunar(1, 15),
+    "dragon boat festival|dragon boat day": _lunar(5, 5),
+    "mid autumn festival|moon festival|mid autumn": _lunar(8, 15),
     "purim": lambda year: _before_passover(year, 30),
     "yom hashoah|holocaust day|holocaust remembrance day": lambda year: _remembrance(year),
 }

@@ -20,10 +20,12 @@ from services.times.tokens import END, NUMBER, Line
 
 _LINKS = frozenset(
     (
-        *("at", "@", "on", "in", "of", "for", "from", "the", ",", "between", "during", "starting", "beginning"),
+        *("at", "@", "on", "in", "of", "for", "from", "the", ",", ";", "between", "during", "starting", "beginning"),
         *("around", "about", "approximately", "approx", "roughly", "exactly", "~", "and", "-", "is", "say"),
+        *("sometime", "anytime"),
     )
 )
+"""Words that only lead to what follows."""
 _BEHIND = frozenset(("approximately", "approx", "roughly", "exactly", "sharp", "precisely", "ish"))
 _MOST_STEPS = 400
 """Of one search, phrases within it included: no phrase that somebody says needs a tenth of it."""

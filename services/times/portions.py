@@ -26,6 +26,8 @@ def portion_parts(spot: Spot) -> Parts:
     word, then = spot.word, spot.ahead()
     if spot.so_far.get("portion", "tonight") != "tonight":
         return
+    if then == "thing" and word in ("first", "last"):
+        yield from _thing(spot)
     if word in ("early", "late", "later", "earlier"):
         yield from _early_or_late(spot)
     elif word == "after" and then in _BESIDES:
@@ -36,6 +38,15 @@ def portion_parts(spot: Spot) -> Parts:
         yield _of_day(spot, f"{then} {PORTIONS[spot.ahead(2)]}", 0), spot.at + 3
     elif word in PORTIONS and "portion" not in spot.so_far:
         yield Part(portion=PORTIONS[word]), spot.at + (2 if then in ("time", "hours") else 1)
+
+
+def _thing(spot: Spot) -> Parts:
+    """`first thing in the morning`, `last thing at night`."""
+    end = spot.at + 2
+    named = end + 1 if spot.line.words[end] == "at" else end + 2 if spot.ahead(2) == "in" else end
+    if spot.line.words[named] in PORTIONS:
+        end = named + 1
+    yield Part(portion=f"{spot.word} thing"), end
 
 
 def _early_or_late(spot: Spot) -> Parts:

@@ -56,7 +56,7 @@ def _followed(spot: Spot) -> Parts:
     line, at, link, so_far = spot.line, spot.at, spot.link, spot.so_far
     found = amount_at(line, at)
     if found is None:
-        is_last = at + 1 >= line.size and line.is_digits(at) and line.values[at] < _MOST_MINUTES
+        is_last = at + 1 >= line.size and line.kinds[at] == NUMBER and line.values[at] < _MOST_MINUTES
         if link == "in" and not so_far and is_last:
             yield Part(length=Length(seconds=60 * line.values[at]), grain=Grain.MINUTE), at + 1
         return
@@ -82,7 +82,8 @@ def _led(spot: Spot) -> Parts:
     while line.words[start] in _ABOUT:
         start += 1
     found = amount_at(line, start)
-    if found is None and word == "within" and line.words[start - 1] in ("next", "the"):
+    is_next = line.words[start - 1] == "next"
+    if found is None and (is_next or (word == "within" and line.words[start - 1] == "the")):
         found = _one_at(spot, start)
     if found is None or (word == "after" and line.words[found[1]] in ("past", "to")):
         return
@@ -94,7 +95,7 @@ def _led(spot: Spot) -> Parts:
     elif line.words[end] == "from" and line.words[end + 1] in ("now", "today"):
         end += 2
     part = _from_now(spot, amount)
-    if word == "within":
+    if (word == "within" or is_next) and "length" in part:
         part["deadline"] = True
     yield part, end
 

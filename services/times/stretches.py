@@ -38,7 +38,7 @@ def edges_at(line: Line, index: int, today: date) -> Parts:
         if is_linked:
             yield Part(edge=EDGES[word], span=unit_span(unit, 0, 1, today)), end + 1
     elif end < line.size:
-        is_named = line.words[end] in MONTHS or line.words[end] in WHICH
+        is_named = line.words[end] in MONTHS or line.words[end] in WHICH or line.words[end] == "today"
         if is_linked or (is_named and word not in ("rest", "remainder", "remaining")):
             yield Part(edge=EDGES[word]), end
 
