@@ -42,6 +42,8 @@ def beside_parts(spot: Spot) -> Parts:
         found = amount_at(line, at)
         if found is not None and line.words[found[1]] in _BEFORE | _AFTER:
             yield from _beside(spot, found[0].length, found[1], found[0])
+        elif found is not None and spot.link not in ("in", "for") and line.words[found[1]] == "on":
+            yield from _week_on(spot, found[0], found[1] + 1)
 
 
 def _beside(spot: Spot, length: Length, at: int, amount: Amount | None = None) -> Parts:
@@ -62,6 +64,14 @@ def _beside(spot: Spot, length: Length, at: int, amount: Amount | None = None) -
         yield Part(at=step.after(start).replace(tzinfo=None), grain=grain), end
     else:
         yield Part(span=one_day(moved(reading.start.date(), step))), end
+
+
+def _week_on(spot: Spot, amount: Amount, at: int) -> Parts:
+    """`a week on Monday`: so many weeks behind the coming one."""
+    weekday = WEEKDAYS.get(spot.line.words[at])
+    if weekday is not None and amount.grain == Grain.WEEK and not amount.length.seconds:
+        ahead = (weekday - spot.moment.today.isoweekday() - 1) % 7 + 1 + amount.length.days
+        yield Part(span=one_day(spot.moment.today + ahead * _DAY)), at + 1
 
 
 def _weekday_beside(spot: Spot, at: int, number: int) -> Parts:

@@ -22,7 +22,7 @@ _LINKS = frozenset(
     (
         *("at", "@", "on", "in", "of", "for", "from", "the", ",", ";", "during", "starting", "beginning"),
         *("around", "about", "approximately", "approx", "roughly", "exactly", "~", "and", "-", "is", "say"),
-        *("sometime", "anytime"),
+        *("sometime", "anytime", "over"),
     )
 )
 """Words that only lead to what follows."""

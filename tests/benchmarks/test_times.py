@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,17 +71,14 @@ def test_a_rule_is_compared_with_what_a_set_says(cron: str, step: int, timex: st
     assert repeats_as(Rule(Calendar(cron, step, Unit.WEEK)), timex) is expected
 
 
-def test_it_prints_a_line_for_each_group(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_prints_a_line_for_each_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(
         '{"text": "at 5pm", "kind": "time_of_day", "expected": ["17:00:00"], "source": "a/b", "lang": "en",'
         ' "reference_time": null, "reminder_like": true}\n',
         encoding="utf-8",
     )
-    monkeypatch.setattr(sys, "argv", ["times", str(file), "--misses"])
-    main()
+    main([str(file), "--misses"])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert '"right": 1' in lines[0]

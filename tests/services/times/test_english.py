@@ -46,6 +46,8 @@ from tests.services.times.reading import NOW, TIMES, read, rule, stretch, troubl
         ("an hour before noon", "2026-03-05 11:00"),
         ("two business days from now", "2026-03-06 09:00"),
         ("this time tomorrow", "2026-03-05 17:30"),
+        ("a week on Monday", "2026-03-16 09:00"),
+        ("second-to-last Friday of June", "2026-06-19 09:00"),
     ],
 )
 def test_days_are_the_coming_ones(text: str, expected: str) -> None:
@@ -264,6 +266,12 @@ def test_a_zone_that_is_said_is_kept_and_the_moment_is_told_here() -> None:
     assert wall("9 o'clock in Tokyo") == "2026-03-05 01:00"
     assert wall("08:00 UTC+2") == "2026-03-05 07:00"
     assert reading.rule_zone(NOW) is NOW.tzinfo
+
+
+def test_an_iso_time_with_its_offset_is_read() -> None:
+    assert wall("2026-05-01T17:30:00Z") == "2026-05-01 19:30"
+    assert wall("2026-05-01T17:30:00+05:30") == "2026-05-01 14:00"
+    assert wall("2026-05-01 17:30:00-0400") == "2026-05-01 23:30"
 
 
 def test_what_repeats_keeps_the_zone_that_is_said() -> None:
