@@ -110,7 +110,8 @@ def database_of(settings: Settings) -> Path:
 def secrets_of(settings: Settings) -> list[str]:
     """Every secret value of the settings, to be kept out of logs."""
     keys = [model.api_key.get_secret_value() for model in settings.models]
-    return [*keys, settings.platforms.http.token.get_secret_value()]
+    irc = [secret for network in settings.platforms.irc for secret in network.secrets]
+    return [*keys, settings.platforms.http.token.get_secret_value(), *irc]
 
 
 def services_of(

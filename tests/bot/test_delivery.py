@@ -11,6 +11,7 @@ import pytest
 from bot.delivery import Parcel
 from bot.platforms.base import Limits, Outgoing, SendFailed
 from bot.testing import FAMILY, Group, TestPlatform, a_group
+from config.texts import Texts
 from function_calls.spec import Choice, FunctionResult, Message
 from services.refs import ChatRef, MemberRef
 from services.store.history import HISTORY
@@ -127,15 +128,19 @@ async def test_more_than_the_rate_of_a_network_waits_and_nothing_is_dropped() ->
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
-async def test_an_unknown_outcome_is_sent_again_only_where_the_network_knows_the_key(idempotent: bool) -> None:
+async def test_after_an_unknown_outcome_it_is_sent_again_and_says_so_where_the_network_knows_no_key(
+    idempotent: bool,
+) -> None:
     platform = TestPlatform(replace(LIMITS, sends_are_idempotent=idempotent))
     async with a_group(platform=platform) as group:
-        platform.failures = [a_failure(unknown_outcome=True)]
+        platform.failures = [a_failure(unknown_outcome=True), a_failure(unknown_outcome=True)]
         await tells(group, "Hello.")
-        await until(lambda: not platform.failures)
+        await until(lambda: len(platform.failures) == 1)
         await group.clock.advance(60)
-        assert texts(group) == (["Hello."] if idempotent else [])
-        assert group.daemon.delivery.failed == (0 if idempotent else 1)
+        await group.settle()
+        mark = Texts().of("en").say("delivery.resent")
+        assert texts(group) == ["Hello." if idempotent else f"Hello.\n{mark}"]
+        assert group.daemon.delivery.failed == 0
 
 
 async def test_where_the_network_knows_no_keys_a_send_is_claimed_before_it_begins() -> None:
