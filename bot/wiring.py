@@ -23,7 +23,7 @@ from bot.models import model_of, shadow_of, states_of
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from bot.own_settings import StoredOwnSettings
-from bot.platforms.base import ChatPlatform
+from bot.platforms.base import ChatPlatform, Linked
 from bot.ports import EngineActions, PlatformMembers
 from bot.shadow_records import FILE as SHADOW_LOG
 from bot.shadow_records import ShadowRecords
@@ -234,6 +234,7 @@ def build_daemon(
         faults=faults,
     )
     _show(metrics, engine, delivery, notices)
+    _show_links(metrics, platforms)
     if shadow is not None:
         dropped = shadow.dropped
         metrics.counter("rollcall_shadow_dropped", "Questions the shadow was not asked", "reason", lambda: dropped)
@@ -319,6 +320,24 @@ def _show(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices:
     metrics.gauge("rollcall_turns_running", "Turns that run", lambda: engine.running)
     metrics.gauge("rollcall_messages_given_up", "Messages that no network took", lambda: delivery.failed)
     metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: notices.dropped)
+
+
+def _show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:
+    linked = {f"{one.name}:{one.account}": one for one in platforms if isinstance(one, Linked)}
+    if not linked:
+        return
+    metrics.gauges(
+        "rollcall_platform_connected",
+        "Whether there is a connection to a network",
+        "platform",
+        lambda: {name: float(one.link().is_up) for name, one in linked.items()},
+    )
+    metrics.counter(
+        "rollcall_platform_losses",
+        "Connections to a network that were lost or could not be made",
+        "platform",
+        lambda: {name: one.link().losses for name, one in linked.items()},
+    )
 
 
 def _show_models(metrics: Metrics, model: ChatModel) -> None:

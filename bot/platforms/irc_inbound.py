@@ -24,7 +24,7 @@ OWN_IDS = "local-"
 _REPLY_TAGS = ("+reply", REPLY_TAG)
 _KEPT = 5000
 _QUOTED_CHARS = 500
-_NICK_CHAR = r"\w\[\]\\`^{|}-"
+_NICK_CHAR = r"\w\[\]\\`^{|}\-"
 _ADDRESSEE = re.compile(r"\s*@?([^\s:,@]+)[:,](?=\s|$)")
 _AT = re.compile(r"(?<![\w@])@([^\s:,.;!?@()]+)")
 _BEFORE_WE_CAME_SECONDS = 5.0

@@ -1,4 +1,4 @@
-"""From one message of the daemon's to lines of IRC: plain text, no longer than a line may be, addressed as people do."""
+"""From one message of the daemon's to lines of IRC: plain text, as long as a line may be, addressed as people do."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Interrupted:
 def lines_of(
     outgoing: Outgoing, said: str, addressees: Sequence[str], room: Callable[[], int]
 ) -> Iterator[tuple[str, str]]:
-    """The lines that are left to send after `said` has arrived, each with what of the message it bears. Before the first
-    of all stand the nicks of whom it is for. `room` gives the bytes of a line's text; it is asked for each line, because
-    it changes with our own name."""
+    """The lines that are left to send after `said` has arrived, each with what of the message it bears. Before the
+    first of all stand the nicks of whom it is for. `room` gives the bytes of a line's text; it is asked for each line,
+    because it changes with our own name."""
     lines = plain_lines(outgoing.text)
     lines += [f"{one.name}: {one.url}" for one in outgoing.attachments if one.url]
     rest = _after(said, lines or ["…"])

@@ -62,8 +62,8 @@ def without_codes(text: str) -> str:
 
 
 def plain_lines(text: str) -> list[str]:
-    """`text`, perhaps Markdown, as lines with nothing in them but text; empty ones are left out. The address of an image
-    is not given in full: clients may fetch it by themselves, and whoever chose it would learn what stands in it."""
+    """`text`, perhaps Markdown, as lines with nothing in them but text; empty ones are left out. The address of an
+    image is not given in full: clients may fetch it by themselves, and whoever chose it would learn what it holds."""
     lines: list[str] = []
     in_code = False
     for line in _LINE_ENDS.sub("\n", text).split("\n"):

@@ -65,9 +65,9 @@ def parse(raw: bytes) -> Line | None:
 
 
 def encode(command: str, *params: str, tags: Mapping[str, str] = _NO_TAGS) -> bytes:
-    """The line with its end. Raises ValueError for what cannot be said in one line: a line end or NUL anywhere; a space,
-    nothing, or a leading colon in a parameter before the last; more tags than servers take. How long the rest may be is
-    the caller's affair."""
+    """The line with its end. Raises ValueError for what cannot be said in one line: a line end or NUL anywhere; a
+    space, nothing, or a leading colon in a parameter before the last; more tags than servers take. How long the rest
+    may be is the caller's affair."""
     if _COMMAND.fullmatch(command) is None:
         raise ValueError(f"{command!r} is no command")
     *middle, last = params or ("",)
