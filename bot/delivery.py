@@ -61,6 +61,7 @@ class Delivery:
         self._queues: dict[ChatRef, deque[Parcel]] = {}
         self._tasks: dict[ChatRef, asyncio.Task[None]] = {}
         self._sent_at: dict[ChatRef, deque[float]] = {}
+        self._is_closing = False
         self.failed = 0
         """Messages given up since the start."""
 
@@ -117,11 +118,16 @@ class Delivery:
             await asyncio.wait(list(self._tasks.values()))
 
     async def close(self, seconds: float) -> None:
-        """Wait up to `seconds`; what is left is sent after the next start."""
+        """Wait up to `seconds`, and as long again for what is being sent just then; what is left is sent after the next
+        start."""
         tasks = list(self._tasks.values())
         if not tasks:
             return
         _, unfinished = await asyncio.wait(tasks, timeout=seconds)
+        if unfinished:
+            # A send that is cut off may have arrived, and would have to be said again.
+            self._is_closing = True
+            _, unfinished = await asyncio.wait(unfinished, timeout=seconds)
         for task in unfinished:
             task.cancel()
         if unfinished:
@@ -150,7 +156,7 @@ class Delivery:
 
     async def _work_off(self, chat: ChatRef) -> None:
         queue = self._queues[chat]
-        while queue:
+        while queue and not self._is_closing:
             try:
                 await self._deliver(queue[0])
             except StoreFull as problem:

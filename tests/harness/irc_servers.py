@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from config.irc import IrcSettings
+
 PATIENCE_SECONDS = 20.0
 _INSPIRCD = """\
 <config format="xml">
@@ -25,7 +27,8 @@ _INSPIRCD = """\
 <bind address="127.0.0.1" port="{port}" type="clients">
 {tls}
 <connect name="main" allow="*" maxchans="100" timeout="20" pingfreq="120" hardsendq="8388608" softsendq="8388608"
- recvq="1048576" localmax="500" globalmax="500" threshold="100000" commandrate="1000000" fakelag="no" {password}>
+ recvq="1048576" localmax="500" globalmax="500" threshold="100000" commandrate="1000000" fakelag="no"
+ resolvehostnames="no" {password}>
 <performance softlimit="1000" somaxconn="128" quietbursts="yes">
 <security hidesplits="no" hidebans="no" maxtargets="20">
 <options prefixquit="" cyclehostsfromuser="no" syntaxhints="no" defaultmodes="nt">
@@ -110,7 +113,9 @@ class IrcServer:
                     _, writer = await asyncio.open_connection("127.0.0.1", self.port)
                     writer.close()
                     return
-                assert self.process.returncode is None, f"{self.kind} ended with {self.process.returncode}: {self._log()}"
+                assert self.process.returncode is None, (
+                    f"{self.kind} ended with {self.process.returncode}: {self._log()}"
+                )
                 await asyncio.sleep(0.02)
 
     async def kill(self) -> None:
@@ -160,14 +165,30 @@ async def an_irc_server(kind: str, folder: Path, *, tls: bool = False, password:
         await server.kill()
 
 
+def irc_settings(server: IrcServer, **more: object) -> IrcSettings:
+    """The bot's settings for `server`: in #family, and as fast as it goes."""
+    given = {
+        "account": "test",
+        "host": "127.0.0.1",
+        "port": server.port,
+        "tls": False,
+        "channels": [{"name": "#family"}],
+        "flood": {"seconds_per_line": 0},
+        "reconnect": {"first_delay_seconds": 0.1, "longest_delay_seconds": 0.5},
+    }
+    return IrcSettings.model_validate({**given, **more})
+
+
 def a_certificate(folder: Path, name: str) -> Path:
     """A certificate for 127.0.0.1 that signs itself, as NAME.pem and NAME.key; returns the first."""
     if shutil.which("openssl") is None:
         pytest.skip("there is no openssl")
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-        + ["-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.pem", "-days", "2", "-subj", "/CN=127.0.0.1"]
-        + ["-addext", "subjectAltName=IP:127.0.0.1"],
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.pem", "-days", "2"),
+            *("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"),
+        ],
         check=True,
         capture_output=True,
         timeout=60,
@@ -185,5 +206,3 @@ def free_ports(count: int) -> list[int]:
     finally:
         for one in sockets:
             one.close()
-
-
