@@ -97,7 +97,7 @@ class Connection:
                 if line is None:
                     continue
                 if line.command == "PING":
-                    self.write(encode("PONG", line.params[-1] if line.params else ""))
+                    self.write(encode("PONG", line.last))
                 elif line.command == "ERROR":
                     self._last_error = f"the server says: {line.params[-1] if line.params else ''}"
                 yield line

@@ -89,15 +89,14 @@ class Inbound:
                 context = self._message(line, state)
                 return [context] if context is not None else []
             case "JOIN":
-                return [self._came_or_went(Kind.JOIN, line, line.nick, line.param(0), state)]
+                return self._came_or_went(Kind.JOIN, line, line.nick, [line.param(0)], state)
             case "PART":
-                names = line.param(0).split(",")
-                return [self._came_or_went(Kind.LEAVE, line, line.nick, name, state) for name in names]
+                return self._came_or_went(Kind.LEAVE, line, line.nick, line.param(0).split(","), state)
             case "KICK" if not state.is_me(line.param(1)):
-                return [self._came_or_went(Kind.LEAVE, line, line.param(1), line.param(0), state)]
+                return self._came_or_went(Kind.LEAVE, line, line.param(1), [line.param(0)], state)
             case "QUIT":
-                channels = state.channels_of(line.nick)
-                return [self._came_or_went(Kind.LEAVE, line, line.nick, channel.name, state) for channel in channels]
+                names = [channel.name for channel in state.channels_of(line.nick)]
+                return self._came_or_went(Kind.LEAVE, line, line.nick, names, state)
         return []
 
     def _message(self, line: Line, state: State) -> MessageContext | None:
@@ -139,19 +138,27 @@ class Inbound:
             chat_title=target if is_group else line.nick,
         )
 
-    def _came_or_went(self, kind: Kind, line: Line, nick: str, channel: str, state: State) -> MessageContext:
-        chat = ChatRef("irc", self._account, state.features.fold(channel))
-        return MessageContext(
-            key=MessageKey(chat, line.tags.get("msgid") or self.own_id(), kind),
-            kind=kind,
-            chat=chat,
-            is_group=True,
-            sender=Sender(self._member(state.identity_of(nick)), nick),
-            text="",
-            sent_at=self._said_at(line),
-            backfilled=self._is_old(line),
-            chat_title=channel,
-        )
+    def _came_or_went(
+        self, kind: Kind, line: Line, nick: str, names: Sequence[str], state: State
+    ) -> list[MessageContext]:
+        """One for each of our channels among `names`."""
+        native_id = line.tags.get("msgid") or self.own_id()
+        chats = (ChatRef("irc", self._account, state.features.fold(name)) for name in names)
+        return [
+            MessageContext(
+                key=MessageKey(chat, native_id, kind),
+                kind=kind,
+                chat=chat,
+                is_group=True,
+                sender=Sender(self._member(state.identity_of(nick)), nick),
+                text="",
+                sent_at=self._said_at(line),
+                backfilled=self._is_old(line),
+                chat_title=state.channels[chat.native].name,
+            )
+            for chat in chats
+            if chat.native in state.channels
+        ]
 
     def _heard(self, text: str, nick: str) -> tuple[str, bool]:
         """`text` without the bot's name where it is spoken to, and whether the bot is meant: by name, or by its nick as

@@ -77,7 +77,7 @@ class Receipts:
         if self.uses_labels:
             self._labelled(line)
         elif line.command == "PONG":
-            self._read(line.params[-1] if line.params else "")
+            self._read(line.last)
         elif self._is_echo(line):
             self._answer(self._oldest(line.param(0), line.param(1)), line)
         elif line.command in _REFUSALS or line.command in _ASKS_FOR_TIME:

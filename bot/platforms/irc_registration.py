@@ -96,7 +96,7 @@ class Registration:
         return []
 
     def _cap(self, line: Line) -> list[bytes]:
-        subcommand, words = line.param(1).upper(), line.params[-1].split()
+        subcommand, words = line.param(1).upper(), line.last.split()
         if subcommand == "LS" and self._negotiates:
             self._offered |= dict(_offer(word) for word in words)
             return [] if line.param(2) == "*" else self._ask()

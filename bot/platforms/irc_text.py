@@ -26,8 +26,8 @@ _LINK = re.compile(r"\[([^\]\n]+)\]\(\s*<?([^\s)>]+)>?[^)\n]*\)")
 _BARE_LINK = re.compile(r"<(https?://[^\s<>|]+)>")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _MARKS = (
-    re.compile(r"(?<![\w*])(\*\*\*|\*\*|\*)(?=[^\s*])(.+?)(?<=[^\s*])\1(?![\w*])"),
-    re.compile(r"(?<![\w_])(___|__|_)(?=[^\s_])(.+?)(?<=[^\s_])\1(?![\w_])"),
+    re.compile(r"(?<![\w*\\])(\*\*\*|\*\*|\*)(?=[^\s*])(.+?)(?<=[^\s*\\])\1(?![\w*])"),
+    re.compile(r"(?<![\w\\])(___|__|_)(?=[^\s_])(.+?)(?<=[^\s_\\])\1(?!\w)"),
     re.compile(r"(?<!~)(~~)(?=\S)(.+?)(?<=\S)\1(?!~)"),
 )
 _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!~|>-])")
@@ -53,7 +53,7 @@ def ctcp(text: str) -> Ctcp | None:
 
 def ctcp_answer(command: str, text: str) -> str:
     """The text of the NOTICE that answers a CTCP; what would end it early is left out."""
-    return f"{_CTCP}{command} {_UNSENDABLE.sub('', text)}{_CTCP}"
+    return f"{_CTCP}{command} {''.join(char for char in text if char.isprintable())}{_CTCP}"
 
 
 def without_codes(text: str) -> str:

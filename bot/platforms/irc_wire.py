@@ -39,6 +39,11 @@ class Line:
         """The nick or server in `source`."""
         return self.source.partition("!")[0].partition("@")[0]
 
+    @property
+    def last(self) -> str:
+        """The last parameter; empty where there is none."""
+        return self.params[-1] if self.params else ""
+
     def param(self, place: int) -> str:
         """The parameter at `place`, counted from 0; empty where there is none."""
         return self.params[place] if place < len(self.params) else ""
