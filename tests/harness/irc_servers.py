@@ -31,7 +31,7 @@ _INSPIRCD = """\
  resolvehostnames="no" {password}>
 <performance softlimit="1000" somaxconn="128" quietbursts="yes">
 <security hidesplits="no" hidebans="no" maxtargets="20">
-<options prefixquit="" cyclehostsfromuser="no" syntaxhints="no" defaultmodes="nt">
+<options prefixquit="" cyclehostsfromuser="no" syntaxhints="no" defaultmodes="not">
 <path configdir="{folder}" datadir="{folder}" logdir="{folder}" runtimedir="{folder}">
 <pid file="{folder}/pid">
 <log method="file" level="default" type="*" target="{folder}/server.log">
@@ -135,12 +135,12 @@ class IrcServer:
                     port=self.port, link_port=self.link_port, folder=self.folder, password=password, tls=tls
                 )
             )
-            return ["inspircd", "--runasroot", "--nofork", f"--config={config}"]
+            return [_program(self.kind) or self.kind, "--runasroot", "--nofork", f"--config={config}"]
         config = self.folder / "ngircd.conf"
         password = f"Password = {self.password}" if self.password else ""
         group = grp.getgrgid(os.getgid()).gr_name
         config.write_text(_NGIRCD.format(port=self.port, user=getpass.getuser(), group=group, password=password))
-        return ["ngircd", "-n", "-f", str(config)]
+        return [_program(self.kind) or self.kind, "-n", "-f", str(config)]
 
     def _log(self) -> str:
         log = self.folder / "server.log"
@@ -150,7 +150,7 @@ class IrcServer:
 @asynccontextmanager
 async def an_irc_server(kind: str, folder: Path, *, tls: bool = False, password: str = "") -> AsyncIterator[IrcServer]:
     """A server of `kind`, `inspircd` or `ngircd`. The test is skipped by name where it is not installed."""
-    if shutil.which(kind) is None:
+    if _program(kind) is None:
         pytest.skip(f"there is no {kind}")
     folder = folder / kind
     folder.mkdir(parents=True)
@@ -177,6 +177,11 @@ def irc_settings(server: IrcServer, **more: object) -> IrcSettings:
         "reconnect": {"first_delay_seconds": 0.1, "longest_delay_seconds": 0.5},
     }
     return IrcSettings.model_validate({**given, **more})
+
+
+def _program(kind: str) -> str | None:
+    """Where it is installed; servers stand in a folder that not everybody looks into."""
+    return shutil.which(kind, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
 def a_certificate(folder: Path, name: str) -> Path:
