@@ -181,26 +181,30 @@ async def test_replies_and_typing_pass_a_server_that_knows_them(tmp_path: Path) 
 
 
 async def test_accounts_of_real_services_are_who_people_are(tmp_path: Path) -> None:
-    async with an_irc_server("inspircd", tmp_path) as server, services(server) as known:
-        async with a_person(server.port, "ann", "#family") as ann, a_person(server.port, "Bob", "#family") as bob:
-            known.gives_account("ann", "Annie")
-            sasl = {"mechanism": "plain", "account": "rollcall", "password": "a-password"}
-            async with a_bot(server, sasl=sasl) as bot:
-                assert known.proofs == ["rollcall a-password"]
-                ann.say("#family", "hello from ann")
-                bob.say("#family", "hello from bob")
-                by_account, by_nick = await bot.hears("hello from ann"), await bot.hears("hello from bob")
-                assert by_account.sender.ref == MemberRef("irc", "test", "annie")
-                assert by_account.sender.role is Role.MODERATOR
-                assert by_nick.sender.ref == MemberRef("irc", "test", "~bob")
-                ann.send("MODE #family +o Bob")
-                ann.send("MODE #family -o ann")
-                bob.say("#family", "an operator now")
-                assert (await bot.hears("an operator now")).sender.role is Role.MEMBER
-                assert await bot.platform.role(FAMILY, MemberRef("irc", "test", "annie")) is Role.MEMBER
-                ann.send("PART #family")
-                ann.say("Rollcall", "psst")
-                private = await bot.hears("psst")
-                assert (private.chat.native, private.is_group) == ("annie", False)
-                await bot.send("Yes?", "9:0:0", chat=private.chat)
-                assert await ann.hears("Rollcall", target="ann") == ["Yes?"]
+    async with (
+        an_irc_server("inspircd", tmp_path) as server,
+        services(server) as known,
+        a_person(server.port, "ann", "#family") as ann,
+        a_person(server.port, "Bob", "#family") as bob,
+    ):
+        known.gives_account("ann", "Annie")
+        sasl = {"mechanism": "plain", "account": "rollcall", "password": "a-password"}
+        async with a_bot(server, sasl=sasl) as bot:
+            assert known.proofs == ["rollcall a-password"]
+            ann.say("#family", "hello from ann")
+            bob.say("#family", "hello from bob")
+            by_account, by_nick = await bot.hears("hello from ann"), await bot.hears("hello from bob")
+            assert by_account.sender.ref == MemberRef("irc", "test", "annie")
+            assert by_account.sender.role is Role.MODERATOR
+            assert by_nick.sender.ref == MemberRef("irc", "test", "~bob")
+            ann.send("MODE #family +o Bob")
+            ann.send("MODE #family -o ann")
+            bob.say("#family", "an operator now")
+            assert (await bot.hears("an operator now")).sender.role is Role.MEMBER
+            assert await bot.platform.role(FAMILY, MemberRef("irc", "test", "annie")) is Role.MEMBER
+            ann.send("PART #family")
+            ann.say("Rollcall", "psst")
+            private = await bot.hears("psst")
+            assert (private.chat.native, private.is_group) == ("annie", False)
+            await bot.send("Yes?", "9:0:0", chat=private.chat)
+            assert await ann.hears("Rollcall", target="ann") == ["Yes?"]
