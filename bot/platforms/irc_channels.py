@@ -102,6 +102,8 @@ class WantedChannels:
         wanted = self._find(name, state)
         if wanted is not None:
             wanted.problem = ""
+        if not _is_in(state, name):
+            return
         _log.info("irc_joined", network=self._network, channel=name)
 
     def _kicked(self, line: Line, state: State) -> None:

@@ -163,6 +163,8 @@ class State:
 
     def _join(self, line: Line) -> None:
         name = line.param(0)
+        if not self.features.is_channel(name):
+            return
         folded = self.features.fold(name)
         if self.is_me(line.nick):
             self.channels[folded] = Channel(name)

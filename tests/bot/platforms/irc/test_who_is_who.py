@@ -131,8 +131,11 @@ def test_what_somebody_was_ends_when_they_go(line: str) -> None:
     assert state.role("#x", "bobby") is None
 
 
-def test_whoever_comes_back_under_the_nick_of_somebody_else_is_not_them() -> None:
-    state = a_state(":bob!b@h ACCOUNT bobby", ":bob!b@h PART #x", ":bob!evil@h JOIN #x * :x")
+@pytest.mark.parametrize("caps", ["account-notify extended-join", "account-notify account-tag", "account-notify", ""])
+@pytest.mark.parametrize("leaving", [":bob!b@h PART #x", ":bob!b@h QUIT", ":zoe!z@h KICK #x bob"])
+def test_whoever_comes_back_under_the_nick_of_somebody_else_is_not_them(caps: str, leaving: str) -> None:
+    back = ":bob!evil@h JOIN #x * :x" if "extended-join" in caps else ":bob!evil@h JOIN #x"
+    state = a_state(":bob!b@h ACCOUNT bobby", leaving, back, caps=caps)
     assert state.role("#x", "bobby") is None
     assert state.nick_of("bobby") == ""
     assert state.identity_of("bob") == "~bob"
