@@ -17,6 +17,7 @@ from bot.platforms.irc_registration import Refused, Registration, joins
 from bot.platforms.irc_state import State
 from bot.platforms.irc_wire import parse
 from config.irc import IrcSettings
+from function_calls.context import MessageContext
 from services.clock import VirtualClock
 from services.refs import Role
 
@@ -285,3 +286,56 @@ async def test_no_order_of_lines_breaks_what_follows_them(
         receipts.follow(line)
     receipts.lost()
     assert all(one.done.done() for one in waiting)
+
+
+def test_what_was_said_before_we_came_is_known_by_the_servers_own_clock() -> None:
+    state, inbound = a_state(), Inbound("t", ["Rollcall"], VirtualClock())
+
+    def heard(time: str) -> MessageContext:
+        line = parse(f"@time={time} :ann!a@b PRIVMSG #x :hello".encode())
+        assert line is not None
+        [context] = inbound.contexts(line, state)
+        return context
+
+    # Here it is nine, there eleven.
+    welcome = parse(b"@time=2026-01-05T11:00:00.000Z :irc.test 001 Rollcall :Welcome")
+    assert welcome is not None
+    inbound.connected(welcome)
+    now, before = heard("2026-01-05T11:00:01.000Z"), heard("2026-01-05T10:30:00.000Z")
+    assert (now.backfilled, before.backfilled) == (False, True)
+    assert now.sent_at == VirtualClock().now()
+    assert not heard("yesterday").backfilled
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "is_meant"),
+    [
+        ("Rollcall: hello", "hello", True),
+        ("rollcall, hello", "hello", True),
+        ("hello @Rollcall", "hello", True),
+        ("Robbie: hello", "hello", True),
+        ("I think Rollcall knows", "I think Rollcall knows", True),
+        ("ask rollcall!", "ask rollcall!", True),
+        ("Rollcall's answer", "Rollcall's answer", True),
+        ("hello", "hello", False),
+        ("Rollcaller is here", "Rollcaller is here", False),
+        ("my-Rollcall", "my-Rollcall", False),
+        ("Rollcall_ is another", "Rollcall_ is another", False),
+        ("see https://a.test/Rollcall/x", "see https://a.test/Rollcall/x", False),
+        ("see rollcall.example", "see rollcall.example", False),
+        ("mail x@rollcall.test", "mail x@rollcall.test", False),
+        ("Robbie is an alias", "Robbie is an alias", False),
+    ],
+)
+def test_the_bot_is_meant_by_its_names_and_by_its_nick_as_a_word(said: str, text: str, is_meant: bool) -> None:
+    line = parse(f":ann!a@b PRIVMSG #x :{said}".encode())
+    assert line is not None
+    [context] = Inbound("t", ["Robbie"], VirtualClock()).contexts(line, a_state())
+    assert (context.text, context.mentions_bot) == (text, is_meant)
+
+
+def test_who_else_is_spoken_to_is_told() -> None:
+    line = parse(b":ann!a@b PRIVMSG #x :bob: ask @zoe, not @nobody or Rollcall")
+    assert line is not None
+    [context] = Inbound("t", ["Robbie"], VirtualClock()).contexts(line, a_state())
+    assert [member.native for member in context.mentions] == ["~bob", "~zoe"]
