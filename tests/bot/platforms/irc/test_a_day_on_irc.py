@@ -101,6 +101,7 @@ async def test_after_the_server_was_killed_all_that_was_accepted_is_answered(kin
             await daemon.settled()
             ann.say("#family", "Rollcall: calc 999*1")
             await until(lambda: 999 in sums(ann.heard("Rollcall")))
+            await daemon.settled()
         # What waited for an answer of the server when it died cannot be known: one line, and its repetition says so.
         assert sum(counts.values()) - len(counts) <= marked <= 1, (counts, marked)
         assert rows(tmp_path, "SELECT key FROM outbox WHERE state != 'sent'") == []
