@@ -14,7 +14,7 @@ import orjson
 import structlog
 
 from bot.outgoing import outgoing_from_json
-from bot.platforms.base import ChatPlatform, Outgoing, SendFailed
+from bot.platforms.base import ChatPlatform, Linked, Outgoing, SendFailed
 from config.settings import DeliverySettings
 from services.clock import Clock
 from services.fault_points import FaultPoints
@@ -61,6 +61,7 @@ class Delivery:
         self._queues: dict[ChatRef, deque[Parcel]] = {}
         self._tasks: dict[ChatRef, asyncio.Task[None]] = {}
         self._sent_at: dict[ChatRef, deque[float]] = {}
+        self._is_closing = False
         self.failed = 0
         """Messages given up since the start."""
 
@@ -88,11 +89,15 @@ class Delivery:
         return len(parcels)
 
     def _marked(self, outgoing: Outgoing) -> Outgoing:
-        """The network may have it already: where it would show it twice, the second says so, if there is room."""
+        """The network may have it already: where it would show it twice, the second says so, once. `pieces` has left
+        room for that."""
         platform = self.platform(outgoing.chat)
         if platform is None or platform.limits.sends_are_idempotent:
             return outgoing
-        text = f"{outgoing.text}\n{self._resent(outgoing.chat)}"
+        note = self._resent(outgoing.chat)
+        if outgoing.text.endswith(f"\n{note}"):
+            return outgoing
+        text = f"{outgoing.text}\n{note}"
         return replace(outgoing, text=text) if len(text) <= platform.limits.text_chars else outgoing
 
     async def typing(self, chat: ChatRef, status: str) -> None:
@@ -113,11 +118,16 @@ class Delivery:
             await asyncio.wait(list(self._tasks.values()))
 
     async def close(self, seconds: float) -> None:
-        """Wait up to `seconds`; what is left is sent after the next start."""
+        """Wait up to `seconds`, and as long again for what is being sent just then; what is left is sent after the next
+        start."""
         tasks = list(self._tasks.values())
         if not tasks:
             return
         _, unfinished = await asyncio.wait(tasks, timeout=seconds)
+        if unfinished:
+            # A send that is cut off may have arrived, and would have to be said again.
+            self._is_closing = True
+            _, unfinished = await asyncio.wait(unfinished, timeout=seconds)
         for task in unfinished:
             task.cancel()
         if unfinished:
@@ -146,7 +156,7 @@ class Delivery:
 
     async def _work_off(self, chat: ChatRef) -> None:
         queue = self._queues[chat]
-        while queue:
+        while queue and not self._is_closing:
             try:
                 await self._deliver(queue[0])
             except StoreFull as problem:
@@ -163,21 +173,28 @@ class Delivery:
         if platform is None:
             self._give_up(parcel, f"there is no platform {chat.platform}:{chat.account}")
             return
-        if not parcel.claimed:
-            await self._store.commit([outbox.claim(parcel.row_id, self._epoch)])
-        self._reach("reply.after_outbox_before_send")
+        is_claimed, outgoing = parcel.claimed, parcel.outgoing
         delay = self._settings.first_delay_seconds
         for attempt in range(1, self._settings.attempts + 1):
+            if isinstance(platform, Linked):
+                await platform.until_reachable(chat)
+            if not is_claimed:
+                await self._store.commit([outbox.claim(parcel.row_id, self._epoch)])
+                is_claimed = True
+            if attempt == 1:
+                self._reach("reply.after_outbox_before_send")
             await self._pace(chat, platform.limits.sends_per_minute)
             try:
                 self._reach("reply.during_send")
-                receipt = await platform.send(parcel.outgoing)
+                receipt = await platform.send(outgoing)
             except SendFailed as failure:
-                ambiguous = failure.unknown_outcome and not platform.limits.sends_are_idempotent
-                if not failure.retryable or ambiguous or attempt == self._settings.attempts:
+                if not failure.retryable or attempt == self._settings.attempts:
                     self._give_up(parcel, str(failure))
                     return
                 _log.info("send_failed", chat=chat.key, attempt=attempt, problem=str(failure))
+                if failure.unknown_outcome and outgoing is parcel.outgoing:
+                    # Shown twice is better than lost, where the second says that it may be the second.
+                    outgoing = self._marked(outgoing)
                 await self._clock.sleep(failure.retry_after_seconds or delay)
                 delay = min(delay * 2, self._settings.longest_delay_seconds)
                 continue

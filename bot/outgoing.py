@@ -14,6 +14,8 @@ from services.json_values import JsonObject
 from services.refs import ChatRef, MemberRef
 
 LONGEST_REPLY = 20_000
+_ROOM_FOR_A_NOTE = 100
+"""Characters for the word that a piece may have been there before."""
 _FENCE = "```"
 _JOINER = "\u200d"
 # Beside combining marks: the joiner, skin tones, and the tags of a flag.
@@ -41,7 +43,7 @@ def pieces(
     if message.choices and not limits.choices:
         words = " / ".join(choice.value for choice in message.choices)
         text = f"{text}\n{texts.say('delivery.choices', choices=words)}"
-    parts = split(text, limits.text_chars)
+    parts = split(text, limits.text_chars if limits.sends_are_idempotent else limits.text_chars - _ROOM_FOR_A_NOTE)
     last = len(parts) - 1
     return [
         Outgoing(

@@ -25,7 +25,7 @@ from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from bot.own_settings import StoredOwnSettings
 from bot.paid_requests import PaidRequests
-from bot.platforms.base import ChatPlatform
+from bot.platforms.base import ChatPlatform, Linked
 from bot.ports import EngineActions, PlatformMembers
 from bot.shadow_records import FILE as SHADOW_LOG
 from bot.shadow_records import ShadowRecords
@@ -118,7 +118,8 @@ def secrets_of(settings: Settings) -> list[str]:
     """Every secret value of the settings, to be kept out of logs."""
     keys = [model.api_key.get_secret_value() for model in settings.models]
     keys.append(settings.search.api_key.get_secret_value())
-    return [*keys, settings.platforms.http.token.get_secret_value()]
+    irc = [secret for network in settings.platforms.irc for secret in network.secrets]
+    return [*keys, settings.platforms.http.token.get_secret_value(), *irc]
 
 
 def services_of(
@@ -255,6 +256,7 @@ def build_daemon(
         faults=faults,
     )
     _show(metrics, engine, delivery, notices)
+    _show_links(metrics, platforms)
     if shadow is not None:
         dropped = shadow.dropped
         metrics.counter("rollcall_shadow_dropped", "Questions the shadow was not asked", "reason", lambda: dropped)
@@ -340,6 +342,24 @@ def _show(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices:
     metrics.gauge("rollcall_turns_running", "Turns that run", lambda: engine.running)
     metrics.gauge("rollcall_messages_given_up", "Messages that no network took", lambda: delivery.failed)
     metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: notices.dropped)
+
+
+def _show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:
+    linked = {f"{one.name}:{one.account}": one for one in platforms if isinstance(one, Linked)}
+    if not linked:
+        return
+    metrics.gauges(
+        "rollcall_platform_connected",
+        "Whether there is a connection to a network",
+        "platform",
+        lambda: {name: float(one.link().is_up) for name, one in linked.items()},
+    )
+    metrics.counter(
+        "rollcall_platform_losses",
+        "Connections to a network that were lost or could not be made",
+        "platform",
+        lambda: {name: one.link().losses for name, one in linked.items()},
+    )
 
 
 def _show_models(metrics: Metrics, model: ChatModel) -> None:

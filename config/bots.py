@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from config.irc import RoleHolder
 from config.memory import ContextScope
-from config.terms import BotName, ChatPattern, Language, MemberKey, RoleName, Roles, Seconds, Section, Timezone, Word
+from config.terms import BotName, ChatPattern, Language, RoleName, Roles, Seconds, Section, Timezone, Word
 
 ChatSettingName = Literal["language", "timezone", "persona", "functions_on"]
 """What a chat may change for itself, where the settings allow it."""
@@ -89,7 +90,7 @@ class ChatsSettings(Section):
     precise: the key itself, then the pattern with the most letters that are not `*`, then the one that stands first."""
 
 
-MembersSettings = Mapping[MemberKey, RoleName]
+MembersSettings = Mapping[RoleHolder, RoleName]
 """Roles by `platform:account:member`."""
 BotsSettings = Mapping[BotName, BotSettings]
 """The bots by their keys."""

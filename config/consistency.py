@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.chat_settings import is_allowed
 from config.diagnostics import Code
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import FALLBACK, Texts
@@ -14,6 +15,7 @@ _UNIQUE: tuple[tuple[Location, str], ...] = (
     (("models",), "name"),
     (("news", "feeds"), "name"),
     (("platforms", "web", "rooms"), "id"),
+    (("platforms", "irc"), "account"),
 )
 
 
@@ -35,6 +37,7 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
             message = f"chats.allow[{index}] {pattern!r} serves every chat that the bot is added to"
             document.complain(at, Code.SERVES_EVERY_CHAT, message, "warning")
     _limits_that_never_count(settings, document)
+    _irc_that_is_not_as_meant(settings, document)
     known = Texts().languages
     for location, language in _languages(settings):
         if language.lower().replace("_", "-").split("-")[0] not in known:
@@ -61,6 +64,22 @@ def _limits_that_never_count(settings: Settings, document: YamlDocument) -> None
             message = f"failover.{shorter} is longer than failover.{longer}, which ends it before"
             at = document.value_at(("failover", shorter))
             document.complain(at, Code.HAS_NO_EFFECT, message, "warning")
+
+
+def _irc_that_is_not_as_meant(settings: Settings, document: YamlDocument) -> None:
+    """Secrets that others can read on their way, and channels that are joined and then not served."""
+    for index, network in enumerate(settings.platforms.irc):
+        if network.is_in_clear:
+            what = "tls_verify" if network.tls else "tls"
+            location: Location = ("platforms", "irc", index, what)
+            message = f"{dotted(location)} is off, so others can read the passwords and keys for {network.host}"
+            document.complain(document.value_at(location), Code.SECRET_IN_CLEAR, message, "warning")
+        for place, channel in enumerate(network.channels):
+            key = f"irc:{network.account}:{channel.name.lower()}"
+            if is_allowed(settings, key) is None:
+                location = ("platforms", "irc", index, "channels", place, "name")
+                message = f"{dotted(location)} is joined but not served, because chats.allow does not name {key!r}"
+                document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
 
 
 def _keys_that_differ_by_case(document: YamlDocument) -> None:

@@ -24,6 +24,7 @@ class Code(StrEnum):
     UNKNOWN_MODEL = "settings.unknown_model"
     SERVES_EVERY_CHAT = "settings.serves_every_chat"
     HAS_NO_EFFECT = "settings.has_no_effect"
+    SECRET_IN_CLEAR = "settings.secret_in_clear"  # noqa: S105 - a fault, no secret
 
     SYNTAX = "yaml.syntax"
     ENCODING = "yaml.encoding"

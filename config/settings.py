@@ -13,6 +13,7 @@ from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSetti
 from config.budgets import BudgetsSettings
 from config.failover import FailoverSettings
 from config.filters import FiltersSettings
+from config.irc import IrcSettings
 from config.memory import MemorySettings
 from config.models import ModelSettings
 from config.news import NewsSettings
@@ -207,6 +208,8 @@ class PlatformsSettings(Section):
     console: ConsoleSettings = ConsoleSettings()
     web: WebSettings = WebSettings()
     http: HttpSettings = HttpSettings()
+    irc: tuple[IrcSettings, ...] = Field(default=(), max_length=50)
+    """The IRC networks. None, unless there is an entry."""
 
 
 class SourcesSettings(Section):

@@ -1,4 +1,4 @@
-"""`rollcall doctor`: can the settings, the database, the disk, the model, the search and the feeds be used?"""
+"""`rollcall doctor`: can the settings, the database, the disk, the model, search, feeds and chat networks be used?"""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from bot.functions_check import check_functions
 from bot.models import online_models
 from bot.wiring import database_of
 from config.diagnostics import Diagnostic
+from config.irc import IrcSettings
 from config.loader import check_settings
 from config.settings import Settings
 from config.texts import Texts
@@ -42,10 +43,11 @@ _ADVICE = {
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add this command."""
     parser = commands.add_parser(
-        "doctor", help="check settings, database, disk, model, search and feeds", description=__doc__
+        "doctor", help="check settings, database, disk, model, search, feeds and networks", description=__doc__
     )
     parser.add_argument("--no-model", action="store_true", help="do not ask the model")
     parser.add_argument("--no-web", action="store_true", help="ask neither the search nor the feeds")
+    parser.add_argument("--no-networks", action="store_true", help="do not connect to chat networks")
     add_config(parser)
     parser.set_defaults(run=run)
 
@@ -68,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
         checks += _daemon_checks(settings)
     if not options.no_web:
         checks += web_checks(settings)
+    if not options.no_networks:
+        checks += [("irc", functools.partial(_irc, network)) for network in settings.platforms.irc]
     failed = False
     for name, check in checks:
         outcome = check()
@@ -133,6 +137,17 @@ def _daemon_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnosti
     text = "; ".join(f"{name.removeprefix('model.')} {said}" for name, said in models.items())
     found = Diagnostic("models", 1, 1, "model.left_alone", text, "warning") if models else "running, with every model"
     return [("daemon", lambda: found)]
+
+
+def _irc(network: IrcSettings) -> Diagnostic | str:
+    # Imported here: most bots are on no such network.
+    from bot.platforms.irc_probe import CannotUse, probe
+
+    try:
+        return f"{network.account}: {asyncio.run(probe(network, SystemClock()))}"
+    except CannotUse as problem:
+        text = f"{problem}. Check host, port, tls, password and sasl"
+        return Diagnostic(f"platforms.irc.{network.account}", 1, 1, "irc.unreachable", text)
 
 
 def _model(model: ChatModel) -> Diagnostic | str:

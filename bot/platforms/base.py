@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from function_calls.context import Attachment, MessageContext
 from function_calls.spec import Choice
@@ -104,3 +104,26 @@ class ChatPlatform(Protocol):
 
     async def close(self) -> None:
         """Free what `run` did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """The connection of a platform that holds one."""
+
+    is_up: bool
+    words: str
+    """What an operator has to know, on one line."""
+    losses: int
+    """Connections lost since the start."""
+
+
+@runtime_checkable
+class Linked(Protocol):
+    """What a platform has beside ChatPlatform that reaches its network over a connection it has to keep up."""
+
+    async def until_reachable(self, chat: ChatRef) -> None:
+        """Return when `chat` can be written to, or it is plain that it cannot: `send` then says why. A message that
+        waits here has not been sent, so nobody has to ask later whether it arrived."""
+
+    def link(self) -> LinkState:
+        """How the connection is now."""

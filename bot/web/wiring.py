@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bot.daemon import Daemon
+from bot.platforms.base import Linked
 from bot.platforms.http import HttpPlatform
 from bot.platforms.http_callers import Programs
 from bot.platforms.mentions import hearing
@@ -127,6 +128,8 @@ def probes_of(daemon: Daemon) -> Probes:
             "turns_waiting": str(daemon.engine.waiting),
             "turns_running": str(daemon.engine.running),
             **{f"model.{state.name}": _in_words(state) for state in daemon.model_states()},
+            # A network that is away does not make the daemon unready: the others are served.
+            **{f"{one.name}.{one.account}": one.link().words for one in daemon.platforms if isinstance(one, Linked)},
         }
         return Health(ok=broken is None, details=details)
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from bot.delivery import Parcel
-from bot.platforms.base import Limits, Outgoing, SendFailed
+from bot.platforms.base import Limits, LinkState, Outgoing, Receipt, SendFailed
 from bot.testing import FAMILY, Group, TestPlatform, a_group
+from config.texts import Texts
 from function_calls.spec import Choice, FunctionResult, Message
 from services.refs import ChatRef, MemberRef
 from services.store.history import HISTORY
@@ -127,15 +128,89 @@ async def test_more_than_the_rate_of_a_network_waits_and_nothing_is_dropped() ->
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
-async def test_an_unknown_outcome_is_sent_again_only_where_the_network_knows_the_key(idempotent: bool) -> None:
+async def test_after_an_unknown_outcome_it_is_sent_again_and_says_so_where_the_network_knows_no_key(
+    idempotent: bool,
+) -> None:
     platform = TestPlatform(replace(LIMITS, sends_are_idempotent=idempotent))
     async with a_group(platform=platform) as group:
-        platform.failures = [a_failure(unknown_outcome=True)]
+        platform.failures = [a_failure(unknown_outcome=True), a_failure(unknown_outcome=True)]
         await tells(group, "Hello.")
+        await until(lambda: len(platform.failures) == 1)
+        await group.clock.advance(60)
+        await group.settle()
+        mark = Texts().of("en").say("delivery.resent")
+        assert texts(group) == ["Hello." if idempotent else f"Hello.\n{mark}"]
+        assert group.daemon.delivery.failed == 0
+
+
+class Distant(TestPlatform):
+    """A network over a connection, which is there when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(replace(LIMITS, sends_are_idempotent=False))
+        self.is_up = asyncio.Event()
+        self.asked = asyncio.Event()
+        self.takes = asyncio.Event()
+        self.takes.set()
+
+    async def until_reachable(self, chat: ChatRef) -> None:
+        self.asked.set()
+        await self.is_up.wait()
+
+    def link(self) -> LinkState:
+        return LinkState(self.is_up.is_set(), "as the test says", 3)
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        await self.takes.wait()
+        return await super().send(outgoing)
+
+
+async def test_what_waits_for_a_connection_was_not_sent_and_is_not_marked_after_a_crash(tmp_path: Path) -> None:
+    async with a_group(home=tmp_path, platform=(platform := Distant())) as group:
+        await tells(group, "Hello.")
+        await platform.asked.wait()
+        assert await kept(group, OUTBOX.c.state, OUTBOX.c.attempts) == [("pending", 0)]
+        assert b'rollcall_platform_connected{platform="test:bot"} 0.0' in group.daemon.metrics.render()
+        assert b'rollcall_platform_losses_total{platform="test:bot"} 3.0' in group.daemon.metrics.render()
+        await group.crash()
+    async with a_group(home=tmp_path, platform=(platform := Distant())) as group:
+        platform.is_up.set()
+        await group.settle()
+        assert texts(group) == ["Hello."]
+
+
+async def test_what_is_being_sent_at_the_end_is_sent_and_what_waits_behind_it_is_sent_after_the_next_start(
+    tmp_path: Path,
+) -> None:
+    async with a_group(home=tmp_path, platform=(platform := Distant())) as group:
+        platform.is_up.set()
+        platform.takes.clear()
+        await tells(group, "One.")
+        await tells(group, "Two.")
+        closing = asyncio.create_task(group.daemon.delivery.close(0.3))
+        await until(lambda: group.daemon.delivery._is_closing)
+        platform.takes.set()
+        await closing
+        assert texts(group) == ["One."]
+        assert await kept(group, OUTBOX.c.state) == [("sent",), ("pending",)]
+        await group.crash()
+    async with a_group(home=tmp_path, platform=(platform := Distant())) as group:
+        platform.is_up.set()
+        await group.settle()
+        assert texts(group) == ["Two."]
+
+
+async def test_a_message_that_was_cut_to_fit_has_room_for_the_word_that_it_is_a_repetition() -> None:
+    platform = TestPlatform(replace(LIMITS, text_chars=300, sends_are_idempotent=False))
+    async with a_group(platform=platform) as group:
+        platform.failures = [a_failure(unknown_outcome=True)]
+        await tells(group, "word " * 200)
         await until(lambda: not platform.failures)
         await group.clock.advance(60)
-        assert texts(group) == (["Hello."] if idempotent else [])
-        assert group.daemon.delivery.failed == (0 if idempotent else 1)
+        await group.settle()
+        mark = Texts().of("en").say("delivery.resent")
+        assert [text.endswith(mark) for text in texts(group)] == [True] + [False] * (len(texts(group)) - 1)
+        assert max(map(len, texts(group))) <= 300
 
 
 async def test_where_the_network_knows_no_keys_a_send_is_claimed_before_it_begins() -> None:

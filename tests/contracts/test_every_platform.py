@@ -8,6 +8,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from sqlalchemy import select
 
 from bot.platforms.base import Accepted, ChatPlatform, Outgoing
 from bot.platforms.console import Console
+from bot.platforms.irc import IrcPlatform
 from bot.testing import TestPlatform
 from function_calls.context import MessageContext
 from function_calls.spec import Choice
@@ -23,6 +25,8 @@ from services.refs import ChatRef, MemberRef
 from services.store.http_events import EVENTS
 from services.store.port import Statement, Write
 from tests.bot.web_world import a_world
+from tests.harness.irc_client import a_person
+from tests.harness.irc_servers import an_irc_server, irc_settings
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,9 @@ class Network:
     platform: ChatPlatform
     shown: Callable[[], Awaitable[list[str]]]
     """The texts that are visible now."""
+    group: str = "family"
+    ann: str = "ann"
+    """What a group and a member are called there."""
 
 
 @asynccontextmanager
@@ -68,13 +75,45 @@ async def http(home: Path) -> AsyncIterator[Network]:
         yield Network(world.http, shown)
 
 
-PLATFORMS = {"test kit": the_kits, "console": the_console, "http": http}
+@asynccontextmanager
+async def irc(home: Path, kind: str) -> AsyncIterator[Network]:
+    async with an_irc_server(kind, home) as server:
+        platform = IrcPlatform(irc_settings(server), ["Rollcall"], SystemClock())
+        running = asyncio.create_task(platform.run(nothing))
+        async with a_person(server.port, "ann", "#family") as ann:
+            await ann.sees("#family", "Rollcall")
+            await platform.until_reachable(ChatRef("irc", platform.account, "#family"))
+
+            async def shown() -> list[str]:
+                await ann.settled()
+                messages: list[str] = []
+                longest = False
+                for line in ann.heard("Rollcall"):
+                    # A line that is as long as one may be goes on in the next.
+                    messages.append(messages.pop() + line if longest else line)
+                    longest = len(line) > 350
+                return messages
+
+            yield Network(platform, shown, "#family", "~ann")
+            running.cancel()
+            await asyncio.wait([running])
+            await platform.close()
+
+
+PLATFORMS = {
+    "test kit": the_kits,
+    "console": the_console,
+    "http": http,
+    "irc on inspircd": partial(irc, kind="inspircd"),
+    "irc on ngircd": partial(irc, kind="ngircd"),
+}
 Opened = Callable[[Path], AbstractAsyncContextManager[Network]]
 every_platform = pytest.mark.parametrize("opened", PLATFORMS.values(), ids=PLATFORMS)
 
 
-def an_outgoing(platform: ChatPlatform, text: str = "Hello.", key: str = "1:0:0") -> Outgoing:
-    return Outgoing(ChatRef(platform.name, platform.account, "family"), key, text)
+def an_outgoing(network: Network, text: str = "Hello.", key: str = "1:0:0") -> Outgoing:
+    platform = network.platform
+    return Outgoing(ChatRef(platform.name, platform.account, network.group), key, text)
 
 
 async def nothing(context: MessageContext, also: Sequence[Write]) -> Accepted:
@@ -84,8 +123,8 @@ async def nothing(context: MessageContext, also: Sequence[Write]) -> Accepted:
 @every_platform
 async def test_what_is_sent_is_shown_and_has_an_id(opened: Opened, tmp_path: Path) -> None:
     async with opened(tmp_path) as network:
-        first = await network.platform.send(an_outgoing(network.platform))
-        second = await network.platform.send(an_outgoing(network.platform, "Bye.", "2:0:0"))
+        first = await network.platform.send(an_outgoing(network))
+        second = await network.platform.send(an_outgoing(network, "Bye.", "2:0:0"))
         assert first.native_id
         assert first.native_id != second.native_id
         shown = await network.shown()
@@ -98,7 +137,7 @@ async def test_a_second_send_with_the_same_key_is_dropped_where_that_is_promised
 ) -> None:
     async with opened(tmp_path) as network:
         for _ in range(2):
-            receipt = await network.platform.send(an_outgoing(network.platform))
+            receipt = await network.platform.send(an_outgoing(network))
         assert receipt.native_id
         assert len(await network.shown()) == (1 if network.platform.limits.sends_are_idempotent else 2)
 
@@ -107,7 +146,7 @@ async def test_a_second_send_with_the_same_key_is_dropped_where_that_is_promised
 async def test_a_text_as_long_as_the_limit_is_sent_whole(opened: Opened, tmp_path: Path) -> None:
     async with opened(tmp_path) as network:
         text = "x" * network.platform.limits.text_chars
-        await network.platform.send(an_outgoing(network.platform, text))
+        await network.platform.send(an_outgoing(network, text))
         assert text in (await network.shown())[0]
 
 
@@ -115,9 +154,9 @@ async def test_a_text_as_long_as_the_limit_is_sent_whole(opened: Opened, tmp_pat
 async def test_everything_that_delivery_may_hand_over_is_taken(opened: Opened, tmp_path: Path) -> None:
     async with opened(tmp_path) as network:
         platform = network.platform
-        ann = MemberRef(platform.name, platform.account, "ann")
+        ann = MemberRef(platform.name, platform.account, network.ann)
         choices = (Choice("Yes", "yes"),) if platform.limits.choices else ()
-        chat = ChatRef(platform.name, platform.account, "family")
+        chat = ChatRef(platform.name, platform.account, network.group)
         outgoing = Outgoing(
             chat, "1:0:0", "你好 👨‍👩‍👧", reply_to="gone", mentions=(ann,), choices=choices, private_to=ann
         )
@@ -135,7 +174,7 @@ async def test_typing_never_fails(opened: Opened, tmp_path: Path, status: str) -
 async def test_a_stranger_has_no_role(opened: Opened, tmp_path: Path) -> None:
     async with opened(tmp_path) as network:
         platform = network.platform
-        chat = ChatRef(platform.name, platform.account, "family")
+        chat = ChatRef(platform.name, platform.account, network.group)
         assert await platform.role(chat, MemberRef(platform.name, platform.account, "stranger")) is None
 
 

@@ -25,6 +25,7 @@ PLANTED = {
     ),
     "the console knows no other platform": ("bot/platforms/console.py", "bot.platforms.http_wire"),
     "the HTTP platform knows no other platform": ("bot/platforms/http_feed.py", "bot.platforms.console"),
+    "the IRC platform knows no other platform": ("bot/platforms/irc_wire.py", "bot.platforms.console"),
     "a model protocol knows no other protocol": ("services/llm/offline.py", "services.llm.openai_chat"),
     "no cycles": ("services/llm/model.py", "services.llm.encoding"),
 }

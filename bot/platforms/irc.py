@@ -1,0 +1,217 @@
+"""IRC: one network with one account of the bot, over a connection that is made anew for as long as the daemon runs.
+
+IRC keeps nothing for those who are away. What is said while the connection is lost never reaches the bot; how long that
+was stands in the log and in `link`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from bot.platforms.base import Deliver, Limits, LinkState, Outgoing, Receipt, SendFailed
+from bot.platforms.irc_channels import WantedChannels
+from bot.platforms.irc_connection import Connection, ConnectionLost
+from bot.platforms.irc_courtesies import Courtesies
+from bot.platforms.irc_handover import Handover
+from bot.platforms.irc_inbound import Inbound
+from bot.platforms.irc_registration import Refused
+from bot.platforms.irc_sending import Sending, channel_of
+from bot.platforms.irc_session import Session
+from bot.platforms.irc_wire import Line
+from config.irc import IrcSettings
+from services.clock import Clock
+from services.deadlines import Deadlines
+from services.refs import ChatRef, MemberRef, Role
+
+_log = structlog.get_logger("irc")
+_STABLE_SECONDS = 60.0
+"""A connection that held for so long was a good one: the next pause is short again."""
+
+
+class IrcPlatform:
+    """A ChatPlatform on IRC."""
+
+    name = "irc"
+    limits = Limits(text_chars=2000, sends_are_idempotent=False, sends_per_minute=600, choices=False)
+
+    def __init__(
+        self,
+        settings: IrcSettings,
+        names: Sequence[str],
+        clock: Clock,
+        jitter: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        """`names` are what the bot is called, beside its nick. `jitter(low, high)` draws the pause before a lost
+        connection is tried again."""
+        self.account = settings.account
+        self._settings = settings
+        self._clock = clock
+        self._jitter = jitter
+        self._deadlines = Deadlines(clock)
+        self._channels = WantedChannels(settings.channels, settings.account, clock.monotonic)
+        self._inbound = Inbound(settings.account, names, clock)
+        self._handover = Handover(settings.account, clock)
+        self._courtesies = Courtesies(clock)
+        self._sending = Sending(self._inbound, self._channels)
+        self._session: Session | None = None
+        self._connection: Connection | None = None
+        self._linking: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+        self._words = "not connected yet"
+        self._losses = 0
+        self._lost_at: float | None = None
+        self._next_try_at = 0.0
+
+    async def run(self, deliver: Deliver) -> None:
+        """Hand over what is said until cancelled, and then what was said before that. The connection stays: what is
+        still being answered needs it. `close` ends it."""
+        if self._linking is None:
+            self._linking = asyncio.create_task(self._stay_connected(), name=f"irc {self.account}")
+        await self._handover.run(deliver, self._linking)
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        return await self._sending.send(self._ready(), outgoing)
+
+    async def typing(self, chat: ChatRef, status: str) -> None:
+        session = self._session
+        if session is None or not session.is_ready:
+            return
+        target = channel_of(session, chat.native) or session.state.nick_of(chat.native)
+        if target:
+            self._courtesies.typing(session, target, is_on=bool(status))
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        """The member's role by the modes of the channel now. In a private chat whoever it is with is a member, as long
+        as the server vouches for their account."""
+        session = self._session
+        if session is None or not session.is_ready:
+            return None
+        if channel_of(session, chat.native):
+            return session.state.role(chat.native, member.native)
+        if chat.native != member.native:
+            return None
+        try:
+            return Role.MEMBER if await self._sending.nick(session, member.native) else None
+        except TimeoutError:
+            return None
+
+    async def close(self) -> None:
+        """Say goodbye. Harmless when it is called again."""
+        linking, self._linking = self._linking, None
+        if linking is None:
+            return
+        connection, self._connection = self._connection, None
+        linking.cancel()
+        await asyncio.gather(linking, return_exceptions=True)
+        if connection is not None:
+            await connection.close("shutting down", self._deadlines)
+        self._handover.report()
+
+    async def until_reachable(self, chat: ChatRef) -> None:
+        while not self._is_reachable(chat):
+            await self._news.wait()
+
+    def link(self) -> LinkState:
+        session = self._session
+        if session is None or not session.is_ready:
+            seconds = max(self._next_try_at - self._clock.monotonic(), 0)
+            words = f"{self._words}; tried again in {seconds:.0f} s" if seconds else self._words
+            return LinkState(is_up=False, words=words, losses=self._losses)
+        known = [f"connected as {session.state.nick}, in {len(session.state.channels)} channels", self._words]
+        return LinkState(
+            is_up=True, words="; ".join(filter(None, [*known, *self._channels.problems()])), losses=self._losses
+        )
+
+    async def _stay_connected(self) -> None:
+        """Never ends by itself."""
+        failures = 0
+        while True:
+            began = self._clock.monotonic()
+            pause = self._settings.reconnect
+            try:
+                await self._one_connection()
+            except ConnectionLost as problem:
+                held = self._session is not None and self._clock.monotonic() - began >= _STABLE_SECONDS
+                failures = 1 if held else failures + 1
+                # Far more doublings than there can be, and far fewer than a float can bear.
+                longest = min(pause.first_delay_seconds * 2.0 ** min(failures - 1, 60), pause.longest_delay_seconds)
+                self._lost(str(problem), self._jitter(longest / 2, longest))
+            except Refused as problem:
+                failures += 1
+                self._lost(str(problem), self._jitter(pause.longest_delay_seconds / 2, pause.longest_delay_seconds))
+            self._session = None
+            await self._clock.sleep(max(self._next_try_at - self._clock.monotonic(), 0))
+
+    async def _one_connection(self) -> None:
+        connection = await Connection.open(self._settings, self._clock, self._deadlines)
+        self._connection = connection
+        session = Session(connection, self._settings, self._channels, self._clock, self._deadlines)
+        lines = session.lines(self._connected)
+        try:
+            self._session = session
+            async for line in lines:
+                await self._take(line, session)
+        finally:
+            await lines.aclose()
+            connection.abort("")
+
+    async def _take(self, line: Line, session: Session) -> None:
+        """Hand over what `line` says; waits while too much waits to be handed over."""
+        if line.command == "001":
+            self._inbound.connected(line)
+        for context in self._inbound.contexts(line, session.state):
+            if not context.is_group:
+                self._sending.wrote_in_private(context.chat.native, context.sender.name)
+            await self._handover.put(context)
+        self._courtesies.answer(line, session)
+        if line.command in ("JOIN", "KICK") or line.command.startswith(("4", "5")):
+            self._tell_waiting()
+
+    def _tell_waiting(self) -> None:
+        """Something may be reachable now that was not before."""
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def _connected(self) -> None:
+        session = self._session
+        if session is None:
+            return
+        gap = None if self._lost_at is None else round(self._clock.monotonic() - self._lost_at)
+        self._lost_at = None
+        self._words = "" if gap is None else f"what was said within {gap} s without a connection is not known"
+        state = session.state
+        _log.info(
+            "irc_connected",
+            network=self.account,
+            nick=state.nick,
+            server_network=state.features.network,
+            gap_seconds=gap,
+            capabilities=sorted(state.caps),
+        )
+        if not state.is_me(self._settings.nick):
+            _log.warning("irc_nick_taken", network=self.account, wanted=self._settings.nick, nick=state.nick)
+        self._tell_waiting()
+
+    def _lost(self, problem: str, pause_seconds: float) -> None:
+        now = self._clock.monotonic()
+        if self._session is not None and self._lost_at is None:
+            self._lost_at = now
+        self._losses += 1
+        self._next_try_at = now + pause_seconds
+        self._words = f"not connected: {problem}"
+        _log.warning("irc_lost", network=self.account, problem=problem, next_try_seconds=round(pause_seconds, 1))
+
+    def _ready(self) -> Session:
+        """Raises SendFailed while there is no connection."""
+        session = self._session
+        if session is None or not session.is_ready:
+            raise SendFailed(self._words, retryable=True)
+        return session
+
+    def _is_reachable(self, chat: ChatRef) -> bool:
+        session = self._session
+        return session is not None and session.is_ready and self._sending.is_reachable(session, chat.native)

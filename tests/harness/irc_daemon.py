@@ -1,0 +1,124 @@
+"""`rollcall run` in a process of its own, on an IRC server of the test's."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import sqlite3
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from bot.wiring import DATABASE
+from tests.harness.irc_servers import PATIENCE_SECONDS, IrcServer
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+_SETTINGS = """\
+config_version: 1
+home: {home}
+logging: {{folder: {home}/logs, console: "off"}}
+store: {{history_per_chat: 100000}}
+limits: {{queue_per_chat: 100000}}
+models: []
+chats: {{allow: ["irc:*"]}}
+platforms:
+  console: {{enabled: "off"}}
+  web: {{port: 0, page: false}}
+  irc:
+    - account: test
+      host: 127.0.0.1
+      port: {port}
+      tls: false
+      channels: {channels}
+      flood: {{seconds_per_line: 0}}
+      reconnect: {{first_delay_seconds: {pause}, longest_delay_seconds: {pause}}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class IrcDaemon:
+    """One process."""
+
+    home: Path
+    process: asyncio.subprocess.Process
+    address: str
+
+    async def told(self, path: str) -> httpx2.Response:
+        """What it answers to a probe."""
+        async with httpx2.AsyncClient(base_url=self.address, timeout=10, trust_env=False) as client:
+            return await client.get(path)
+
+    async def link(self) -> str:
+        """What it says of its connection."""
+        return str((await self.told("/readyz")).json()["details"]["irc.test"])
+
+    async def settled(self) -> None:
+        """Return when no turn waits or runs and nothing waits to be sent."""
+        async with asyncio.timeout(90):
+            while True:
+                details = (await self.told("/readyz")).json()["details"]
+                quiet = details["turns_waiting"] == "0" and details["turns_running"] == "0"
+                if quiet and not rows(self.home, "SELECT id FROM outbox WHERE state IN ('pending', 'sending')"):
+                    return
+                await asyncio.sleep(0.02)
+
+    async def kill(self) -> None:
+        """End it as a power cut does."""
+        self.process.send_signal(signal.SIGKILL)
+        await self.process.wait()
+
+    async def stop(self) -> int:
+        """End it as an operator does; its status."""
+        self.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(PATIENCE_SECONDS + 20):
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def an_irc_daemon(
+    home: Path, server: IrcServer, *channels: str, pause_seconds: float = 0.2
+) -> AsyncIterator[IrcDaemon]:
+    """The daemon with its data in `home`, in `channels` of `server`; killed at the end if it still runs. After half of
+    `pause_seconds` at the least it comes back to a server that was lost."""
+    file = home / "bot.yaml"
+    named = [{"name": name} for name in channels or ("#family",)]
+    file.write_text(_SETTINGS.format(home=home, port=server.port, channels=named, pause=pause_seconds))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot", "run", "--config", str(file), "--no-console"),
+        cwd=REPOSITORY,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield IrcDaemon(home, process, await _address(process))
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+def rows(home: Path, question: str) -> list[tuple[Any, ...]]:
+    """What the database in `home` answers."""
+    with closing(sqlite3.connect(f"file:{home / DATABASE}?mode=ro", uri=True, timeout=10)) as database:
+        return database.execute(question).fetchall()
+
+
+def log(home: Path) -> str:
+    """The daemon's log."""
+    return (home / "logs" / "rollcall.jsonl").read_text()
+
+
+async def _address(process: asyncio.subprocess.Process) -> str:
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while line := await process.stdout.readline():
+            found = re.search(rb"http://127\.0\.0\.1:\d+", line)
+            if found is not None:
+                return found[0].decode()
+    raise AssertionError(f"it ended with {await process.wait()}")
