@@ -30,6 +30,7 @@ from bot.ports import EngineActions, PlatformMembers
 from bot.shadow_records import FILE as SHADOW_LOG
 from bot.shadow_records import ShadowRecords
 from bot.summaries import Summaries
+from bot.timers import Timers
 from bot.turns import Turns
 from bot.web_services import news_of, search_of
 from config.settings import Settings
@@ -57,6 +58,7 @@ from services.grants import Grants
 from services.http import WebClient
 from services.llm.model import ChatModel
 from services.llm.offline import OfflineModel
+from services.member_zones import MemberZones
 from services.news import News
 from services.places import Places
 from services.polls import Polls
@@ -67,6 +69,7 @@ from services.store.ids import Ids
 from services.store.port import Store, StoreBroken
 from services.store.sqlite import SqliteStore
 from services.store.upgrade import upgrade
+from services.timetable import Timetable
 from services.todo import TodoLists
 from services.units import Units
 from services.weather import OpenMeteo
@@ -132,6 +135,7 @@ def services_of(
     own: OwnSettings,
     grants: Grants,
     writer: ChatWriter,
+    timetable: Timetable,
 ) -> dict[type, object]:
     """What handlers may name by type."""
     clock, web = given.clock, given.web or WebClient()
@@ -149,6 +153,8 @@ def services_of(
         WebSearch: search_of(settings.search, clock, given.web),
         ChatPast: ChatPast(store, clock, ids, most_lines=settings.summary.lines),
         SummarySettings: settings.summary,
+        Timetable: timetable,
+        MemberZones: MemberZones(store, clock),
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,
@@ -180,7 +186,8 @@ def build_daemon(
     # The offline model puts nothing in short.
     paid = None if isinstance(model, OfflineModel) else PaidRequests(model, requests)
     writer = ModelWriter(paid, store, deadlines, clock)
-    services = services_of(settings, store, given, ids, members, actions, own_settings, grants, writer)
+    timetable = Timetable(store, clock, ids)
+    services = services_of(settings, store, given, ids, members, actions, own_settings, grants, writer, timetable)
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
     metrics = Metrics()
@@ -231,6 +238,7 @@ def build_daemon(
         metrics=metrics,
         settings=settings.router,
         attempts=settings.limits.attempts_per_turn,
+        late_after_seconds=settings.timers.late_after_seconds,
         clock=clock,
         ids=ids,
         epoch=epoch,
@@ -255,8 +263,19 @@ def build_daemon(
         epoch=epoch,
         faults=faults,
     )
+    timers = Timers(
+        store=store,
+        intake=intake,
+        delivery=delivery,
+        timetable=timetable,
+        settings=settings.timers,
+        clock=clock,
+        ids=ids,
+        faults=faults,
+    )
     _show(metrics, engine, delivery, notices)
     _show_links(metrics, platforms)
+    _show_timers(metrics, timers)
     if shadow is not None:
         dropped = shadow.dropped
         metrics.counter("rollcall_shadow_dropped", "Questions the shadow was not asked", "reason", lambda: dropped)
@@ -276,6 +295,8 @@ def build_daemon(
         delivery=delivery,
         summaries=summaries,
         intake=intake,
+        timetable=timetable,
+        timers=timers,
         platforms=platforms,
         metrics=metrics,
         logs=(call_log, model_log, shadow_log),
@@ -360,6 +381,12 @@ def _show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:
         "platform",
         lambda: {name: one.link().losses for name, one in linked.items()},
     )
+
+
+def _show_timers(metrics: Metrics, timers: Timers) -> None:
+    metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
+    metrics.gauge("rollcall_timers_held", "1: timers are held back, the clock is in doubt", lambda: timers.is_holding)
+    metrics.counter("rollcall_timers_fired", "Moments that came", "outcome", lambda: timers.outcomes)
 
 
 def _show_models(metrics: Metrics, model: ChatModel) -> None:

@@ -34,6 +34,7 @@ from config.terms import (
     Word,
     fault,
 )
+from config.timers import TimersSettings
 
 CONFIG_VERSION = 1
 DEFAULT_BOT = "default"
@@ -246,6 +247,7 @@ class Settings(Section):
     search: SearchSettings = SearchSettings()
     questions: QuestionsSettings = QuestionsSettings()
     approvals: ApprovalsSettings = ApprovalsSettings()
+    timers: TimersSettings = TimersSettings()
     limits: LimitsSettings = LimitsSettings()
     delivery: DeliverySettings = DeliverySettings()
     bots: Annotated[BotsSettings, AfterValidator(_with_default_bot)] = Field(default_factory=dict)

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from services.json_values import JsonObject
 from services.refs import ChatRef, MemberRef, Role
 
 
@@ -74,6 +75,24 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
+class TimerCall:
+    """What is to run because its time has come."""
+
+    function: str
+    arguments: JsonObject
+    """Raw: checked when it runs."""
+    timer_id: int
+    occurrence_id: int
+    due_at: datetime
+    """UTC: when it was to be."""
+    title: str
+    number: int = 0
+    """What people call the timer by."""
+    was_away: bool = False
+    """The bot was not there when it was due."""
+
+
+@dataclass(frozen=True, slots=True)
 class MessageContext:
     """One inbound message."""
 
@@ -97,6 +116,8 @@ class MessageContext:
     chat_title: str = ""
     bot: str = "default"
     """The profile that serves this chat."""
+    timer: TimerCall | None = None
+    """Set where nobody wrote: the time of something has come, and `sender` is the member whose it is."""
 
     @property
     def calls_bot(self) -> bool:

@@ -30,6 +30,9 @@ _TROUBLES = {
 }
 
 
+_HELD = "held: many are overdue after the clock jumped; set it right, or see timers_held in the log"
+
+
 class Web:
     """Everything behind the web server."""
 
@@ -127,6 +130,7 @@ def probes_of(daemon: Daemon) -> Probes:
             "store": "broken" if broken else "ok",
             "turns_waiting": str(daemon.engine.waiting),
             "turns_running": str(daemon.engine.running),
+            "timers": _HELD if daemon.timers.is_holding else "ok",
             **{f"model.{state.name}": _in_words(state) for state in daemon.model_states()},
             # A network that is away does not make the daemon unready: the others are served.
             **{f"{one.name}.{one.account}": one.link().words for one in daemon.platforms if isinstance(one, Linked)},
