@@ -15,6 +15,7 @@ from config.failover import FailoverSettings
 from config.filters import FiltersSettings
 from config.memory import MemorySettings
 from config.models import ModelSettings
+from config.reminders import RemindersSettings
 from config.rollout import RolloutSettings
 from config.shadow import ShadowSettings
 from config.terms import (
@@ -237,6 +238,7 @@ class Settings(Section):
     memory: MemorySettings = MemorySettings()
     questions: QuestionsSettings = QuestionsSettings()
     approvals: ApprovalsSettings = ApprovalsSettings()
+    reminders: RemindersSettings = RemindersSettings()
     limits: LimitsSettings = LimitsSettings()
     delivery: DeliverySettings = DeliverySettings()
     bots: Annotated[BotsSettings, AfterValidator(_with_default_bot)] = Field(default_factory=dict)

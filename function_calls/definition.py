@@ -59,6 +59,9 @@ def build_spec(
     problems += [
         f"ask: there is no parameter {one!r}" for one in fields.get("ask", {}) if one not in parameters["properties"]
     ]
+    line = fields.get("line", "")
+    if line and parameters["properties"].get(line, {}).get("type") != "string":
+        problems.append(f"line: there is no text parameter {line!r}")
     if fields.get("retry") and fields.get("effect") is Effect.ONCE:
         problems.append("retry: a function with effect 'once' is never repeated")
     if problems:
@@ -214,6 +217,7 @@ _OPTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "sensitive": ("sensitive", _tags),
     "status_text": ("status_text", _text),
     "system_prompt": ("system_prompt", _text),
+    "line": ("line", _text),
     "immediate": ("immediate", _flag),
 }
 """Option as it is written → the field of FunctionSpec and how its value is read."""

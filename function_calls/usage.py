@@ -37,7 +37,7 @@ def plain_name(name: str) -> str:
 def usage_line(spec: FunctionSpec) -> str:
     """`/weather <city> [days]`, in the order in which a command line fills the parameters."""
     required = spec.parameters["required"]
-    properties = spec.parameters["properties"]
+    properties = [spec.line] if spec.line else spec.parameters["properties"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
     parts = [f"<{name}>" if name in required else f"[{name}]" for name in order]
     return " ".join([f"/{spec.commands[0]}" if spec.commands else plain_name(spec.name), *parts])
