@@ -45,8 +45,10 @@ def read_line(line: str, now: datetime, times: Times, names: Collection[str] = (
     who, rest = _who(line.strip(), names)
     when, text = _split(rest, now, times)
     if not who:
-        # `tomorrow at 5 me to call` is nothing people write, but `in 5 minutes @Ann tea` is.
-        who, text = _who(text, ())
+        # Behind the time only a mention is somebody: `明天大家一起吃饭` is what to remember.
+        late, behind = _who(text.strip(), ())
+        if late and behind and text.strip().startswith("@"):
+            who, text = late, behind
     return Line(_tidy(text), when, who)
 
 

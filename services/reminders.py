@@ -1,0 +1,233 @@
+"""Reminders: timers whose function says something. Who may see and change which, and in whose time zone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from config.reminders import RemindersSettings
+from services.clock import Clock
+from services.instants import Occurrence, check
+from services.json_values import JsonObject
+from services.known_members import KnownMember
+from services.recurrence import Once
+from services.refs import ChatRef, MemberRef, Role
+from services.reminder_choice import NoSuchReminder, described, numbers_in
+from services.times import Times
+from services.timetable import Draft, MemberZones, Removed, Timer, TimerKind, Timetable
+from services.wished_times import Understood, WishedTime, understood
+
+FUNCTION = "remind"
+"""What a fired reminder runs."""
+
+
+class NotYourReminder(PermissionError):
+    """It is somebody else's."""
+
+    def __init__(self, timer: Timer) -> None:
+        super().__init__(timer.number)
+        self.timer = timer
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, where."""
+
+    chat: ChatRef
+    is_group: bool
+    is_private: bool
+    """Nobody else reads it: a private chat, or said to the bot alone in a group."""
+    bot: str
+    member: MemberRef
+    name: str
+    role: Role
+    home: ZoneInfo
+    """The chat's zone, for those who have set none."""
+
+    @property
+    def private_to(self) -> MemberRef | None:
+        """Whose own business it stays in a group that does not read along."""
+        return self.member if self.is_group and self.is_private else None
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One reminder that is asked for."""
+
+    text: str
+    time: WishedTime
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A reminder as it is to be: for whom, and how its time was understood."""
+
+    wish: Wish
+    members: tuple[KnownMember, ...]
+    """Nobody: everybody in the chat."""
+    time: Understood
+    first: Occurrence
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """That of its wall times."""
+        return ZoneInfo(self.time.zone)
+
+    @property
+    def moved_to(self) -> datetime | None:
+        """What the clocks show instead of its first wall time, where they skip that; naive."""
+        shown = self.first.at.astimezone(self.zone).replace(tzinfo=None)
+        return shown if shown != self.first.wall.replace(fold=0) else None
+
+    @property
+    def comes_twice(self) -> bool:
+        """Whether the clocks show its first wall time twice; the first one is meant."""
+        wall = self.first.wall.replace(tzinfo=self.zone)
+        is_ambiguous = wall.utcoffset() != wall.replace(fold=1 - wall.fold).utcoffset() and self.moved_to is None
+        return is_ambiguous and isinstance(self.time.rule.when, Once)
+
+
+class Reminders:
+    """The reminders of all chats."""
+
+    def __init__(
+        self, timetable: Timetable, zones: MemberZones, times: Times, settings: RemindersSettings, clock: Clock
+    ) -> None:
+        self._timetable = timetable
+        self._zones = zones
+        self._clock = clock
+        self.times = times
+        self.most_per_member = settings.most_per_member
+        self.default_time = time.fromisoformat(settings.default_time)
+        self.snooze_for = timedelta(minutes=settings.snooze_minutes)
+
+    def now(self) -> datetime:
+        """The instant, in UTC."""
+        return self._clock.now()
+
+    async def zone_of(self, member: MemberRef, home: ZoneInfo) -> ZoneInfo:
+        """The member's own zone, else `home`."""
+        own = await self._zones.of(member)
+        return home if own is None else ZoneInfo(own)
+
+    async def now_of(self, asker: Asker) -> datetime:
+        """The time where the asker is, aware."""
+        return self.now().astimezone(await self.zone_of(asker.member, asker.home))
+
+    async def plans(self, asker: Asker, wish: Wish, members: Sequence[KnownMember]) -> list[Plan]:
+        """What `wish` means for `members`, or for everybody in the chat where there are none. What is to happen at the
+        same time of day for people in several zones is a reminder for each of them. Raises TimeNotUnderstood and
+        BadRule."""
+        if not members:
+            return [self._plan(wish, (), asker.home)]
+        by_zone: dict[str, list[KnownMember]] = {}
+        for member in members:
+            zone = await self.zone_of(member.ref, asker.home)
+            by_zone.setdefault(str(zone), []).append(member)
+        plans = [self._plan(wish, together, ZoneInfo(zone)) for zone, together in by_zone.items()]
+        same = {plan.first.at for plan in plans}
+        if len(same) == 1 and all(isinstance(plan.time.rule.when, Once) for plan in plans):
+            return [replace(plans[0], members=tuple(members))]
+        return plans
+
+    async def create(self, asker: Asker, plans: Sequence[Plan], *, call_key: str) -> list[Timer]:
+        """Set all of `plans`, or none; the same ones again where this call set them before. Raises TooMany and BadRule,
+        whose index is that of the plan."""
+        drafts = [
+            Draft(
+                kind=TimerKind.REMINDER,
+                bot=asker.bot,
+                chat=asker.chat,
+                is_group=asker.is_group,
+                private_to=asker.private_to,
+                owner=asker.member,
+                owner_name=asker.name,
+                members=tuple((one.ref, one.name) for one in plan.members),
+                function=FUNCTION,
+                arguments=_arguments(plan.wish.text),
+                title=plan.wish.text,
+                rule=plan.time.rule,
+                zone=plan.time.zone,
+            )
+            for plan in plans
+        ]
+        return await self._timetable.add(drafts, call_key=call_key, most_per_owner=self.most_per_member)
+
+    async def of(self, asker: Asker) -> list[Timer]:
+        """The asker's own reminders in this chat and those for everybody, soonest first."""
+        timers = await self._timetable.of_chat(
+            asker.chat, kind=TimerKind.REMINDER, private_to=asker.member if asker.is_private else None
+        )
+        return [timer for timer in timers if concerns(timer, asker.member)]
+
+    async def meant(self, asker: Asker, which: str) -> list[Timer]:
+        """The reminders that `which` names, by number or by what one says. Raises NoSuchReminder, SeveralReminders and
+        NotYourReminder."""
+        numbers = numbers_in(which)
+        if not numbers:
+            return [described(await self.of(asker), which)]
+        return [await self._numbered(asker, number) for number in numbers]
+
+    async def change(
+        self, asker: Asker, timer: Timer, text: str, time: WishedTime, *, call_key: str
+    ) -> tuple[Timer, Plan | None]:
+        """Let `timer` say `text`, or be at another time, or both; what is empty stays. The plan is that of the new
+        time. Raises NotYourReminder, TimeNotUnderstood and BadRule."""
+        require_mine(timer, asker)
+        plan = None
+        if not time.is_empty:
+            zone = ZoneInfo(timer.zone)
+            members = tuple(KnownMember(ref, name) for ref, name in timer.members)
+            plan = self._plan(Wish(text or timer.title, time), members, zone)
+        changed = await self._timetable.change(
+            timer,
+            call_key=call_key,
+            title=text or None,
+            arguments=_arguments(text) if text else None,
+            rule=plan.time.rule if plan else None,
+            zone=plan.time.zone if plan else None,
+        )
+        return changed, plan
+
+    async def remove(self, asker: Asker, timers: Sequence[Timer], *, call_key: str) -> list[Removed]:
+        """Take all of `timers` away, or none. Raises NotYourReminder."""
+        for timer in timers:
+            require_mine(timer, asker)
+        return await self._timetable.remove(timers, by=asker.member, call_key=call_key)
+
+    def _plan(self, wish: Wish, members: Sequence[KnownMember], zone: ZoneInfo) -> Plan:
+        now = self.now().astimezone(zone)
+        time = understood(wish.time, self.times, now, self.default_time)
+        return Plan(wish, tuple(members), time, check(time.rule, ZoneInfo(time.zone), now))
+
+    async def _numbered(self, asker: Asker, number: int) -> Timer:
+        timer = await self._timetable.get(asker.chat, number, TimerKind.REMINDER)
+        if timer is None or not _may_see(timer, asker):
+            raise NoSuchReminder(str(number))
+        return timer
+
+
+def concerns(timer: Timer, member: MemberRef) -> bool:
+    """Whether it is the member's own, or for them, or for everybody."""
+    return timer.owner == member or not timer.members or any(ref == member for ref, _ in timer.members)
+
+
+def require_mine(timer: Timer, asker: Asker) -> None:
+    """Return when the asker may change `timer`: the one who set it, the only one whom it is for, and of what concerns
+    others a moderator. Raises NotYourReminder."""
+    is_for_them_alone = [ref for ref, _ in timer.members] == [asker.member]
+    is_own_affair = [ref for ref, _ in timer.members] == [timer.owner]
+    is_in_charge = not is_own_affair and asker.role in Role.at_least(Role.MODERATOR)
+    if not (timer.owner == asker.member or is_for_them_alone or is_in_charge):
+        raise NotYourReminder(timer)
+
+
+def _may_see(timer: Timer, asker: Asker) -> bool:
+    """A private reminder is not there for others, nor where others read along."""
+    return timer.private_to is None or (asker.is_private and timer.private_to == asker.member)
+
+
+def _arguments(text: str) -> JsonObject:
+    return {"text": text}
