@@ -11,7 +11,7 @@ class RemindersSettings(Section):
     """What members may be reminded of, and when where they do not say."""
 
     most_per_member: Count = Field(default=50, ge=1, le=10_000)
-    """Reminders of one member that may wait in a chat."""
+    """Reminders of one member that may wait, in all chats together."""
     default_time: ClockTime = "09:00"
     """The time of day for what was said without one."""
     snooze_minutes: Count = Field(default=10, ge=1, le=1440)

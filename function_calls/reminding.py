@@ -13,7 +13,7 @@ from services.instants import BadRule
 from services.known_members import SeveralMembers, UnknownMember
 from services.moment_words import distance, moment
 from services.refs import ErrorCode
-from services.reminder_choice import NoSuchReminder, SeveralReminders
+from services.reminder_choice import NoSuchReminder
 from services.reminders import Asker, NotYourReminder, Reminders
 from services.times import Trouble
 from services.timetable import TooMany
@@ -111,7 +111,7 @@ def _time_told(problem: TimeNotUnderstood, reminders: Reminders, texts: Phrases)
             return texts.say("reminders.unreadable", said=said)
 
 
-def several(problem: SeveralReminders, words: str, lines: list[str], call: Call) -> FunctionResult:
+def several(words: str, lines: list[str], call: Call) -> FunctionResult:
     """Which ones there are to choose from."""
     text = "\n".join([call.say("reminders.several", words=words), *lines])
     return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["which"])

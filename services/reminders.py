@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
@@ -14,13 +15,20 @@ from services.json_values import JsonObject
 from services.known_members import KnownMember
 from services.recurrence import Once
 from services.refs import ChatRef, MemberRef, Role
-from services.reminder_choice import NoSuchReminder, described, numbers_in
+from services.reminder_choice import NoSuchReminder, SeveralReminders, described, numbers_in
+from services.reminder_lines import read_line
 from services.times import Times
 from services.timetable import Draft, MemberZones, Removed, Timer, TimerKind, Timetable
-from services.wished_times import Understood, WishedTime, understood
+from services.wished_times import Understood, WishedTime, is_once, understood
 
 FUNCTION = "remind"
 """What a fired reminder runs."""
+_UNTIL = re.compile(r"^(?:for|until|till|by|到|推迟)\s*", re.IGNORECASE)
+_NUMBER_FIRST = re.compile(r"#?(\d{1,9})(?:号|条)?\s+(.+)|#(\d{1,9})")
+
+
+class NotASingleTime(ValueError):
+    """A reminder can be put off until one moment only."""
 
 
 class NotYourReminder(PermissionError):
@@ -191,6 +199,29 @@ class Reminders:
         )
         return changed, plan
 
+    async def said_or_meant(self, asker: Asker, which: str, line: str) -> tuple[Timer | None, str]:
+        """The reminder that `which` names; else the one that a line such as `3 10 minutes` begins with; else the one
+        that was said to the asker last, None where there was none. And the rest of the line: the time. Raises
+        NoSuchReminder, SeveralReminders and NotYourReminder."""
+        if not which.strip():
+            which, line = await self._apart(asker, line)
+        timer = _only(await self.meant(asker, which)) if which.strip() else await self._said_last(asker)
+        if timer is not None and not (concerns(timer, asker.member) and timer.members):
+            require_mine(timer, asker)
+        return timer, line
+
+    async def put_off(self, asker: Asker, timer: Timer, words: str, *, call_key: str) -> Timer:
+        """Let it come once more at the time in `words`, or after the usual while; its rule stays. Raises
+        TimeNotUnderstood and BadRule."""
+        now = await self.now_of(asker)
+        if not words:
+            return await self._timetable.snooze(timer, now + self.snooze_for, call_key=call_key)
+        time = understood(WishedTime(words), self.times, now, self.default_time)
+        if not is_once(time.rule):
+            raise NotASingleTime(words)
+        first = check(time.rule, ZoneInfo(time.zone), now)
+        return await self._timetable.snooze(timer, first.at, call_key=call_key)
+
     async def remove(self, asker: Asker, timers: Sequence[Timer], *, call_key: str) -> list[Removed]:
         """Take all of `timers` away, or none. Raises NotYourReminder."""
         for timer in timers:
@@ -202,9 +233,25 @@ class Reminders:
         time = understood(wish.time, self.times, now, self.default_time)
         return Plan(wish, tuple(members), time, check(time.rule, ZoneInfo(time.zone), now))
 
+    async def _apart(self, asker: Asker, line: str) -> tuple[str, str]:
+        """Which reminder a line speaks of, and until when it says; empty where it does not."""
+        line = _UNTIL.sub("", line.strip())
+        if line.isascii() and line.isdigit():
+            timer = await self._timetable.get(asker.chat, int(line), TimerKind.REMINDER)
+            is_that = timer is not None and may_see(timer, asker) and concerns(timer, asker.member)
+            return (line, "") if is_that else ("", f"{line} minutes")
+        now = await self.now_of(asker)
+        if not line or self.times.read(line, now) is not None:
+            return "", line
+        numbered = _NUMBER_FIRST.fullmatch(line)
+        if numbered:
+            return numbered[1] or numbered[3], _UNTIL.sub("", numbered[2] or "")
+        parts = read_line(line, now, self.times)
+        return (parts.text, parts.when) if parts.when else ("", line)
+
     async def _numbered(self, asker: Asker, number: int) -> Timer:
         timer = await self._timetable.get(asker.chat, number, TimerKind.REMINDER)
-        if timer is None or not _may_see(timer, asker):
+        if timer is None or not may_see(timer, asker):
             raise NoSuchReminder(str(number))
         return timer
 
@@ -217,17 +264,27 @@ def concerns(timer: Timer, member: MemberRef) -> bool:
 def require_mine(timer: Timer, asker: Asker) -> None:
     """Return when the asker may change `timer`: the one who set it, the only one whom it is for, and of what concerns
     others a moderator. Raises NotYourReminder."""
-    is_for_them_alone = [ref for ref, _ in timer.members] == [asker.member]
-    is_own_affair = [ref for ref, _ in timer.members] == [timer.owner]
-    is_in_charge = not is_own_affair and asker.role in Role.at_least(Role.MODERATOR)
-    if not (timer.owner == asker.member or is_for_them_alone or is_in_charge):
+    is_in_charge = not is_own_affair(timer, timer.owner) and asker.role in Role.at_least(Role.MODERATOR)
+    if not (timer.owner == asker.member or is_own_affair(timer, asker.member) or is_in_charge):
         raise NotYourReminder(timer)
 
 
-def _may_see(timer: Timer, asker: Asker) -> bool:
+def is_own_affair(timer: Timer, member: MemberRef) -> bool:
+    """Whether it is for `member` and nobody else."""
+    return [ref for ref, _ in timer.members] == [member]
+
+
+def may_see(timer: Timer, asker: Asker) -> bool:
     """A private reminder is not there for others, nor where others read along."""
     return timer.private_to is None or (asker.is_private and timer.private_to == asker.member)
 
 
 def _arguments(text: str) -> JsonObject:
     return {"text": text}
+
+
+def _only(timers: Sequence[Timer]) -> Timer:
+    """The one that is meant. Raises SeveralReminders."""
+    if len(timers) > 1:
+        raise SeveralReminders(timers)
+    return timers[0]
