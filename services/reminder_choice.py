@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from services.timetable import Timer
+from services.timer import Timer
 
 _A_NUMBER = r"(?:#|no\.?|number|reminders?|第)?\s*#?\s*\d{1,9}\s*(?:号|条|个|项)?"
 _BETWEEN = r"(?:\s*(?:,|，|、|&|\+|\band\b|和|跟|与)\s*|\s+)"

@@ -4,39 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
-from zoneinfo import ZoneInfo
 
 from config.texts import Phrases
 from services.moment_words import clock, distance, moment
 from services.refs import MemberRef
 from services.reminders import Plan
 from services.rule_words import in_words
-from services.timetable import Timer, TimerState
+from services.timer import Timer, TimerState
 from services.wished_times import is_once
 
 
-def was_set(key: str, timer: Timer, plan: Plan, *, by: MemberRef, now: datetime, texts: Phrases) -> str:
-    """`key` of the texts with when, for whom and what, and the notes about the time."""
+def was_set(key: str, timer: Timer, plan: Plan | None, *, by: MemberRef, now: datetime, texts: Phrases) -> str:
+    """`key` of the texts with when, for whom and what, and what `plan` knows of how the time was understood."""
     said = texts.say(
         key,
         number=timer.number,
         whom=_whom(timer.members, by, texts),
-        when=_when(plan, now, texts),
+        when=_when(timer, now, texts),
         text=timer.title,
     )
-    return " ".join([said, *_notes(plan, texts)])
+    return " ".join([said, *(_notes(plan, texts) if plan is not None else ())])
 
 
-def _when(plan: Plan, now: datetime, texts: Phrases) -> str:
-    at = plan.first.at
+def _when(timer: Timer, now: datetime, texts: Phrases) -> str:
+    at = timer.next_at or now
     values = {
-        "moment": moment(at, plan.zone, now, texts),
-        "zone": plan.time.zone,
+        "moment": moment(at, timer.timezone, now, texts),
+        "zone": timer.zone,
         "distance": distance(at, now, texts),
     }
-    if is_once(plan.time.rule):
+    if is_once(timer.rule):
         return texts.say("reminders.once", **values)
-    return texts.say("reminders.again", rule=in_words(plan.time.rule, plan.zone, now, texts), **values)
+    return texts.say("reminders.again", rule=in_words(timer.rule, timer.timezone, now, texts), **values)
 
 
 def _notes(plan: Plan, texts: Phrases) -> list[str]:
@@ -64,9 +63,8 @@ def in_list(timer: Timer, *, of: MemberRef, zone: tzinfo, now: datetime, texts: 
 
 def _when_next(timer: Timer, zone: tzinfo, now: datetime, texts: Phrases) -> str:
     """When it comes next: in the reader's own zone, and which one it keeps where that is another."""
-    kept = ZoneInfo(timer.zone)
-    is_other = str(kept) != str(zone)
-    marks = texts.say("reminders.other_zone", zone=timer.zone) if is_other else ""
+    kept = timer.timezone
+    marks = texts.say("reminders.other_zone", zone=timer.zone) if timer.zone != str(zone) else ""
     if timer.snoozed_until is not None:
         marks += texts.say("reminders.snoozed_until", moment=moment(timer.snoozed_until, kept, now, texts))
     rule = in_words(timer.rule, kept, now, texts)

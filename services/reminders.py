@@ -13,12 +13,14 @@ from services.clock import Clock
 from services.instants import Occurrence, check
 from services.json_values import JsonObject
 from services.known_members import KnownMember
+from services.member_zones import MemberZones
 from services.recurrence import Once
 from services.refs import ChatRef, MemberRef, Role
 from services.reminder_choice import NoSuchReminder, SeveralReminders, described, numbers_in
 from services.reminder_lines import read_line
 from services.times import Times
-from services.timetable import Draft, MemberZones, Removed, Timer, TimerKind, Timetable
+from services.timer import Draft, Timer, TimerKind
+from services.timetable import Removed, Timetable
 from services.wished_times import Understood, WishedTime, is_once, understood
 
 FUNCTION = "remind"
@@ -77,6 +79,10 @@ class Plan:
     """Nobody: everybody in the chat."""
     time: Understood
     first: Occurrence
+
+    def is_for_alone(self, member: MemberRef) -> bool:
+        """Whether it is for `member` and nobody else."""
+        return [one.ref for one in self.members] == [member]
 
     @property
     def zone(self) -> ZoneInfo:
@@ -149,7 +155,7 @@ class Reminders:
                 bot=asker.bot,
                 chat=asker.chat,
                 is_group=asker.is_group,
-                private_to=asker.private_to,
+                private_to=asker.private_to if plan.is_for_alone(asker.member) else None,
                 owner=asker.member,
                 owner_name=asker.name,
                 members=tuple((one.ref, one.name) for one in plan.members),
@@ -162,6 +168,14 @@ class Reminders:
             for plan in plans
         ]
         return await self._timetable.add(drafts, call_key=call_key, most_per_owner=self.most_per_member)
+
+    async def added_by(self, *call_keys: str) -> list[Timer]:
+        """What one of these calls set before, for a call that is repeated."""
+        return [timer for key in call_keys for timer in await self._timetable.added_by(key)]
+
+    async def removed_by(self, chat: ChatRef, *call_keys: str) -> list[Removed]:
+        """What one of these calls removed before."""
+        return [one for key in call_keys for one in await self._timetable.removed_by(chat, key)]
 
     async def of(self, asker: Asker) -> list[Timer]:
         """The asker's own reminders in this chat and those for everybody, soonest first."""
@@ -198,6 +212,17 @@ class Reminders:
             zone=plan.time.zone if plan else None,
         )
         return changed, plan
+
+    async def done_with(self, asker: Asker, timer: Timer, *, call_key: str) -> None:
+        """What of it was put off does not come again; what repeats goes on."""
+        if timer.snoozed_until is not None:
+            await self._timetable.drop_snoozed(timer, call_key=call_key)
+
+    async def _said_last(self, asker: Asker) -> Timer | None:
+        for timer in await self._timetable.last_fired(asker.chat, kind=TimerKind.REMINDER):
+            if may_see(timer, asker) and concerns(timer, asker.member):
+                return timer
+        return None
 
     async def said_or_meant(self, asker: Asker, which: str, line: str) -> tuple[Timer | None, str]:
         """The reminder that `which` names; else the one that a line such as `3 10 minutes` begins with; else the one
@@ -258,7 +283,7 @@ class Reminders:
 
 def concerns(timer: Timer, member: MemberRef) -> bool:
     """Whether it is the member's own, or for them, or for everybody."""
-    return timer.owner == member or not timer.members or any(ref == member for ref, _ in timer.members)
+    return not timer.members or timer.concerns(member)
 
 
 def require_mine(timer: Timer, asker: Asker) -> None:

@@ -27,7 +27,8 @@ from services.refs import ErrorCode
 from services.reminder_choice import SeveralReminders, means_all
 from services.reminder_words import in_list, was_set
 from services.reminders import Asker, NotASingleTime, Reminders, is_own_affair, require_mine
-from services.timetable import Removed, Timer
+from services.timer import Timer
+from services.timetable import Removed
 from services.wished_times import Repeat, WishedTime
 
 _WHICH = "Number, or words of what it says"
@@ -302,6 +303,9 @@ async def reminder_delete(
     if means_all(args.which):
         return await call.invoke("reminder_delete_all", {})
     asker = asker_of(ctx, call)
+    before = await reminders.removed_by(ctx.chat, call.key, f"{call.key}.0")
+    if before:
+        return _removed(before, call)
     try:
         timers = await reminders.meant(asker, args.which)
         for timer in timers:
@@ -361,6 +365,9 @@ async def reminder_delete_all(
 ) -> FunctionResult:
     """Delete what the asker has set, nobody else's."""
     asker = asker_of(ctx, call)
+    before = await reminders.removed_by(ctx.chat, call.key)
+    if before:
+        return _removed(before, call)
     timers = [timer for timer in await reminders.of(asker) if timer.owner == asker.member]
     removed = await reminders.remove(asker, timers, call_key=call.key)
     if not removed:

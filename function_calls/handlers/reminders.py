@@ -19,7 +19,7 @@ from services.refs import ErrorCode
 from services.reminder_lines import ME, US, read_line
 from services.reminder_words import was_set
 from services.reminders import Asker, Plan, Reminders, Wish
-from services.timetable import Timer
+from services.timer import Timer
 from services.wished_times import Repeat, WishedTime
 
 _MOST_AT_ONCE = 20
@@ -114,6 +114,9 @@ async def reminder_create(
 ) -> FunctionResult:
     """Set one's own reminders; those for others go by way of `reminder_for_others`, where a tainted turn is asked."""
     asker = asker_of(ctx, call)
+    before = await reminders.added_by(call.key, f"{call.key}.0")
+    if before:
+        return _told(before, [None] * len(before), asker, reminders, call)
     known = await members.of(ctx.chat) if ctx.is_group else ()
     read = await _taken_apart(args, asker, [one.name for one in known], reminders, call)
     if isinstance(read, FunctionResult):
@@ -214,12 +217,18 @@ async def _set(asker: Asker, wanted: Sequence[_Asked], reminders: Reminders, cal
         timers = await reminders.create(asker, plans, call_key=call.key)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
+    return _told(timers, plans, asker, reminders, call)
+
+
+def _told(
+    timers: Sequence[Timer], plans: Sequence[Plan | None], asker: Asker, reminders: Reminders, call: Call
+) -> FunctionResult:
     now, texts = reminders.now(), call.profile.texts
     lines = [
         was_set("reminders.set", timer, plan, by=asker.member, now=now, texts=texts)
         for timer, plan in zip(timers, plans, strict=True)
     ]
-    return FunctionResult.say("\n".join(lines), data=[_data(*one) for one in zip(timers, plans, strict=True)])
+    return FunctionResult.say("\n".join(lines), data=[_data(timer) for timer in timers])
 
 
 def _raw(items: Sequence[ReminderItem]) -> dict[str, Any]:
@@ -228,13 +237,9 @@ def _raw(items: Sequence[ReminderItem]) -> dict[str, Any]:
     return {**first, **({"more": more} if more else {})}
 
 
-def _data(timer: Timer, plan: Plan) -> JsonObject:
-    return {
-        "reminder": timer.number,
-        "text": timer.title,
-        "at": plan.first.at.astimezone(plan.zone).isoformat(timespec="minutes"),
-        "zone": plan.time.zone,
-    }
+def _data(timer: Timer) -> JsonObject:
+    at = timer.next_at.astimezone(timer.timezone).isoformat(timespec="minutes") if timer.next_at else None
+    return {"reminder": timer.number, "text": timer.title, "at": at, "zone": timer.zone}
 
 
 def _one_line(text: str) -> str:

@@ -11,10 +11,10 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import Choice, FunctionResult
+from services.member_zones import MemberZones
 from services.moment_words import clock
 from services.places import Place, Places, UnknownPlace, zone_label
 from services.refs import ErrorCode
-from services.timetable import MemberZones
 
 _MOST_CHOICES = 8
 
@@ -60,7 +60,7 @@ async def timezone(
         own = await zones.of(member)
         return _shown("timezones.yours" if own else "timezones.chats", own or str(call.profile.timezone), places, call)
     if said.casefold() in call.profile.texts.words("timezones.off_words"):
-        await zones.set(member, None)
+        await zones.clear(member)
         return _shown("timezones.off", str(call.profile.timezone), places, call, kept=True)
     found = _found(said, places, call)
     if isinstance(found, FunctionResult):
