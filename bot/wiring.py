@@ -52,6 +52,7 @@ from services.grants import Grants
 from services.http import WebClient
 from services.llm.model import ChatModel
 from services.llm.offline import OfflineModel
+from services.member_zones import MemberZones
 from services.places import Places
 from services.polls import Polls
 from services.redaction import Redactor
@@ -60,6 +61,7 @@ from services.store.ids import Ids
 from services.store.port import Store, StoreBroken
 from services.store.sqlite import SqliteStore
 from services.store.upgrade import upgrade
+from services.timetable import Timetable
 from services.todo import TodoLists
 from services.units import Units
 from services.weather import OpenMeteo
@@ -114,7 +116,13 @@ def secrets_of(settings: Settings) -> list[str]:
 
 
 def services_of(
-    store: Store, given: Given, members: Members, actions: ChatActions, own: OwnSettings, grants: Grants
+    store: Store,
+    given: Given,
+    members: Members,
+    actions: ChatActions,
+    own: OwnSettings,
+    grants: Grants,
+    timetable: Timetable,
 ) -> dict[type, object]:
     """What handlers may name by type."""
     clock, web = given.clock, given.web or WebClient()
@@ -128,6 +136,8 @@ def services_of(
         Dice: Dice(given.rng),
         Units: Units(),
         Grants: grants,
+        Timetable: timetable,
+        MemberZones: MemberZones(store, clock),
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,
@@ -152,7 +162,8 @@ def build_daemon(
     deadlines = given.deadlines or Deadlines(clock)
     actions, members = EngineActions(), PlatformMembers(store, chats, deadlines, clock)
     own_settings = StoredOwnSettings(chats, store, ids, clock)
-    services = services_of(store, given, members, actions, own_settings, grants)
+    timetable = Timetable(store, clock, ids)
+    services = services_of(store, given, members, actions, own_settings, grants, timetable)
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
     model = given.model or model_of(settings, texts, clock, deadlines)

@@ -9,11 +9,13 @@ from services.store.grants import GRANTS
 from services.store.history import HISTORY
 from services.store.http_events import EVENTS
 from services.store.inbox import INBOX
+from services.store.occurrences import OCCURRENCES
 from services.store.outbox import OUTBOX
 from services.store.pending import PENDING
 from services.store.port import Query, Statement
+from services.store.timers import TIMERS
 
-_WITH_IDS = (INBOX, HISTORY, OUTBOX, PENDING, EVENTS, AUDIT, GRANTS)
+_WITH_IDS = (INBOX, HISTORY, OUTBOX, PENDING, EVENTS, AUDIT, GRANTS, TIMERS, OCCURRENCES)
 _NEWEST = Statement("ids.newest", union_all(*(select(func.max(table.c.id).label("id")) for table in _WITH_IDS)))
 
 

@@ -1,0 +1,51 @@
+"""Timers as members ask for them, each whole and ordinary unless the test says otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from services.recurrence import Calendar, Every, Once, Rule
+from services.refs import ChatRef, MemberRef
+from services.timer import Draft, TimerKind
+
+ANN = MemberRef("test", "bot", "ann")
+BOB = MemberRef("test", "bot", "bob")
+FAMILY = ChatRef("test", "bot", "family")
+DAILY = Rule(Calendar("0 9 * * *"))
+
+
+def once(at: datetime) -> Rule:
+    """At the instant `at`, in a zone without an offset."""
+    return Rule(Once(at.replace(tzinfo=None)))
+
+
+def every(seconds: int, since: datetime) -> Rule:
+    """Again and again, `seconds` after the other, beginning after `since`."""
+    return Rule(Every(seconds, since))
+
+
+def a_draft(title: str, rule: Rule | datetime, **changes: Any) -> Draft:
+    """What Ann asks for in the family group: `note` is to run with the title as its text."""
+    draft = Draft(
+        kind=TimerKind.REMINDER,
+        bot="default",
+        chat=FAMILY,
+        is_group=True,
+        private_to=None,
+        owner=ANN,
+        owner_name="Ann",
+        members=(),
+        function="note",
+        arguments={"text": title},
+        title=title,
+        rule=once(rule) if isinstance(rule, datetime) else rule,
+        zone="UTC",
+    )
+    return replace(draft, **changes)
+
+
+def later(now: datetime, **by: float) -> datetime:
+    """`now` and some time: `hours=1`, for one."""
+    return now + timedelta(**by)
