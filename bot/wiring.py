@@ -50,17 +50,20 @@ from services.dice import Dice
 from services.fault_points import FaultPoints
 from services.grants import Grants
 from services.http import WebClient
+from services.known_members import KnownMembers
 from services.llm.model import ChatModel
 from services.llm.offline import OfflineModel
 from services.member_zones import MemberZones
 from services.places import Places
 from services.polls import Polls
 from services.redaction import Redactor
+from services.reminders import Reminders
 from services.store.all_tables import all_tables
 from services.store.ids import Ids
 from services.store.port import Store, StoreBroken
 from services.store.sqlite import SqliteStore
 from services.store.upgrade import upgrade
+from services.times import Times
 from services.timetable import Timetable
 from services.todo import TodoLists
 from services.units import Units
@@ -123,9 +126,11 @@ def services_of(
     own: OwnSettings,
     grants: Grants,
     timetable: Timetable,
+    settings: Settings,
 ) -> dict[type, object]:
     """What handlers may name by type."""
     clock, web = given.clock, given.web or WebClient()
+    zones, times = MemberZones(store, clock), Times()
     return {
         Clock: clock,
         WebClient: web,
@@ -137,7 +142,10 @@ def services_of(
         Units: Units(),
         Grants: grants,
         Timetable: timetable,
-        MemberZones: MemberZones(store, clock),
+        MemberZones: zones,
+        KnownMembers: KnownMembers(store),
+        Times: times,
+        Reminders: Reminders(timetable, zones, times, settings.reminders, clock),
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,
@@ -163,7 +171,7 @@ def build_daemon(
     actions, members = EngineActions(), PlatformMembers(store, chats, deadlines, clock)
     own_settings = StoredOwnSettings(chats, store, ids, clock)
     timetable = Timetable(store, clock, ids)
-    services = services_of(store, given, members, actions, own_settings, grants, timetable)
+    services = services_of(store, given, members, actions, own_settings, grants, timetable, settings)
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
     model = given.model or model_of(settings, texts, clock, deadlines)

@@ -105,7 +105,7 @@ def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
 
 
 def _names_parameters(plan: CommandPlan, line: str) -> bool:
-    """Whether a line for a function with several parameters has `name=` for one of them, so that words fill them all."""
+    """Whether a line for a function with several parameters names one with `name=`, so that words fill them all."""
     if len(plan.order) == 1 or "=" not in line:
         return False
     return any(token.key for token in _tokens(line, plan.names))

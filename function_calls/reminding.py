@@ -9,20 +9,36 @@ from config.texts import Phrases
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.spec import FunctionResult, Question
-from services.instants import BadRule
 from services.known_members import SeveralMembers, UnknownMember
 from services.moment_words import distance, moment
+from services.recurrence import BadRule
 from services.refs import ErrorCode
 from services.reminder_choice import NoSuchReminder
 from services.reminders import Asker, NotYourReminder, Reminders
 from services.times import Trouble
-from services.timetable import TooMany
+from services.timetable import NoSuchTimer, TooMany
 from services.wished_times import TimeNotUnderstood
 
 RequestProblem = (
-    TimeNotUnderstood | BadRule | TooMany | UnknownMember | SeveralMembers | NoSuchReminder | NotYourReminder
+    TimeNotUnderstood
+    | BadRule
+    | TooMany
+    | UnknownMember
+    | SeveralMembers
+    | NoSuchReminder
+    | NoSuchTimer
+    | NotYourReminder
 )
-PROBLEMS = (TimeNotUnderstood, BadRule, TooMany, UnknownMember, SeveralMembers, NoSuchReminder, NotYourReminder)
+PROBLEMS = (
+    TimeNotUnderstood,
+    BadRule,
+    TooMany,
+    UnknownMember,
+    SeveralMembers,
+    NoSuchReminder,
+    NoSuchTimer,
+    NotYourReminder,
+)
 """All that can be wrong with what somebody asks for."""
 _ASKED_AGAIN = {Trouble.VAGUE: "vague", Trouble.AMBIGUOUS: "ambiguous"}
 
@@ -81,7 +97,7 @@ def _told(problem: RequestProblem, reminders: Reminders, texts: Phrases) -> tupl
         case NotYourReminder(timer=timer):
             said = texts.say("reminders.not_yours", number=timer.number, name=timer.owner_name)
             return said, ErrorCode.REFUSED, ["which"]
-        case NoSuchReminder():
+        case NoSuchReminder() | NoSuchTimer():
             which = str(problem)
             key = "not_found" if which.isdigit() else "none_like"
             return texts.say(f"reminders.{key}", which=which, words=which), ErrorCode.NOT_FOUND, ["which"]

@@ -12,7 +12,9 @@ _BETWEEN = r"(?:\s*(?:,|，|、|&|\+|\band\b|和|跟|与)\s*|\s+)"
 _NUMBERS = re.compile(rf"\s*{_A_NUMBER}(?:{_BETWEEN}{_A_NUMBER})*\s*", re.IGNORECASE)
 _ALL = frozenset(
     """all|all of them|all of mine|all mine|everything|every one|all reminders|all my reminders|my reminders
-    |all of my reminders|全部|所有|全部提醒|所有提醒|我的全部提醒|我的所有提醒|全都""".replace("\n", "").replace("  ", "").split("|")
+    |all of my reminders|全部|所有|全部提醒|所有提醒|我的全部提醒|我的所有提醒|全都""".replace("\n", "")
+    .replace("  ", "")
+    .split("|")
 )
 _NOISE = re.compile(
     r"^(?:(?:the|my|that|a|our)\s+)+|^(?:reminders?|one)\s+(?:(?:about|for|to|of)\s+)?"

@@ -7,11 +7,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
+from services.text_index import listed
 from services.times import Found, Kind, Times
 
 ME = frozenset({"me", "myself", "i", "我", "我自己", "自己"})
 US = frozenset(
-    "us everyone everybody all here group team 我们 咱们 大家 所有人 全体 全体成员 全员 群里 群 全部".split()
+    listed(
+        """
+        us everyone everybody all here group team 我们 咱们 大家 所有人 全体 全体成员 全员 群里 群 全部
+        """
+    )
 ) | {"all of us", "the group", "the team", "this group", "the chat"}
 """Words that mean everybody in the chat."""
 

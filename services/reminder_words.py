@@ -23,7 +23,7 @@ def was_set(key: str, timer: Timer, plan: Plan | None, *, by: MemberRef, now: da
         when=_when(timer, now, texts),
         text=timer.title,
     )
-    return " ".join([said, *(_notes(plan, texts) if plan is not None else ())])
+    return "\n".join([said, *(_notes(plan, texts) if plan is not None else ())])
 
 
 def _when(timer: Timer, now: datetime, texts: Phrases) -> str:

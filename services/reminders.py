@@ -10,16 +10,15 @@ from zoneinfo import ZoneInfo
 
 from config.reminders import RemindersSettings
 from services.clock import Clock
-from services.instants import Occurrence, check
 from services.json_values import JsonObject
 from services.known_members import KnownMember
 from services.member_zones import MemberZones
-from services.recurrence import Once
+from services.recurrence import Occurrence, Once, check
 from services.refs import ChatRef, MemberRef, Role
 from services.reminder_choice import NoSuchReminder, SeveralReminders, described, numbers_in
 from services.reminder_lines import read_line
-from services.times import Times
 from services.timer import Draft, Timer, TimerKind
+from services.times import Times
 from services.timetable import Removed, Timetable
 from services.wished_times import Understood, WishedTime, is_once, understood
 
@@ -219,7 +218,7 @@ class Reminders:
             await self._timetable.drop_snoozed(timer, call_key=call_key)
 
     async def _said_last(self, asker: Asker) -> Timer | None:
-        for timer in await self._timetable.last_fired(asker.chat, kind=TimerKind.REMINDER):
+        for timer in await self._timetable.said_lately(asker.chat, TimerKind.REMINDER):
             if may_see(timer, asker) and concerns(timer, asker.member):
                 return timer
         return None

@@ -6,18 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, tzinfo
+from datetime import datetime, time, timedelta, tzinfo
 from itertools import product
 
 from config.texts import Phrases
-from services.moment_words import clock, day, exact_amount
+from services.moment_words import clock, day, exact_amount, moment
 from services.recurrence import Calendar, Every, Once, Rule, Unit
+from services.text_index import listed
 
-_MONTHS = {
-    name: number
-    for number, name in enumerate("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(), 1)
-}
-_WEEKDAYS = {name: number for number, name in enumerate("SUN MON TUE WED THU FRI SAT".split())}
+_MONTHS = dict(zip(listed("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"), range(1, 13), strict=True))
+_WEEKDAYS = dict(zip(listed("SUN MON TUE WED THU FRI SAT"), range(7), strict=True))
 _WORKING_DAYS = (1, 2, 3, 4, 5)
 _MOST_TIMES = 6
 """So many times of a day are listed."""
@@ -35,6 +33,8 @@ def in_words(rule: Rule, zone: tzinfo, now: datetime, texts: Phrases) -> str:
     match rule.when:
         case Once(wall):
             return texts.say("moments.moment", day=day(wall.date(), today, texts), clock=clock(wall))
+        case Every(seconds, since) if rule.count == 1:
+            return moment(since + timedelta(seconds=seconds), zone, now, texts)
         case Every(seconds):
             said = texts.say("rules.elapsed", amount=exact_amount(seconds, texts))
         case Calendar():
@@ -53,7 +53,9 @@ def _calendar(calendar: Calendar, texts: Phrases) -> str:
         said = texts.say("rules.cron", cron=calendar.cron)
         if calendar.step == 1:
             return said
-        return texts.say("rules.cron_step", rule=said, count=calendar.step, unit=texts.say(f"rules.unit.{calendar.unit}"))
+        return texts.say(
+            "rules.cron_step", rule=said, count=calendar.step, unit=texts.say(f"rules.unit.{calendar.unit}")
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """When something was asked for: the words, or what a model made of them, become one rule of time.
 
-What wins: the words, where they read wholly, since that reading is the same every time; else the dates of the model. What
+What wins: the words, where they read wholly, since that reading is always the same; else the dates of the model. What
 the words leave open and the model says in addition is taken over: how often, where the words name only the time of day
 of it, and where it ends.
 """
@@ -52,10 +52,11 @@ class WishedTime:
     @property
     def is_empty(self) -> bool:
         """Whether nothing at all was said."""
-        return not (self.words.strip() or self._has_dates)
+        return not (self.words.strip() or self.has_dates)
 
     @property
-    def _has_dates(self) -> bool:
+    def has_dates(self) -> bool:
+        """Whether anything was said beside the words."""
         return bool(self.at.strip() or self.cron.strip() or self.repeat is not Repeat.NONE)
 
 
@@ -91,7 +92,7 @@ def understood(wish: WishedTime, times: Times, now: datetime, default_time: time
     try:
         rule = reading.rule(now, default_time)
     except UnclearTime as unclear:
-        if unclear.trouble in (Trouble.AMBIGUOUS, Trouble.VAGUE, Trouble.SEVERAL) and wish._has_dates:
+        if unclear.trouble in (Trouble.AMBIGUOUS, Trouble.VAGUE, Trouble.SEVERAL) and wish.has_dates:
             return _from_dates(wish, now, default_time)
         raise TimeNotUnderstood(words, unclear.trouble, _past_moment(reading, now, default_time)) from None
     rule, zone = _at_home(rule, reading.zone, now)
@@ -167,7 +168,7 @@ def _same_clock(once: Once, rule: Rule) -> bool:
 
 def _from_dates(wish: WishedTime, now: datetime, default_time: time) -> Understood:
     """The rule that the model's dates mean. Raises TimeNotUnderstood."""
-    if not wish._has_dates:
+    if not wish.has_dates:
         raise TimeNotUnderstood(wish.words)
     start = _Start.read(wish.at, now, default_time)
     if wish.repeat is Repeat.NONE and not wish.cron.strip():

@@ -189,10 +189,7 @@ def _for_whom(
         folded = " ".join(name.split()).casefold().removeprefix("@")
         if folded in US and asker.is_group and not asker.is_private:
             return ()
-        if folded in ME or folded in US:
-            one = me
-        else:
-            one = called(name, [*known, me], ctx.mentions)
+        one = me if folded in ME or folded in US else called(name, [*known, me], ctx.mentions)
         found[one.ref.key] = one
     return tuple(found.values())
 
