@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
@@ -12,6 +13,11 @@ from services.reminders import Plan
 from services.rule_words import in_words
 from services.timer import Timer, TimerState
 from services.wished_times import is_once
+
+_CALLS_TO_ALL = re.compile(
+    r"[@＠](?=(?:everyone|everybody|here|all|channel|room|group|team|online|所有人|全体|大家)(?![a-z0-9_]))",
+    re.IGNORECASE,
+)
 
 
 def was_set(key: str, timer: Timer, plan: Plan | None, *, by: MemberRef, now: datetime, texts: Phrases) -> str:
@@ -86,6 +92,11 @@ def _whom(members: Sequence[tuple[MemberRef, str]], owner: MemberRef, texts: Phr
     if [ref for ref, _ in members] == [owner]:
         return ""
     return texts.say("reminders.for_members", names=names_of([name for _, name in members], texts))
+
+
+def without_calls_to_all(text: str) -> str:
+    """`text` in which no network finds a call to everybody in the chat."""
+    return _CALLS_TO_ALL.sub("＠", text)
 
 
 def names_of(names: Sequence[str], texts: Phrases) -> str:

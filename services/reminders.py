@@ -176,6 +176,10 @@ class Reminders:
         """What one of these calls removed before."""
         return [one for key in call_keys for one in await self._timetable.removed_by(chat, key)]
 
+    async def of_id(self, timer_id: int) -> Timer | None:
+        """The reminder of that id; None when it was deleted."""
+        return await self._timetable.of_id(timer_id)
+
     async def of(self, asker: Asker) -> list[Timer]:
         """The asker's own reminders in this chat and those for everybody, soonest first."""
         timers = await self._timetable.of_chat(

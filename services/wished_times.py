@@ -88,7 +88,8 @@ def understood(wish: WishedTime, times: Times, now: datetime, default_time: time
     words = wish.words.strip()
     reading = times.read(words, now) if words else None
     if reading is None:
-        return _from_dates(wish, now, default_time)
+        # The words may be a date as machines write it.
+        return _from_dates(wish if wish.has_dates else replace(wish, at=words), now, default_time)
     try:
         rule = reading.rule(now, default_time)
     except UnclearTime as unclear:
@@ -168,8 +169,6 @@ def _same_clock(once: Once, rule: Rule) -> bool:
 
 def _from_dates(wish: WishedTime, now: datetime, default_time: time) -> Understood:
     """The rule that the model's dates mean. Raises TimeNotUnderstood."""
-    if not wish.has_dates:
-        raise TimeNotUnderstood(wish.words)
     start = _Start.read(wish.at, now, default_time)
     if wish.repeat is Repeat.NONE and not wish.cron.strip():
         wall = start.wall
@@ -205,13 +204,21 @@ class _Start:
                 at = time.fromisoformat(text).replace(tzinfo=None)
                 return cls(datetime.combine(today, at), has_date=False, has_clock=True)
             if len(text) <= len("2026-01-05"):
-                return cls(datetime.combine(date.fromisoformat(text), default_time), has_date=True, has_clock=False)
+                start = cls(datetime.combine(date.fromisoformat(text), default_time), has_date=True, has_clock=False)
+                return start.within_reach(text)
             at_wall = datetime.fromisoformat(text)
             if at_wall.tzinfo is not None:
                 at_wall = at_wall.astimezone(now.tzinfo).replace(tzinfo=None)
-            return cls(at_wall.replace(microsecond=0), has_date=True, has_clock=True)
+            start = cls(at_wall.replace(microsecond=0), has_date=True, has_clock=True)
         except (ValueError, OverflowError):
             raise TimeNotUnderstood(text) from None
+        return start.within_reach(text)
+
+    def within_reach(self, text: str) -> _Start:
+        """This one. Raises TimeNotUnderstood at the ends of the calendar, where nothing can be reckoned."""
+        if not 1000 <= self.wall.year <= 9000:
+            raise TimeNotUnderstood(text)
+        return self
 
 
 def _repeated(wish: WishedTime, start: _Start, now: datetime) -> Calendar | Every:

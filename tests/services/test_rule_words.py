@@ -13,14 +13,16 @@ from config.texts import Texts
 from services.moment_words import amount, day, distance, exact_amount, moment
 from services.recurrence import Calendar, Every, Once, Rule, Unit
 from services.rule_words import in_words
+from services.text_index import listed
 
 OSLO = ZoneInfo("Europe/Oslo")
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 FRIDAY = date(2026, 11, 20)
 TEXTS = Texts()
+wall = datetime.fromisoformat
 SAID = [
-    (Rule(Once(datetime(2026, 11, 21, 17))), "tomorrow, Saturday 21 November at 17:00", "明天（11月21日星期六）17:00"),
-    (Rule(Once(datetime(2027, 1, 2, 8, 5, 7))), "Saturday 2 January 2027 at 08:05:07", "2027年1月2日星期六08:05:07"),
+    (Rule(Once(wall("2026-11-21T17:00"))), "tomorrow, Saturday 21 November at 17:00", "明天（11月21日星期六）17:00"),
+    (Rule(Once(wall("2027-01-02T08:05:07"))), "Saturday 2 January 2027 at 08:05:07", "2027年1月2日星期六08:05:07"),
     (Rule(Calendar("30 8 * * *")), "every day at 08:30", "每天08:30"),
     (Rule(Calendar("0 9,17 * * *"), count=5), "every day at 09:00 and 17:00, 5 times", "每天09:00和17:00，共5次"),
     (Rule(Calendar("0 9 * * *"), count=1), "every day at 09:00, once", "每天09:00，共一次"),
@@ -30,18 +32,26 @@ SAID = [
     (Rule(Calendar("30 8 * * MON,wed")), "every Monday and Wednesday at 08:30", "每个星期一和星期三08:30"),
     (Rule(Calendar("0 9 * * 6,0")), "every Saturday and Sunday at 09:00", "每个星期六和星期日09:00"),
     (
-        Rule(Calendar("0 18 * * 5", 2, Unit.WEEK, FRIDAY), until=datetime(2027, 6, 1, 23, 59, 59)),
+        Rule(Calendar("0 18 * * 5", 2, Unit.WEEK, FRIDAY), until=wall("2027-06-01T23:59:59")),
         "every second Friday at 18:00, until Tuesday 1 June 2027",
         "每两周的星期五18:00，直到2027年6月1日星期二",
     ),
     (Rule(Calendar("0 18 * * 5", 3, Unit.WEEK, FRIDAY)), "every 3 weeks on Friday at 18:00", "每3周的星期五18:00"),
     (Rule(Calendar("0 9 1,15 * *")), "on the 1st and 15th of every month at 09:00", "每月1日和15日09:00"),
     (Rule(Calendar("0 9 L * *")), "on the last day of every month at 09:00", "每月最后一天09:00"),
-    (Rule(Calendar("0 9 5 * *", 2, Unit.MONTH, FRIDAY)), "on the 5th of every second month at 09:00", "每两个月的5日09:00"),
+    (
+        Rule(Calendar("0 9 5 * *", 2, Unit.MONTH, FRIDAY)),
+        "on the 5th of every second month at 09:00",
+        "每两个月的5日09:00",
+    ),
     (Rule(Calendar("0 9 * * 1#1")), "on the first Monday of every month at 09:00", "每月第一个星期一09:00"),
     (Rule(Calendar("0 9 * * 5L")), "on the last Friday of every month at 09:00", "每月最后一个星期五09:00"),
     (Rule(Calendar("0 9 25 12 *")), "every year on 25 December at 09:00", "每年12月25日09:00"),
-    (Rule(Calendar("0 9 * NOV 4#4")), "every year on the fourth Thursday of November at 09:00", "每年11月的第四个星期四09:00"),
+    (
+        Rule(Calendar("0 9 * NOV 4#4")),
+        "every year on the fourth Thursday of November at 09:00",
+        "每年11月的第四个星期四09:00",
+    ),
     (Rule(Every(5400, NOW)), "every 1 hour 30 minutes", "每1小时30分钟"),
     (Rule(Every(1200, NOW), count=1), "today, Friday 20 November at 16:20", "今天（11月20日星期五）16:20"),
     (Rule(Calendar("*/20 * * * *")), "every 20 minutes", "每20分钟"),
@@ -92,7 +102,7 @@ def test_how_far_away_something_is(seconds: int, english: str, chinese: str) -> 
 
 
 _FIELDS = st.sampled_from(
-    "* 0 7 1,15 1-5 */5 1-10/3 L 5L 1#2 MON mon-fri DEC 61 -1 * x ,, 5/0 0-7 31 12 23,59 ١".split()
+    listed("* 0 7 1,15 1-5 */5 1-10/3 L 5L 1#2 MON mon-fri DEC 61 -1 * x ,, 5/0 0-7 31 12 23,59 ١")
 )
 _CRONS = st.one_of(st.lists(_FIELDS, min_size=5, max_size=5).map(" ".join), st.text(max_size=20))
 _DAYS = st.dates(date(1990, 1, 1), date(2190, 1, 1))
