@@ -105,6 +105,9 @@ class Reading:
     """Of a DURATION, and of what was said as so long from now."""
     repeats: Repeats | None = None
     """Of a RECURRENCE."""
+    at: datetime | None = None
+    """The wall time within a stretch at which what is to happen then happens, where that is not when it begins: the
+    last day of "end of the month", the moment after "by"."""
     default: time | None = None
     """The usual time of day for what was said without one: 09:00 in "tomorrow morning"."""
     trouble: Trouble | None = None
@@ -115,13 +118,14 @@ class Reading:
         DURATION, `default_time` where no time of day was said."""
         if self.kind is Kind.DURATION:
             return self.end
+        moment = self.at or self.start
         if self.has_clock or self.kind is Kind.INSTANT:
-            return self.start
-        return datetime.combine(self.start, self.default or default_time)
+            return moment
+        return datetime.combine(moment, self.default or default_time)
 
     def rule(self, now: datetime, default_time: time = time(9)) -> Rule:
-        """The rule of time, its wall times in `zone` where one was said and otherwise in the zone of `now` (aware).
-        `default_time` is taken where no time of day was said. Raises UnclearTime."""
+        """The rule of time, its wall times in `rule_zone(now)`. `now` is aware; `default_time` is taken where no time
+        of day was said. Raises UnclearTime."""
         if self.trouble is not None:
             raise UnclearTime(self.trouble)
         if self.repeats is not None:
@@ -132,9 +136,11 @@ class Reading:
         if wall.fold:
             # A wall time that comes twice means its first: only what has elapsed names the second one.
             return Rule(Every(round((instant - now).total_seconds()), now.astimezone(UTC)), count=1)
-        if self.zone is not None:
-            wall = instant.astimezone(self.zone).replace(tzinfo=None)
         return Rule(Once(wall))
+
+    def rule_zone(self, now: datetime) -> tzinfo | None:
+        """The zone for `rule(now)`: the one that was said for what comes again and again, otherwise that of `now`."""
+        return self.zone if self.repeats is not None and self.zone is not None else now.tzinfo
 
     def _coming_moment(self, now: datetime, default_time: time) -> datetime:
         """`moment`, or a later one within a stretch that has begun: the usual time today, or the next full hour."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from services.times.english import English
 from services.times.language import TimeLanguage
 from services.times.readings import Found, Reading
 
@@ -16,9 +17,9 @@ class Times:
     """Reads times as people write them. `now` is always aware and in the zone of whoever speaks: today is today there,
     and wall times are of there. Pure: no clock, no network, nothing kept."""
 
-    def __init__(self, languages: Sequence[TimeLanguage] = ()) -> None:
+    def __init__(self, languages: Sequence[TimeLanguage] | None = None) -> None:
         """`languages` are asked in this order."""
-        self._languages = tuple(languages)
+        self._languages = (English(),) if languages is None else tuple(languages)
 
     def read(self, text: str, now: datetime) -> Reading | None:
         """What `text` means, all of it; None when it is not a time, or more than one."""

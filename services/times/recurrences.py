@@ -1,0 +1,199 @@
+"""Again and again: every other Friday, daily, weekdays, on Mondays and Thursdays, once a month, each morning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services.recurrence import Unit
+from services.times.dates import dates_at
+from services.times.durations import Amount, amount_at, unit_at
+from services.times.lexicon import MONTHS, ORDINALS, PLURAL_WEEKDAYS, PORTIONS, REPEATING, WEEKDAYS
+from services.times.parts import Part
+from services.times.readings import Grain
+from services.times.repeats import Repeats
+from services.times.tokens import ORDINAL, Line
+from datetime import date
+
+Parts = Iterator[tuple[Part, int]]
+WORKDAYS = (1, 2, 3, 4, 5)
+WEEKEND = (6, 7)
+_UNITS = {Grain.DAY: (Unit.DAY, 1), Grain.WEEK: (Unit.WEEK, 1), "fortnight": (Unit.WEEK, 2), Grain.MONTH: (Unit.MONTH, 1),
+          Grain.QUARTER: (Unit.MONTH, 3), Grain.YEAR: (Unit.YEAR, 1), "decade": (Unit.YEAR, 10)}
+_SECONDS = {Grain.SECOND: 1, Grain.MINUTE: 60, Grain.HOUR: 3600}
+_AND = frozenset((",", "and", "&", "or", "/", "+"))
+_MOST_LISTED = 12
+
+
+def repeats_at(line: Line, index: int, today: date) -> Parts:
+    """What begins at `index` and says that something comes again and again."""
+    word = line.words[index]
+    if word in ("every", "each", "all", "any"):
+        if word == "all" and (unit_at(line, index + 1) != "weekend" and line.words[index + 1] not in PLURAL_WEEKDAYS):
+            return
+        yield from _every(line, index + 1, today, is_each=word != "every")
+    elif word == "once" or word == "one":
+        link = line.words[index + 1]
+        if link == "every":
+            yield from _every(line, index + 2, today, is_each=False)
+        elif word == "once" and link in ("a", "an", "per", "each"):
+            yield from _every(line, index + 2, today, is_each=True)
+    elif word in REPEATING:
+        unit, step = REPEATING[word]
+        yield _of_unit(unit, step), index + 1
+    elif word in ("bi", "semi") and line.words[index + 1] == "-" and word + line.words[index + 2] in REPEATING:
+        unit, step = REPEATING[word + line.words[index + 2]]
+        yield _of_unit(unit, step), index + 3
+    elif word in ("weekdays", "workdays") or (word in ("business", "working", "work") and line.words[index + 1] == "days"):
+        yield Part(repeats=Repeats(Unit.WEEK), weekdays=WORKDAYS), index + (2 if line.words[index + 1] == "days" else 1)
+    elif word == "weekends":
+        yield Part(repeats=Repeats(Unit.WEEK), weekdays=WEEKEND), index + 1
+    elif word in PLURAL_WEEKDAYS:
+        days, end = _weekdays(line, index)
+        yield Part(repeats=Repeats(Unit.WEEK), weekdays=days), end
+    elif word in ("mornings", "afternoons", "evenings", "nights"):
+        yield Part(repeats=Repeats(Unit.DAY), portion=PORTIONS[word]), index + 1
+
+
+def weekdays_at(line: Line, index: int) -> Parts:
+    """Several weekdays: `monday and thursday`, `mon, wed, fri`, `Mon-Fri`."""
+    if line.words[index] not in WEEKDAYS and line.words[index] not in PLURAL_WEEKDAYS:
+        return
+    days, end = _weekdays(line, index)
+    if len(days) > 1:
+        yield Part(weekdays=days), end
+
+
+def days_at(line: Line, index: int) -> Parts:
+    """Several days of the month: `1st and 15th`."""
+    days, end = [], index
+    while line.kinds[end] == ORDINAL and 1 <= line.values[end] <= 31 and len(days) < _MOST_LISTED:
+        days.append(line.values[end])
+        after = end + 1
+        while line.words[after] in _AND or line.words[after] == "the":
+            after += 1
+        if line.kinds[after] != ORDINAL:
+            break
+        end = after
+    if len(days) > 1:
+        yield Part(days=tuple(sorted(set(days)))), end + 1
+
+
+def _weekdays(line: Line, index: int) -> tuple[tuple[int, ...], int]:
+    """The weekdays listed from `index` on, in order, and where the list ends."""
+    days: list[int] = []
+    end = index
+    while len(days) < _MOST_LISTED:
+        day = _weekday(line, end)
+        if day is None:
+            break
+        days.append(day)
+        end += 2 if line.words[end + 1] == "." and line.glued(end + 1) else 1
+        through = _weekday(line, end + 1)
+        if line.words[end] in ("-", "–", "to", "through", "thru", "till", "until") and through is not None:
+            days.extend((day + step - 1) % 7 + 1 for step in range(1, (through - day) % 7 + 1))
+            end += 2
+        after = end
+        while line.words[after] in _AND or line.words[after] in ("on", "every", "each"):
+            after += 1
+        if after == end or _weekday(line, after) is None:
+            break
+        end = after
+    return tuple(sorted(set(days))), end
+
+
+def _weekday(line: Line, index: int) -> int | None:
+    word = line.words[index]
+    return WEEKDAYS.get(word) or PLURAL_WEEKDAYS.get(word)
+
+
+def _every(line: Line, index: int, today: date, *, is_each: bool) -> Parts:
+    word = line.words[index]
+    if word == "single":
+        index, word = index + 1, line.words[index + 1]
+    step = 1
+    if word in ("other", "alternate", "2nd") or (
+        word == "second" and (line.words[index + 1] in WEEKDAYS or unit_at(line, index + 1) is not None)
+    ):
+        index, step = index + 1, 2
+        word = line.words[index]
+    weekday = _weekday(line, index)
+    if weekday is not None:
+        days, end = _weekdays(line, index)
+        yield Part(repeats=Repeats(Unit.WEEK, step), weekdays=days), end
+        return
+    if step == 1 and line.kinds[index] == ORDINAL or (word == "last" or word in ORDINALS):
+        yield from _every_nth(line, index, today)
+    unit = unit_at(line, index)
+    if word in ("business", "working", "work") and unit_at(line, index + 1) == Grain.DAY:
+        unit, index = "weekday", index + 1
+    if unit == "weekday":
+        yield Part(repeats=Repeats(Unit.WEEK, step), weekdays=WORKDAYS), index + 1
+    elif unit == "weekend":
+        yield Part(repeats=Repeats(Unit.WEEK, step), weekdays=WEEKEND), index + 1
+    elif word in PORTIONS:
+        yield Part(repeats=Repeats(Unit.DAY, step), portion=PORTIONS[word]), index + 1
+    elif unit is not None and (len(word) > 1):
+        amount = amount_at(line, index - 1) if line.words[index - 1] in ("a", "an") else None
+        if amount is not None and amount[1] > index + 1:
+            yield from _of_amount(*amount)
+        elif line.words[index + 1] == "and" and unit in _SECONDS:
+            yield from _and_a_half(line, index, unit)
+        yield _of_unit(unit, step), index + 1
+    elif step == 1:
+        amount = amount_at(line, index)
+        if amount is not None:
+            yield from _of_amount(*amount)
+        if word in MONTHS or line.kinds[index] == ORDINAL:
+            for part, end in dates_at(line, index, today):
+                if "month" in part and "year" not in part:
+                    yield {**part, "repeats": Repeats(Unit.YEAR)}, end
+        else:
+            for part, end in dates_at(line, index, today):
+                if "holiday" in part:
+                    yield {**part, "repeats": Repeats(Unit.YEAR)}, end
+
+
+def _and_a_half(line: Line, index: int, unit: Grain | str) -> Parts:
+    """`every hour and a half`."""
+    if line.words[index + 2] in ("a", "half") and "half" in (line.words[index + 2], line.words[index + 3]):
+        seconds = _SECONDS[Grain(unit)] * 3 // 2
+        yield Part(repeats=Repeats(None, seconds=seconds)), index + (3 if line.words[index + 2] == "half" else 4)
+
+
+def _every_nth(line: Line, index: int, today: date) -> Parts:
+    """`every first Monday`, `every last day of the month`, `every 15th`, `every 3rd day`."""
+    for part, end in dates_at(line, index, today):
+        if "nth" in part:
+            number, what = part["nth"]
+            if what.startswith("weekday ") or what == "weekday" or number < 0:
+                yield {**part, "repeats": Repeats(Unit.MONTH)}, end
+            elif number > 0 and what in _UNITS:
+                unit, step = _UNITS[what]
+                yield Part(repeats=Repeats(unit, step * number)), end
+        elif part.keys() == {"day"}:
+            yield {**part, "repeats": Repeats(Unit.MONTH)}, end
+        elif "month" in part and "day" in part and "year" not in part:
+            yield {**part, "repeats": Repeats(Unit.YEAR)}, end
+
+
+def _of_amount(amount: Amount, end: int) -> Parts:
+    """`every 3 days`, `every 90 minutes`."""
+    if amount.unit == "weekday" and amount.count == 1:
+        yield Part(repeats=Repeats(Unit.WEEK), weekdays=WORKDAYS), end
+    elif amount.unit in _UNITS and amount.count.denominator == 1 and amount.count > 0:
+        unit, step = _UNITS[amount.unit]
+        yield Part(repeats=Repeats(unit, step * int(amount.count))), end
+    elif amount.unit == Grain.YEAR and (amount.count * 12).denominator == 1:
+        yield Part(repeats=Repeats(Unit.MONTH, int(amount.count * 12))), end
+    elif amount.length.seconds and not amount.length.months:
+        seconds = round(amount.length.seconds + amount.length.days * 86_400)
+        yield Part(repeats=Repeats(None, seconds=seconds)), end
+
+
+def _of_unit(unit: Grain | str, step: int) -> Part:
+    if unit in _SECONDS:
+        return Part(repeats=Repeats(None, seconds=_SECONDS[Grain(unit)] * step))
+    if unit == "night":
+        return Part(repeats=Repeats(Unit.DAY, step), portion="night")
+    calendar, each = _UNITS.get(unit, (Unit.YEAR, 100))
+    return Part(repeats=Repeats(calendar, each * step))
