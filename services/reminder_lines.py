@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from services.text_index import listed
-from services.times import Found, Kind, Times
+from services.times import Found, Grain, Kind, Times
 
 ME = frozenset({"me", "myself", "i", "我", "我自己", "自己"})
 US = frozenset(
@@ -30,6 +30,7 @@ _WHO = re.compile(rf"{_ONE}(?:(?:{_AND}|\s+(?=@)){_ONE})*", re.IGNORECASE)
 _PARTS = re.compile(rf"{_NAME}|{_OWN}|{_OWN_CHINESE}", re.IGNORECASE)
 _KNOWN_NAME_ENDS = re.compile(r"\s+(?=(?:to|that|about|of)\b)", re.IGNORECASE)
 _JOINS = re.compile(r"^(?:(?:to|that|about|of)\b|：|:|,|，|、|-|–|。|\.|;|；)+\s*", re.IGNORECASE)
+_TOPIC = re.compile(r"\b(?:about|of|regarding|that)\s*$|关于$", re.IGNORECASE)
 _LOOSE_ENDS = " \t\n\u3000,，、:：;；-–"
 _DANGLING = re.compile(r"(?:^|\s)(?:at|on|in|by|for|and)$", re.IGNORECASE)
 _POLITE = re.compile(r"\s*\b(?:please|thanks|thank you)\b[.!]*$|[，,]?(?:谢谢|吧|好吗)[。！!]?$", re.IGNORECASE)
@@ -73,18 +74,34 @@ def _who(text: str, names: Collection[str]) -> tuple[tuple[str, ...], str]:
 def _split(text: str, now: datetime, times: Times) -> tuple[str, str]:
     """The time in `text`, and what is left: the time at the beginning or the end, since that is where people put it; a
     day at one end and the time of day at the other belong together."""
-    text = _JOINS.sub("", text)
-    found = times.find_all(text, now)
+    joins = _JOINS.match(text)
+    text = text[joins.end() :] if joins else text
+    is_topic = joins is not None and _TOPIC.search(joins[0]) is not None
+    # `about Friday` is what to remember, not when.
+    found = [one for one in times.find_all(text, now) if not _is_topic(text, one)]
     if not found:
         return "", text
-    first = found[0] if not text[: found[0].start].strip(_LOOSE_ENDS) else None
+    first = found[0] if not (is_topic or text[: found[0].start].strip(_LOOSE_ENDS)) else None
     last = found[-1] if not _POLITE.sub("", text[found[-1].end :]).strip(_LOOSE_ENDS + ".!。！") else None
     if first is not None and last is not None and first is not last:
         together = _together(text, first, last, now, times)
         if together:
             return together, text[first.end : last.start]
+        first = min(first, last, key=_coarseness)
     chosen = first or last or max(found, key=lambda one: one.end - one.start)
+    if is_topic and not text[: chosen.start].strip(_LOOSE_ENDS):
+        return "", text
     return text[chosen.start : chosen.end].strip(), f"{text[: chosen.start]} {text[chosen.end :]}"
+
+
+def _is_topic(text: str, found: Found) -> bool:
+    first_word = text[found.start : found.end].split(maxsplit=1)[0]
+    return _TOPIC.search(text[: found.start]) is not None or _TOPIC.fullmatch(first_word) is not None
+
+
+def _coarseness(found: Found) -> int:
+    """How little a time says of when exactly; what comes again and again is always meant."""
+    return -1 if found.reading.kind is Kind.RECURRENCE else list(Grain).index(found.reading.grain)
 
 
 def _together(text: str, first: Found, last: Found, now: datetime, times: Times) -> str:

@@ -16,7 +16,7 @@ from services.wished_times import Repeat, TimeNotUnderstood, WishedTime, underst
 OSLO = ZoneInfo("Europe/Oslo")
 NOW = datetime(2026, 11, 20, 16, 0, tzinfo=OSLO)
 NINE = time(9)
-NO_WORDS = Times()
+NO_WORDS = Times(())
 
 
 def meant(times: Times = NO_WORDS, now: datetime = NOW, **wish: object) -> Rule:
