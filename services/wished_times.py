@@ -60,6 +60,19 @@ class WishedTime:
         return bool(self.at.strip() or self.cron.strip() or self.repeat is not Repeat.NONE)
 
 
+def wished_time(
+    words: str | None,
+    at: str | None,
+    repeat: Repeat | None,
+    every: int | None,
+    cron: str | None,
+    until: str | None,
+    count: int | None = None,
+) -> WishedTime:
+    """The same of arguments that may be absent."""
+    return WishedTime(words or "", at or "", repeat or Repeat.NONE, every or 1, cron or "", until or "", count)
+
+
 @dataclass(frozen=True, slots=True)
 class Understood:
     """A rule of time and how it came about."""

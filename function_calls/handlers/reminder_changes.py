@@ -29,7 +29,7 @@ from services.reminder_words import in_list, was_set
 from services.reminders import Asker, NotASingleTime, Reminders, is_own_affair, require_mine
 from services.timer import Timer
 from services.timetable import Removed
-from services.wished_times import Repeat, WishedTime
+from services.wished_times import Repeat, WishedTime, wished_time
 
 _WHICH = "Number, or words of what it says"
 
@@ -50,23 +50,16 @@ class ChangeArguments(BaseModel):
     which: str = Field(description=_WHICH, min_length=1, max_length=300)
     text: str | None = Field(default=None, description="What it is to say now", max_length=500)
     when: str | None = Field(default=None, description="Its new time in the words that were used", max_length=300)
-    at: str | None = Field(default=None, description="That time: 2026-01-31T17:00", max_length=40)
-    repeat: Repeat = Field(default=Repeat.NONE, description="How often")
-    every: int = Field(default=1, description="Every so many of these", ge=1, le=525_600)
+    start: str | None = Field(default=None, description="That time, or the first: 2026-01-31T17:00", max_length=40)
+    repeat: Repeat | None = Field(default=None, description="How often; absent: once")
+    every: int | None = Field(default=None, description="Every so many of these", ge=1, le=525_600)
     cron: str | None = Field(default=None, description="Cron rule of five fields", max_length=200)
-    until: str | None = Field(default=None, description="ISO date of the end", max_length=40)
+    end: str | None = Field(default=None, description="ISO date of the last", max_length=40)
 
     @property
     def time(self) -> WishedTime:
         """Its new time."""
-        return WishedTime(
-            words=self.when or "",
-            at=self.at or "",
-            repeat=self.repeat,
-            every=self.every,
-            cron=self.cron or "",
-            until=self.until or "",
-        )
+        return wished_time(self.when, self.start, self.repeat, self.every, self.cron, self.end)
 
 
 class SnoozeArguments(BaseModel):

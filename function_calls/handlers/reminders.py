@@ -20,9 +20,7 @@ from services.reminder_lines import ME, US, read_line
 from services.reminder_words import was_set
 from services.reminders import Asker, Plan, Reminders, Wish
 from services.timer import Timer
-from services.wished_times import Repeat, WishedTime
-
-_MOST_AT_ONCE = 20
+from services.wished_times import Repeat, WishedTime, wished_time
 
 
 class ReminderItem(BaseModel):
@@ -32,11 +30,13 @@ class ReminderItem(BaseModel):
 
     text: str = Field(description="What to remind of, without the time", min_length=1, max_length=500, pattern=r"\S")
     when: str | None = Field(default=None, description="The time in the words that were used", max_length=300)
-    at: str | None = Field(default=None, description="That time, or the first: 2026-01-31T17:00", max_length=40)
-    repeat: Repeat = Field(default=Repeat.NONE, description="How often")
-    every: int = Field(default=1, description="Every so many of these; minutes of an interval", ge=1, le=525_600)
+    start: str | None = Field(default=None, description="That time, or the first: 2026-01-31T17:00", max_length=40)
+    repeat: Repeat | None = Field(default=None, description="How often; absent: once")
+    every: int | None = Field(
+        default=None, description="Every so many of these; minutes of an interval", ge=1, le=525_600
+    )
     cron: str | None = Field(default=None, description="Cron rule of five fields", max_length=200)
-    until: str | None = Field(default=None, description="ISO date of the end", max_length=40)
+    end: str | None = Field(default=None, description="ISO date of the last", max_length=40)
     count: int | None = Field(default=None, description="How many times in all", ge=1, le=10_000)
     who: list[str] | None = Field(
         default=None, description="Names, or `all` for the group; absent: whoever asks", max_length=50
@@ -45,15 +45,7 @@ class ReminderItem(BaseModel):
     @property
     def time(self) -> WishedTime:
         """When."""
-        return WishedTime(
-            words=self.when or "",
-            at=self.at or "",
-            repeat=self.repeat,
-            every=self.every,
-            cron=self.cron or "",
-            until=self.until or "",
-            count=self.count,
-        )
+        return wished_time(self.when, self.start, self.repeat, self.every, self.cron, self.end, self.count)
 
 
 _FURTHER: JsonObject = {"type": "array", "items": {"type": "object"}}
@@ -62,9 +54,14 @@ _FURTHER: JsonObject = {"type": "array", "items": {"type": "object"}}
 class CreateArguments(ReminderItem):
     """One reminder, and further ones beside it."""
 
-    more: Annotated[list[ReminderItem], WithJsonSchema(_FURTHER)] = Field(
-        default=[], description="Further reminders of the same message, each with the fields above", max_length=19
+    more: Annotated[list[ReminderItem], WithJsonSchema(_FURTHER)] | None = Field(
+        default=None, description="Further reminders of the same message, each with the fields above", max_length=19
     )
+
+    @property
+    def items(self) -> list[ReminderItem]:
+        """All of them."""
+        return [self, *(self.more or ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ class _Asked:
 
 @tool_function(
     name="reminder_create",
-    description="Set reminders, once or again and again",
+    description="Set a reminder, once or again and again",
     examples=(
         "remind me to {text} {when}",
         "remind me {when} to {text}",
@@ -103,7 +100,6 @@ class _Asked:
         "提醒我{when}{text}",
         "{when}提醒我{text}",
         "提醒我{text}",
-        "提醒{who}{when}{text}",
         "{when}记得提醒我{text}",
         "设置一个{when}{text}的提醒",
     ),
@@ -149,7 +145,7 @@ async def reminder_for_others(
     """Set reminders for others: only `reminder_create` calls it, and settings may keep it for some roles."""
     asker = asker_of(ctx, call)
     known = await members.of(ctx.chat) if ctx.is_group else ()
-    items = [args, *args.more]
+    items = args.items
     try:
         wanted = [_Asked(item, _for_whom(item, asker, known, ctx)) for item in items]
     except PROBLEMS as problem:
@@ -163,7 +159,7 @@ async def _taken_apart(
     """Every reminder with its own time, which may stand within the text; or the question for what is missing."""
     now = await reminders.now_of(asker)
     items: list[ReminderItem] = []
-    for number, item in enumerate([args, *args.more]):
+    for number, item in enumerate(args.items):
         if not item.time.is_empty:
             items.append(item)
             continue
@@ -178,7 +174,7 @@ async def _taken_apart(
             text = call.say("reminders.in_item", text=item.text, problem=problem)
             return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["more"])
         missing = "when" if line.text else "text"
-        raw = {**_raw([taken, *args.more])}
+        raw = {**_raw([taken, *args.items[1:]])}
         raw.pop(missing, None)
         return question(call, "reminder_create", f"reminders.ask_{missing}", missing, raw)
     return items

@@ -43,18 +43,18 @@ async def titles(group: Group, chat: ChatRef | None = None) -> Sequence[str]:
 @pytest.mark.requirement("D3", "D41")
 async def test_what_was_understood_is_said_back_with_zone_and_distance() -> None:
     async with a_family() as group:
-        assert await asks(group, text="call  mum", at="2026-11-21T17:00") == (
+        assert await asks(group, text="call  mum", start="2026-11-21T17:00") == (
             "⏰ OK, reminder 1: tomorrow, Saturday 21 November at 17:00 (Europe/Oslo), in 25 hours: call mum"
         )
     async with a_family("zh") as group:
-        assert await asks(group, text="给妈妈打电话", at="2026-11-21T17:00") == (
+        assert await asks(group, text="给妈妈打电话", start="2026-11-21T17:00") == (
             "⏰ 好的，提醒1：明天（11月21日星期六）17:00（Europe/Oslo），25小时后：给妈妈打电话"
         )
 
 
 async def test_what_repeats_is_said_with_its_rule_and_what_comes_next() -> None:
     async with a_family() as group:
-        said = await asks(group, text="cake", repeat="weekly", every=2, at="2026-11-27T18:00", until="2027-06-01")
+        said = await asks(group, text="cake", repeat="weekly", every=2, start="2026-11-27T18:00", end="2027-06-01")
         assert said == (
             "⏰ OK, reminder 1: every second Friday at 18:00, until Tuesday 1 June 2027 (Europe/Oslo); "
             "next: Friday 27 November at 18:00, in 7 days: cake"
@@ -66,8 +66,11 @@ async def test_several_of_one_sentence_are_set_together() -> None:
         said = await asks(
             group,
             text="milk",
-            at="2026-11-21T10:00",
-            more=[{"text": "bread", "at": "2026-11-22T10:00"}, {"text": "eggs", "at": "11:00", "repeat": "daily"}],
+            start="2026-11-21T10:00",
+            more=[
+                {"text": "bread", "start": "2026-11-22T10:00"},
+                {"text": "eggs", "start": "11:00", "repeat": "daily"},
+            ],
         )
         assert [line.split(":")[0] for line in said.splitlines()] == [f"⏰ OK, reminder {n}" for n in (1, 2, 3)]
         assert await titles(group) == ["milk", "eggs", "bread"]
@@ -77,31 +80,31 @@ async def test_several_of_one_sentence_are_set_together() -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        {"text": "eggs", "at": "2026-11-19T10:00"},
-        {"text": "eggs", "at": "whenever"},
+        {"text": "eggs", "start": "2026-11-19T10:00"},
+        {"text": "eggs", "start": "whenever"},
         {"text": "eggs"},
-        {"text": "eggs", "at": "2026-11-22T10:00", "who": ["Nobody"]},
+        {"text": "eggs", "start": "2026-11-22T10:00", "who": ["Nobody"]},
         {"text": "eggs", "cron": "* * 30 2 *"},
-        {"text": "eggs", "at": "2026-11-22T10:00", "colour": "red"},
+        {"text": "eggs", "start": "2026-11-22T10:00", "colour": "red"},
     ],
 )
 async def test_of_several_all_are_set_or_none(bad: dict[str, Any]) -> None:
     async with a_family() as group:
-        said = await asks(group, text="milk", at="2026-11-21T10:00", more=[bad])
+        said = await asks(group, text="milk", start="2026-11-21T10:00", more=[bad])
         assert "OK" not in said
         assert await titles(group) == []
 
 
 async def test_a_day_without_a_time_gets_the_usual_one_and_that_is_said() -> None:
     async with a_family(reminders={"default_time": "07:30"}) as group:
-        said = await asks(group, text="bins", at="2026-11-24")
+        said = await asks(group, text="bins", start="2026-11-24")
         assert "Tuesday 24 November at 07:30" in said
         assert said.endswith("You named no time of day, so I took 07:30.")
 
 
 async def test_what_is_past_is_refused_with_what_was_understood() -> None:
     async with a_family() as group:
-        group.model.says(call("reminder_create", text="x", when="??", at="2026-11-19T17:00"), "")
+        group.model.says(call("reminder_create", text="x", when="??", start="2026-11-19T17:00"), "")
         said = await group.say("Ann", "@Rollcall remind me")
         assert any("yesterday, Thursday 19 November at 17:00, 23 hours ago" in one for one in said)
         assert await titles(group) == []
@@ -129,14 +132,14 @@ async def test_a_time_that_the_clocks_skip_or_repeat_is_pointed_out(zone: str, s
     begin = datetime.fromisoformat(start).replace(hour=9, tzinfo=UTC)
     settings = {"timezone": zone, "chats": {"allow": ["*"]}}
     async with a_group(settings=settings, clock=VirtualClock(begin)) as group:
-        assert note in await asks(group, text="moon", at=at)
+        assert note in await asks(group, text="moon", start=at)
 
 
 async def test_a_member_s_own_zone_holds_for_their_reminders() -> None:
     async with a_family() as group:
         await group.say("Ann", "/timezone Kathmandu")
         assert "tomorrow, Saturday 21 November at 17:00 (Asia/Kathmandu), in 20 hours 15 minutes" in await asks(
-            group, text="tea", at="2026-11-21T17:00"
+            group, text="tea", start="2026-11-21T17:00"
         )
 
 
@@ -144,7 +147,7 @@ async def test_members_of_several_zones_are_reminded_at_the_same_time_of_their_d
     async with a_family() as group:
         await group.say("Bob", "/timezone Australia/Lord_Howe")
         await group.say("Cy", "hello")
-        said = await asks(group, text="yoga", at="2026-11-23T08:00", who=["me", "Bob", "@Cy"])
+        said = await asks(group, text="yoga", start="2026-11-23T08:00", who=["me", "Bob", "@Cy"])
         assert said.splitlines() == [
             "⏰ OK, reminder 1 for Ann and Cy: Monday 23 November at 08:00 (Europe/Oslo), in 3 days: yoga",
             "⏰ OK, reminder 2 for Bob: Monday 23 November at 08:00 (Australia/Lord_Howe), in 2 days: yoga",
@@ -154,7 +157,7 @@ async def test_members_of_several_zones_are_reminded_at_the_same_time_of_their_d
 async def test_one_moment_is_one_reminder_whatever_the_zones() -> None:
     async with a_family() as group:
         await group.say("Bob", "/timezone Australia/Lord_Howe")
-        said = await asks(group, text="call", at="2026-11-23T08:00Z", who=["me", "Bob"])
+        said = await asks(group, text="call", start="2026-11-23T08:00Z", who=["me", "Bob"])
         assert said.startswith("⏰ OK, reminder 1 for Ann and Bob: Monday 23 November at 09:00 (Europe/Oslo)")
         assert len(await titles(group)) == 1
 
@@ -162,7 +165,7 @@ async def test_one_moment_is_one_reminder_whatever_the_zones() -> None:
 async def test_everybody_is_reminded_in_the_chat_s_zone() -> None:
     async with a_family() as group:
         await group.say("Ann", "/timezone Kathmandu")
-        said = await asks(group, text="dinner", at="2026-11-21T19:00", who=["all"])
+        said = await asks(group, text="dinner", start="2026-11-21T19:00", who=["all"])
         assert "reminder 1 for everybody here: tomorrow, Saturday 21 November at 19:00 (Europe/Oslo)" in said
 
 
@@ -171,10 +174,10 @@ async def test_nobody_who_is_unknown_is_reminded() -> None:
         await group.say("Bob Smith", "hello")
         await group.say("Bob Jones", "hello")
         for who, said in (("Bobby Smit", "Did you mean Bob Smith"), ("Bob", "More than one"), ("Zoë", "I know nobody")):
-            group.model.says(call("reminder_create", text="x", at="2026-11-21T19:00", who=[who]), "")
+            group.model.says(call("reminder_create", text="x", start="2026-11-21T19:00", who=[who]), "")
             assert any(said in one for one in await group.say("Ann", "@Rollcall please"))
         assert await titles(group) == []
-        assert "for Bob Jones" in await asks(group, text="x", at="2026-11-21T19:00", who=["bob jones"])
+        assert "for Bob Jones" in await asks(group, text="x", start="2026-11-21T19:00", who=["bob jones"])
 
 
 @pytest.mark.requirement("D52", "D53")
@@ -198,14 +201,14 @@ async def test_a_command_without_text_asks_what_and_then_when() -> None:
 
 async def test_nobody_keeps_more_reminders_than_allowed() -> None:
     async with a_family(reminders={"most_per_member": 2}) as group:
-        await asks(group, text="one", at="2026-11-21T10:00")
+        await asks(group, text="one", start="2026-11-21T10:00")
         group.model.says(
-            call("reminder_create", text="two", at="2026-11-21", more=[{"text": "three", "at": "2026-11-22"}]), ""
+            call("reminder_create", text="two", start="2026-11-21", more=[{"text": "three", "start": "2026-11-22"}]), ""
         )
         said = await group.say("Ann", "@Rollcall two more")
         assert any("You have 2 reminders" in one or "keep no more" in one for one in said)
         assert await titles(group) == ["one"]
-        assert "OK" in await asks(group, "Bob", text="bob's", at="2026-11-21T10:00")
+        assert "OK" in await asks(group, "Bob", text="bob's", start="2026-11-21T10:00")
 
 
 @pytest.mark.parametrize(
@@ -213,9 +216,9 @@ async def test_nobody_keeps_more_reminders_than_allowed() -> None:
     [
         ({"repeat": "cron", "cron": "* * * *"}, "five fields"),
         ({"repeat": "cron", "cron": "0 9 30 2 *"}, "no such date"),
-        ({"at": "2226-01-01"}, "100 years"),
-        ({"at": "sometime"}, "can't read “sometime”"),
-        ({"repeat": "daily", "at": "09:00", "until": "2026-11-01"}, "never happen"),
+        ({"start": "2226-01-01"}, "100 years"),
+        ({"start": "sometime"}, "can't read “sometime”"),
+        ({"repeat": "daily", "start": "09:00", "end": "2026-11-01"}, "never happen"),
     ],
 )
 async def test_what_cannot_be_is_refused_with_the_reason(wish: dict[str, Any], said: str) -> None:
@@ -228,9 +231,9 @@ async def test_what_cannot_be_is_refused_with_the_reason(wish: dict[str, Any], s
 
 async def test_a_text_that_is_too_long_is_refused() -> None:
     async with a_family() as group:
-        await asks(group, text="x" * 501, at="2026-11-21")
+        await asks(group, text="x" * 501, start="2026-11-21")
         assert await titles(group) == []
-        assert "OK" in await asks(group, text="x" * 500, at="2026-11-21")
+        assert "OK" in await asks(group, text="x" * 500, start="2026-11-21")
 
 
 def quoting() -> dict[str, Any]:
@@ -240,14 +243,14 @@ def quoting() -> dict[str, Any]:
 
 async def test_one_s_own_reminder_never_asks_though_the_turn_has_read_words_of_others() -> None:
     async with a_family() as group:
-        assert "OK, reminder 1" in await asks(group, facts=quoting(), text="pay", at="2026-11-21T10:00")
+        assert "OK, reminder 1" in await asks(group, facts=quoting(), text="pay", start="2026-11-21T10:00")
 
 
 @pytest.mark.parametrize("who", [["all"], ["Bob"], ["me", "Bob"]])
 async def test_a_reminder_for_others_that_words_of_others_led_to_asks_first(who: list[str]) -> None:
     async with a_family() as group:
         await group.say("Bob", "hello")
-        said = await asks(group, facts=quoting(), text="pay me", at="2026-11-21T10:00", who=who)
+        said = await asks(group, facts=quoting(), text="pay me", start="2026-11-21T10:00", who=who)
         assert "rests on text from outside" in said
         assert await titles(group) == []
         code = said.rsplit("#", 1)[1]
@@ -257,20 +260,20 @@ async def test_a_reminder_for_others_that_words_of_others_led_to_asks_first(who:
 
 async def test_settings_may_keep_reminders_for_others_for_some_roles() -> None:
     async with a_family(functions={"reminder_for_others": {"roles": "moderator"}}) as group:
-        await asks(group, text="pay me", at="2026-11-21T10:00", who=["all"])
+        await asks(group, text="pay me", start="2026-11-21T10:00", who=["all"])
         assert await titles(group) == []
         facts = {"role": Role.MODERATOR}
-        assert "OK" in await asks(group, "Max", facts=facts, text="pay", at="2026-11-21T10:00", who=["all"])
+        assert "OK" in await asks(group, "Max", facts=facts, text="pay", start="2026-11-21T10:00", who=["all"])
 
 
 @pytest.mark.requirement("D41")
 async def test_a_run_that_is_repeated_sets_nothing_twice(tmp_path: Path) -> None:
     async with a_family(home=tmp_path) as group:
-        group.model.says(call("reminder_create", text="milk", at="2026-11-20T16:30", who=["all"]), "Well.")
+        group.model.says(call("reminder_create", text="milk", start="2026-11-20T16:30", who=["all"]), "Well.")
         await group.hear("Ann", "@Rollcall please")
         await group.crash()
     settings = {"timezone": "Europe/Oslo", "chats": {"allow": ["*"]}}
     async with a_group(settings=settings, home=tmp_path, clock=VirtualClock(START)) as group:
-        group.model.says(call("reminder_create", text="milk", at="2026-11-20T16:30", who=["all"]), "Well.")
+        group.model.says(call("reminder_create", text="milk", start="2026-11-20T16:30", who=["all"]), "Well.")
         await group.settle()
         assert await titles(group) == ["milk"]
