@@ -31,6 +31,9 @@ _PARTS = re.compile(rf"{_NAME}|{_OWN}|{_OWN_CHINESE}", re.IGNORECASE)
 _KNOWN_NAME_ENDS = re.compile(r"\s+(?=(?:to|that|about|of)\b)", re.IGNORECASE)
 _JOINS = re.compile(r"^(?:(?:to|that|about|of)\b|：|:|,|，|、|-|–|。|\.|;|；)+\s*", re.IGNORECASE)
 _TOPIC = re.compile(r"\b(?:about|of|regarding|that)\s*$|关于$", re.IGNORECASE)
+_MEALS = "(?:breakfast|brunch|lunch|dinner|supper|tea)"
+_MEAL_FIRST = re.compile(rf"{_MEALS}\s+", re.IGNORECASE)
+_MEAL_LAST = re.compile(rf"\s+{_MEALS}\W*$", re.IGNORECASE)
 _LOOSE_ENDS = " \t\n\u3000,，、:：;；-–"
 _DANGLING = re.compile(r"(?:^|\s)(?:at|on|in|by|for|and)$", re.IGNORECASE)
 _POLITE = re.compile(r"\s*\b(?:please|thanks|thank you)\b[.!]*$|[，,]?(?:谢谢|吧|好吗)[。！!]?$", re.IGNORECASE)
@@ -78,7 +81,7 @@ def _split(text: str, now: datetime, times: Times) -> tuple[str, str]:
     text = text[joins.end() :] if joins else text
     is_topic = joins is not None and _TOPIC.search(joins[0]) is not None
     # `about Friday` is what to remember, not when.
-    found = [one for one in times.find_all(text, now) if not _is_topic(text, one)]
+    found = [_without_meal(text, one, now, times) for one in times.find_all(text, now) if not _is_topic(text, one)]
     if not found:
         return "", text
     first = found[0] if not (is_topic or text[: found[0].start].strip(_LOOSE_ENDS)) else None
@@ -92,6 +95,16 @@ def _split(text: str, now: datetime, times: Times) -> tuple[str, str]:
     if is_topic and not text[: chosen.start].strip(_LOOSE_ENDS):
         return "", text
     return text[chosen.start : chosen.end].strip(), f"{text[: chosen.start]} {text[chosen.end :]}"
+
+
+def _without_meal(text: str, found: Found, now: datetime, times: Times) -> Found:
+    """`at 7pm dinner` is a time and what to remember; `after dinner` is a time."""
+    phrase = text[found.start : found.end]
+    begins, ends = _MEAL_FIRST.match(phrase), _MEAL_LAST.search(phrase)
+    start = found.start + (begins.end() if begins else 0)
+    end = found.start + (ends.start() if ends else len(phrase))
+    shorter = times.read(text[start:end], now) if found.reading.has_clock and (begins or ends) else None
+    return found if shorter is None else Found(shorter, start, end)
 
 
 def _is_topic(text: str, found: Found) -> bool:

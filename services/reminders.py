@@ -25,7 +25,7 @@ from services.wished_times import Understood, WishedTime, is_once, understood
 FUNCTION = "remind"
 """What a fired reminder runs."""
 _UNTIL = re.compile(r"^(?:for|until|till|by|到|推迟)\s*", re.IGNORECASE)
-_NUMBER_FIRST = re.compile(r"#?(\d{1,9})(?:号|条)?\s+(.+)|#(\d{1,9})")
+_NUMBER_FIRST = re.compile(r"#?(\d{1,9})(?:号|条)?(?:\s+(.+))?")
 
 
 class NotASingleTime(ValueError):
@@ -263,19 +263,22 @@ class Reminders:
 
     async def _apart(self, asker: Asker, line: str) -> tuple[str, str]:
         """Which reminder a line speaks of, and until when it says; empty where it does not."""
-        line = _UNTIL.sub("", line.strip())
-        if line.isascii() and line.isdigit():
-            timer = await self._timetable.get(asker.chat, int(line), TimerKind.REMINDER)
-            is_that = timer is not None and may_see(timer, asker) and concerns(timer, asker.member)
-            return (line, "") if is_that else ("", f"{line} minutes")
-        now = await self.now_of(asker)
-        if not line or self.times.read(line, now) is not None:
-            return "", line
+        line, now = _UNTIL.sub("", line.strip()), await self.now_of(asker)
         numbered = _NUMBER_FIRST.fullmatch(line)
         if numbered:
-            return numbered[1] or numbered[3], _UNTIL.sub("", numbered[2] or "")
+            number, until = numbered[1], _UNTIL.sub("", (numbered[2] or "").strip())
+            if line.startswith("#") or ((not until or self.times.read(until, now)) and await self._has(asker, number)):
+                return number, until
+            if not until:
+                return "", f"{number} minutes"
+        if not line or self.times.read(line, now) is not None:
+            return "", line
         parts = read_line(line, now, self.times)
         return (parts.text, parts.when) if parts.when else ("", line)
+
+    async def _has(self, asker: Asker, number: str) -> bool:
+        timer = await self._timetable.get(asker.chat, int(number), TimerKind.REMINDER)
+        return timer is not None and may_see(timer, asker) and concerns(timer, asker.member)
 
     async def _numbered(self, asker: Asker, number: int) -> Timer:
         timer = await self._timetable.get(asker.chat, number, TimerKind.REMINDER)
