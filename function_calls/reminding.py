@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from config.texts import Phrases
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.spec import FunctionResult, Question
+from services.json_values import JsonObject
 from services.known_members import SeveralMembers, UnknownMember
 from services.moment_words import distance, moment
 from services.recurrence import BadRule
 from services.refs import ErrorCode
-from services.reminder_choice import NoSuchReminder
-from services.reminders import Asker, NotYourReminder, Reminders
+from services.reminder_choice import NoSuchReminder, SeveralReminders
+from services.reminder_plans import Asker
+from services.reminder_words import in_list
+from services.reminders import NotYourReminder, Reminders
+from services.timer import Timer
 from services.times import Trouble
 from services.timetable import NoSuchTimer, TooMany
 from services.wished_times import TimeNotUnderstood
@@ -40,6 +44,8 @@ PROBLEMS = (
     NotYourReminder,
 )
 """All that can be wrong with what somebody asks for."""
+WHICH = "Number, or words of what it says"
+"""How the argument that names a reminder is described."""
 _ASKED_AGAIN = {Trouble.VAGUE: "vague", Trouble.AMBIGUOUS: "ambiguous"}
 
 
@@ -127,7 +133,27 @@ def _time_told(problem: TimeNotUnderstood, reminders: Reminders, texts: Phrases)
             return texts.say("reminders.unreadable", said=said)
 
 
-def several(words: str, lines: list[str], call: Call) -> FunctionResult:
+async def choose(
+    problem: SeveralReminders, words: str, asker: Asker, reminders: Reminders, call: Call
+) -> FunctionResult:
     """Which ones there are to choose from."""
-    text = "\n".join([call.say("reminders.several", words=words), *lines])
-    return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["which"])
+    lines = [call.say("reminders.several", words=words)]
+    lines += await lines_of(problem.candidates[:10], asker, reminders, call)
+    return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, "\n".join(lines), ["which"])
+
+
+async def lines_of(timers: Sequence[Timer], asker: Asker, reminders: Reminders, call: Call) -> list[str]:
+    """A line for each, as the asker reads it."""
+    zone, now = await reminders.zone_of(asker.member, asker.home), reminders.now()
+    return [in_list(one, of=asker.member, zone=zone, now=now, texts=call.profile.texts) for one in timers]
+
+
+def data_of(timer: Timer) -> JsonObject:
+    """What a model is told of it."""
+    return {
+        "reminder": timer.number,
+        "text": timer.title,
+        "next": timer.next_at.isoformat(timespec="minutes") if timer.next_at else None,
+        "zone": timer.zone,
+        "by": timer.owner_name,
+    }

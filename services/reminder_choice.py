@@ -65,6 +65,13 @@ def described(timers: Sequence[Timer], words: str) -> Timer:
     return found[0]
 
 
+def only(timers: Sequence[Timer]) -> Timer:
+    """The one that is meant. Raises SeveralReminders."""
+    if len(timers) > 1:
+        raise SeveralReminders(timers)
+    return timers[0]
+
+
 def _bare(words: str) -> str:
     """Folded, without the words around a description: `the dentist one` is `dentist`."""
     bare = " ".join(words.split()).strip(_EDGES).casefold()

@@ -9,7 +9,7 @@ from datetime import datetime, tzinfo
 from config.texts import Phrases
 from services.moment_words import clock, distance, moment
 from services.refs import MemberRef
-from services.reminders import Plan
+from services.reminder_plans import Plan
 from services.rule_words import in_words
 from services.timer import Timer, TimerState
 from services.wished_times import is_once

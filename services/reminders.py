@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -13,14 +13,15 @@ from services.clock import Clock
 from services.json_values import JsonObject
 from services.known_members import KnownMember
 from services.member_zones import MemberZones
-from services.recurrence import Occurrence, Once, check
+from services.recurrence import Once, check
 from services.refs import ChatRef, MemberRef, Role
-from services.reminder_choice import NoSuchReminder, SeveralReminders, described, numbers_in
+from services.reminder_choice import NoSuchReminder, described, numbers_in, only
 from services.reminder_lines import read_line
+from services.reminder_plans import Asker, Plan, Wish
 from services.timer import Draft, Timer, TimerKind
 from services.times import Times
 from services.timetable import Removed, Timetable
-from services.wished_times import Understood, WishedTime, is_once, understood
+from services.wished_times import WishedTime, is_once, understood
 
 FUNCTION = "remind"
 """What a fired reminder runs."""
@@ -38,68 +39,6 @@ class NotYourReminder(PermissionError):
     def __init__(self, timer: Timer) -> None:
         super().__init__(timer.number)
         self.timer = timer
-
-
-@dataclass(frozen=True, slots=True)
-class Asker:
-    """Who asks, where."""
-
-    chat: ChatRef
-    is_group: bool
-    is_private: bool
-    """Nobody else reads it: a private chat, or said to the bot alone in a group."""
-    bot: str
-    member: MemberRef
-    name: str
-    role: Role
-    home: ZoneInfo
-    """The chat's zone, for those who have set none."""
-
-    @property
-    def private_to(self) -> MemberRef | None:
-        """Whose own business it stays in a group that does not read along."""
-        return self.member if self.is_group and self.is_private else None
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """One reminder that is asked for."""
-
-    text: str
-    time: WishedTime
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A reminder as it is to be: for whom, and how its time was understood."""
-
-    wish: Wish
-    members: tuple[KnownMember, ...]
-    """Nobody: everybody in the chat."""
-    time: Understood
-    first: Occurrence
-
-    def is_for_alone(self, member: MemberRef) -> bool:
-        """Whether it is for `member` and nobody else."""
-        return [one.ref for one in self.members] == [member]
-
-    @property
-    def zone(self) -> ZoneInfo:
-        """That of its wall times."""
-        return ZoneInfo(self.time.zone)
-
-    @property
-    def moved_to(self) -> datetime | None:
-        """What the clocks show instead of its first wall time, where they skip that; naive."""
-        shown = self.first.at.astimezone(self.zone).replace(tzinfo=None)
-        return shown if shown != self.first.wall.replace(fold=0) else None
-
-    @property
-    def comes_twice(self) -> bool:
-        """Whether the clocks show its first wall time twice; the first one is meant."""
-        wall = self.first.wall.replace(tzinfo=self.zone)
-        is_ambiguous = wall.utcoffset() != wall.replace(fold=1 - wall.fold).utcoffset() and self.moved_to is None
-        return is_ambiguous and isinstance(self.time.rule.when, Once)
 
 
 class Reminders:
@@ -233,7 +172,7 @@ class Reminders:
         NoSuchReminder, SeveralReminders and NotYourReminder."""
         if not which.strip():
             which, line = await self._apart(asker, line)
-        timer = _only(await self.meant(asker, which)) if which.strip() else await self._said_last(asker)
+        timer = only(await self.meant(asker, which)) if which.strip() else await self._said_last(asker)
         if timer is not None and not (concerns(timer, asker.member) and timer.members):
             require_mine(timer, asker)
         return timer, line
@@ -312,10 +251,3 @@ def may_see(timer: Timer, asker: Asker) -> bool:
 
 def _arguments(text: str) -> JsonObject:
     return {"text": text}
-
-
-def _only(timers: Sequence[Timer]) -> Timer:
-    """The one that is meant. Raises SeveralReminders."""
-    if len(timers) > 1:
-        raise SeveralReminders(timers)
-    return timers[0]

@@ -17,8 +17,9 @@ from services.json_values import JsonObject
 from services.known_members import KnownMember, KnownMembers, called
 from services.refs import ErrorCode
 from services.reminder_lines import ME, US, read_line
+from services.reminder_plans import Asker, Plan, Wish, one_line
 from services.reminder_words import was_set
-from services.reminders import Asker, Plan, Reminders, Wish
+from services.reminders import Reminders
 from services.timer import Timer
 from services.wished_times import Repeat, WishedTime, wished_time
 
@@ -200,7 +201,7 @@ async def _set(asker: Asker, wanted: Sequence[_Asked], reminders: Reminders, cal
     plans: list[Plan] = []
     for one in wanted:
         try:
-            plans += await reminders.plans(asker, Wish(_one_line(one.item.text), one.item.time), one.members)
+            plans += await reminders.plans(asker, Wish(one_line(one.item.text), one.item.time), one.members)
         except PROBLEMS as problem:
             result = failed(problem, reminders, call)
             if len(wanted) > 1 and result.error is not None:
@@ -238,7 +239,3 @@ def _raw(items: Sequence[ReminderItem]) -> dict[str, Any]:
 def _data(timer: Timer) -> JsonObject:
     at = timer.next_at.astimezone(timer.timezone).isoformat(timespec="minutes") if timer.next_at else None
     return {"reminder": timer.number, "text": timer.title, "at": at, "zone": timer.zone}
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.replace("\0", " ").split())
