@@ -26,6 +26,12 @@ def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Cl
         return [(MIDNIGHT, index + 1, True)]
     if word == "mid" and line.words[index + 1] in ("night", "day"):
         return [(MIDNIGHT if line.words[index + 1] == "night" else NOON, index + 2, True)]
+    if word in ("midmorning", "midafternoon"):
+        return [(Clock(10 if word == "midmorning" else 14, half="24"), index + 1, True)]
+    if word == "mid":
+        after = index + 2 if line.words[index + 1] == "-" else index + 1
+        if line.words[after] in ("morning", "afternoon"):
+            return [(Clock(10 if line.words[after] == "morning" else 14, half="24"), after + 1, True)]
     if word in ("a", "quarter", "half"):
         return _fraction_of_hour_at(line, index)
     return []
@@ -60,8 +66,12 @@ def _moved(clock: Clock, minutes: int) -> Clock:
     if clock.half == "24":
         return Clock(hours % 24, minute, half="24", grain=Grain.MINUTE)
     hour = hours or 12
-    return Clock(hour, minute, half="am" if clock.half == "pm" and clock.hour == 12 and minutes < 0 else clock.half,
-                 grain=Grain.MINUTE)
+    return Clock(
+        hour,
+        minute,
+        half="am" if clock.half == "pm" and clock.hour == 12 and minutes < 0 else clock.half,
+        grain=Grain.MINUTE,
+    )
 
 
 def _counted_at(line: Line, index: int, *, after_at: bool) -> list[tuple[Clock, int, bool]]:
@@ -82,7 +92,12 @@ def _counted_at(line: Line, index: int, *, after_at: bool) -> list[tuple[Clock, 
     found: list[tuple[Clock, int, bool]] = []
     minute = line.values[index + 1]
     spoken = line.kinds[index + 1] == NUMBER and not line.glued(index + 1) and hour <= 24
-    if spoken and 10 <= minute < 60 and len(line.words[index + 1]) != 1 and line.words[index + 2] not in ("/", ":", "th"):
+    if (
+        spoken
+        and 10 <= minute < 60
+        and len(line.words[index + 1]) != 1
+        and line.words[index + 2] not in ("/", ":", "th")
+    ):
         half, end = half_at(line, index + 2)
         if line.words[end] in ("minutes", "minute"):
             end += 1
@@ -133,7 +148,12 @@ def _with_h(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] |
     if line.words[index + 1] != "h" or not line.is_digits(index) or line.values[index] > 24:
         return None
     hour, end = line.values[index], index + 2
-    if line.is_digits(end) and line.glued(end) and len(line.words[end]) == 2 and line.words[end + 1] not in ("m", "min"):
+    if (
+        line.is_digits(end)
+        and line.glued(end)
+        and len(line.words[end]) == 2
+        and line.words[end + 1] not in ("m", "min")
+    ):
         return Clock(hour, line.values[end], half="24", grain=Grain.MINUTE), end + 1, True
     return (Clock(hour, half="24"), end, line.glued(index + 1)) if line.glued(index + 1) else None
 

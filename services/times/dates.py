@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from services.times.durations import unit_at
+from services.times.durations import amount_at, unit_at
 from services.times.holidays import holiday_at
 from services.times.lexicon import ABBREVIATED_EDGES, EDGES, MONTHS, ORDINALS, SEASONS, TODAY, WEEKDAYS, WHICH
 from services.times.parts import Part, Span
 from services.times.readings import Grain, days_in_month
-from services.times.spans import season_span, unit_span, weekend_span
-from services.times.tokens import NUMBER, ORDINAL, SIGN, WORD, Line
+from services.times.spans import season_span, unit_span, weekend_span, year_span
+from services.times.tokens import NUMBER, ORDINAL, WORD, Line
 
 _SEPARATORS = frozenset("-/.–")
 _CENTURY_TURN = 50
 """Two digits of a year: from here on they are of the last century."""
+_YEAR_WORDS = frozenset((",", "of", ".", "in", "'", "the", "year"))
+_YEAR_SIGNS = _YEAR_WORDS | {"/", "-"}
 Parts = Iterator[tuple[Part, int]]
 
 
@@ -44,6 +46,8 @@ def _worded(line: Line, index: int, today: date) -> Parts:
             yield from _day_and_month(line, index)
             yield {"day": ORDINALS[word]}, index + 1
         else:
+            if word == "last":
+                yield from _which(line, index, today)
             yield from _nth(line, index, -1 if word == "last" else -2, index + 1)
     holiday = holiday_at(line, index)
     if holiday is not None:
@@ -58,7 +62,7 @@ def _worded(line: Line, index: int, today: date) -> Parts:
         if word in ("tonight", "tonite"):
             part["portion"] = "tonight"
         yield part, index + 1
-    if word in WHICH:
+    if word in WHICH and word != "last":
         yield from _which(line, index, today)
     if word == "day":
         yield from _day_beside(line, index, today)
@@ -79,6 +83,8 @@ def _edges(line: Line, index: int, today: date) -> Parts:
     end = index + 1
     while line.words[end] in ("of", "the", "in", "around", "about", "-"):
         end += 1
+    if word in ("rest", "remainder", "remaining") and end == index + 1:
+        return
     unit = unit_at(line, end)
     if unit in (Grain.DAY, Grain.WEEK, Grain.MONTH, Grain.QUARTER, Grain.YEAR) and line.words[end + 1] != "of":
         if end > index + 1:
@@ -86,6 +92,13 @@ def _edges(line: Line, index: int, today: date) -> Parts:
     elif end > index + 1 or line.words[end] in MONTHS or line.words[end] in WHICH:
         if end < line.size:
             yield Part(edge=EDGES[word]), end
+
+
+def _decade(line: Line, index: int) -> Parts:
+    """`1990s`, `1990 s`."""
+    if len(line.words[index]) == 4 and line.values[index] % 10 == 0 and line.words[index + 1] == "s":
+        start = date(line.values[index], 1, 1)
+        yield Part(span=Span(start, year_span(start.year + 9).end, Grain.YEAR)), index + 2
 
 
 def _units(line: Line, index: int, today: date) -> Parts:
@@ -99,12 +112,16 @@ def _units(line: Line, index: int, today: date) -> Parts:
         index, word = index + 1, "year"
     if word == "year" and line.is_digits(index + 1) and len(line.words[index + 1]) == 4:
         yield Part(year=line.values[index + 1]), index + 2
-    if word in ("weekend", "weekends") or (word == "week" and line.words[index + 1] == "-" and line.words[index + 2] == "end"):
+    if word in ("weekend", "weekends") or (
+        word == "week" and line.words[index + 1] == "-" and line.words[index + 2] == "end"
+    ):
         end = index + 1 if word != "week" else index + 3
         if line.words[end] == "of":
             yield Part(nth=(0, "weekend")), end + 1
+        if line.words[end] == "after" and line.words[end + 1] == "next":
+            yield Part(span=weekend_span(2, today)), end + 2
         yield Part(span=weekend_span(0, today)), end
-    if word in ("week", "w") and (line.words[index + 1] in ("of", "starting", "beginning", "commencing", "from")):
+    if word in ("week", "w") and line.words[index + 1] in ("of", "starting", "beginning", "commencing"):
         end = index + 2
         while line.words[end] in ("on", "the"):
             end += 1
@@ -113,8 +130,8 @@ def _units(line: Line, index: int, today: date) -> Parts:
         yield Part(nth=(0, Grain.WEEK)), index + 3
     unit = unit_at(line, index)
     if unit in (Grain.WEEK, Grain.MONTH, Grain.QUARTER, Grain.YEAR, "fortnight") and len(word) > 1:
-        if word == "week" and line.words[index + 1] == "after" and line.words[index + 2] == "next":
-            yield Part(span=unit_span(Grain.WEEK, 2, 1, today)), index + 3
+        if line.words[index + 1] == "after" and line.words[index + 2] == "next":
+            yield Part(span=unit_span(unit, 2, 1, today)), index + 3
         elif line.words[index - 1] in ("the", "of") if index else False:
             span = unit_span(unit, 0, 1, today)
             yield Part(span=Span(span.start, span.end, span.grain, is_loose=True)), index + 1
@@ -172,7 +189,9 @@ def _which(line: Line, index: int, today: date) -> Parts:
         yield Part(span=season_span(named, which, today)), end + 1
     elif named in ("season", "seasons"):
         yield Part(span=season_span("", which, today)), end + 1
-    elif unit_at(line, end) == "weekend" or (named == "week" and line.words[end + 1] == "-" and line.words[end + 2] == "end"):
+    elif unit_at(line, end) == "weekend" or (
+        named == "week" and line.words[end + 1] == "-" and line.words[end + 2] == "end"
+    ):
         yield Part(span=weekend_span(which, today)), end + (3 if named == "week" else 1)
     elif unit_at(line, end) in (Grain.DAY, Grain.WEEK, Grain.MONTH, Grain.QUARTER, Grain.YEAR, "fortnight", "decade"):
         yield Part(span=unit_span(unit_at(line, end), which, 1, today)), end + 1
@@ -191,7 +210,13 @@ def _several(line: Line, index: int, which: int, end: int, today: date) -> Parts
         if line.words[after] == "of":
             after += 1
     unit = unit_at(line, after)
+    if line.words[index] == "coming":
+        which = 1
     if unit is None or unit in ("weekend", "weekday") or not 0 < count < 1000 or which == 0:
+        return
+    if unit in (Grain.SECOND, Grain.MINUTE, Grain.HOUR):
+        if which > 0 and (amount := amount_at(line, end)) is not None:
+            yield Part(length=amount[0].length, grain=amount[0].grain, deadline=True), amount[1]
         return
     if line.words[index] == "upcoming":
         if unit in (Grain.DAY, Grain.WEEK, Grain.MONTH, Grain.QUARTER, Grain.YEAR):
@@ -233,7 +258,9 @@ def _month(line: Line, index: int) -> Parts:
     day = _day_number(line, after)
     if day is not None and line.words[after - 1] != "of":
         part = Part(month=month, day=day)
-        yield from _with_year(line, after + 1, part)
+        yield from _with_year(
+            line, after + 1, part, signs=_YEAR_SIGNS if line.words[after - 1] in ("/", "-") else _YEAR_WORDS
+        )
         yield part, after + 1
     yield from _with_year(line, end, Part(month=month), bare=True)
     yield Part(month=month), end
@@ -271,10 +298,10 @@ def _day_number(line: Line, index: int) -> int | None:
     return line.values[index]
 
 
-def _with_year(line: Line, index: int, part: Part, *, bare: bool = False) -> Parts:
+def _with_year(line: Line, index: int, part: Part, *, bare: bool = False, signs: frozenset[str] = _YEAR_SIGNS) -> Parts:
     """`part` with the year that stands at `index`: 2015, , 2015, of 1987, '35, nineteen eighty six."""
     start = index
-    while line.words[start] in (",", "of", "/", "-", ".", "in", "'") and start - index < 2:
+    while line.words[start] in signs and start - index < 2:
         start += 1
     if line.kinds[start] != NUMBER:
         return
@@ -312,6 +339,7 @@ def _numeric(line: Line, index: int, *, day_first: bool) -> Parts:
         yield Part(year=int(digits[:4]), month=int(digits[4:6]), day=int(digits[6:])), index + 1
         return
     if len(digits) == 4 and "1" <= digits[0] <= "2":
+        yield from _decade(line, index)
         yield from _year_first(line, index)
         return
     sign = line.words[index + 1]
@@ -328,7 +356,7 @@ def _numeric(line: Line, index: int, *, day_first: bool) -> Parts:
         return
     if line.words[end] in (sign, ",") and line.is_digits(end + 1) and len(line.words[end + 1]) in (2, 4):
         yield {**part, "year": full_year(line.words[end + 1])}, end + 2
-    if len(line.words[index + 2]) <= 2 and line.glued(index + 1) and line.glued(index + 2):
+    if part["month"] <= 12 and len(line.words[index + 2]) <= 2 and line.glued(index + 1) and line.glued(index + 2):
         yield part, end
 
 
@@ -360,7 +388,9 @@ def _day_month(first: int, second: int, *, day_first: bool) -> Part | None:
     if month > 12 and day <= 12:
         day, month = month, day
         return Part(day=day, month=month)
-    if month > 12 or not 1 <= day <= 31 or not month:
+    if month > 12:
+        return Part(day=day, month=month) if month <= 31 and day <= 31 else None
+    if not 1 <= day <= 31 or not month:
         return None
     if day > days_in_month(2024, month):
         return Part(day=day, month=month)
@@ -373,6 +403,3 @@ def _year_of_month(month: int, which: int, word: str, today: date) -> int:
     if which == 0:
         return today.year
     return today.year if month > today.month else today.year + 1
-
-
-_ = SIGN

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import date, datetime, time, timedelta
 
 from services.times.holidays import LENGTHS, day_of, nth_weekday
-from services.times.parts import Part, Span
+from services.times.parts import Part, Span, without
 from services.times.readings import Grain, days_in_month
 from services.times.repeats import Trouble
 from services.times.spans import month_span, unit_span, weekend_span, year_span
 
 _DAY = timedelta(days=1)
+_DAY_BEGINS = 4
 _YEARS_AHEAD = 12
 """In so many years every date exists once, the 29th of February included, even around 2100."""
 
@@ -19,43 +20,38 @@ class NoSuchDay(ValueError):
     """The calendar has no such day."""
 
 
-class Unclear(ValueError):
-    """What was said contradicts itself."""
-
-
 Found = tuple[Span, Trouble | None]
 
 
-def day_of_part(part: Part, today: date) -> Found | None:
+def day_of_part(part: Part, today: date, hour: int = 12) -> Found | None:
     """The days that `part` means, and what is wrong with them; None when it says nothing of days. Raises NoSuchDay,
-    and OverflowError or ValueError outside of the calendar."""
+    and OverflowError or ValueError outside of the calendar. `hour` is that of now."""
     if "nth" in part:
         return _nth(part, today), None
-    found = _without_nth(part, today)
-    if found is None or "edge" not in part:
-        return found
-    return found
+    return _without_nth(part, today, hour)
 
 
-def _without_nth(part: Part, today: date) -> Found | None:
+def _without_nth(part: Part, today: date, hour: int = 12) -> Found | None:
     if "holiday" in part:
         return _holiday(part, today), None
     if "span" in part:
-        return _within(part, part["span"], today)
+        return None if "which" in part else _within(part, part["span"], today)
     if "month" in part:
-        return _in_month(part, today)
+        return None if "which" in part and "day" not in part else _in_month(part, today)
     if "year" in part:
         return None if "day" in part or "weekday" in part else (year_span(part["year"]), None)
     if "day" in part:
         return _day_of_month(part, today), None
     if "weekday" in part:
-        return _one(_weekday(part["weekday"], part.get("which"), today)), None
+        return _one(_weekday(part["weekday"], part.get("which"), today, hour)), None
     return None
 
 
-def edge_day(edge: str, span: Span) -> datetime | tuple[Span, date]:
+def edge_day(edge: str, span: Span, today: date) -> datetime | tuple[Span, date]:
     """Where a stretch begins or ends: the stretch there, and the very day. Of one day: the moment."""
     days = (span.end - span.start).days
+    if edge == "rest":
+        return Span(max(span.start, today), span.end, Grain.DAY), max(span.start, today)
     if days == 1:
         at = {"begin": time(9), "middle": time(12), "end": time(23, 59, 59)}[edge]
         return datetime.combine(span.start, at)
@@ -63,8 +59,12 @@ def edge_day(edge: str, span: Span) -> datetime | tuple[Span, date]:
         parts = {"begin": (1, 4), "middle": (5, 9), "end": (9, 13)}[edge]
         year = span.start.year
         start = date(year, parts[0], 1)
-        stretch = Span(start, date(year + parts[1] // 13, parts[1] % 13 or 1, 1) if parts[1] == 13 else date(year, parts[1], 1), Grain.MONTH)
-        return stretch, {"begin": span.start, "middle": date(year, 7, 1), "end": span.end - _DAY}[edge]
+        stretch = Span(
+            start,
+            date(year + parts[1] // 13, parts[1] % 13 or 1, 1) if parts[1] == 13 else date(year, parts[1], 1),
+            Grain.MONTH,
+        )
+        return stretch, {"begin": span.start, "middle": date(year, 7, 2), "end": span.end - _DAY}[edge]
     third = 3 if days <= 7 else 10
     start = {"begin": span.start, "middle": span.start + (days // 2) * _DAY, "end": span.end - third * _DAY}[edge]
     if edge == "end" and span.grain == Grain.MONTH and days <= 31:
@@ -78,8 +78,11 @@ def _one(day: date) -> Span:
     return Span(day, day + _DAY, Grain.DAY)
 
 
-def _weekday(weekday: int, which: int | None, today: date) -> date:
-    """The coming one (a week from now where it is today), unless `which` says another."""
+def _weekday(weekday: int, which: int | None, today: date, hour: int) -> date:
+    """The coming one (a week from now where it is today, but for the first hours of a day, which people count to the
+    night before), unless `which` says another."""
+    if which is None and hour < _DAY_BEGINS and weekday == today.isoweekday():
+        return today
     coming = today + ((weekday - today.isoweekday() - 1) % 7 + 1) * _DAY
     monday = today - (today.isoweekday() - 1) * _DAY
     if which == 0:
@@ -144,11 +147,11 @@ def _within(part: Part, span: Span, today: date) -> Found:
     days = (span.end - span.start).days
     if "month" in part:
         if span.grain != Grain.YEAR:
-            inner = _in_month(Part(**{key: value for key, value in part.items() if key != "span"}), today)  # type: ignore[typeddict-item]  # the keys are those of a Part
+            inner = _in_month(without(part, "span"), today)
             if inner[0].start <= span.start < inner[0].end or span.start <= inner[0].start < span.end:
                 return inner
             return inner[0], Trouble.AMBIGUOUS
-        whole = Part(**{key: value for key, value in part.items() if key != "span"})  # type: ignore[typeddict-item]  # the same
+        whole = without(part, "span")
         whole["year"] = span.start.year
         return _in_month(whole, today)
     if "day" in part:
@@ -201,7 +204,7 @@ def _holiday(part: Part, today: date) -> Span:
 
 def _nth(part: Part, today: date) -> Span:
     number, what = part["nth"]
-    rest = Part(**{key: value for key, value in part.items() if key not in ("nth", "weekday", "edge")})  # type: ignore[typeddict-item]  # the keys are those of a Part
+    rest = without(part, "nth", "weekday", "edge")
     if number == 0:
         return _around(what, part, today)
     if what == Grain.QUARTER:
@@ -224,11 +227,14 @@ def _this_month(today: date) -> Span:
 
 def _around(what: str, part: Part, today: date) -> Span:
     """`week of Feb 4`, `weekend of Halloween`."""
-    rest = Part(**{key: value for key, value in part.items() if key != "nth"})  # type: ignore[typeddict-item]  # the keys are those of a Part
+    rest = without(part, "nth")
     found = _without_nth(rest, today)
     if found is None:
         raise NoSuchDay
-    return weekend_span(0, found[0].start) if what == "weekend" else unit_span(Grain.WEEK, 0, 1, found[0].start)
+    if what == "weekend":
+        near = found[0].start + (7 if found[0].start.isoweekday() >= 4 else 0) * _DAY
+        return weekend_span(-1, near)
+    return unit_span(Grain.WEEK, 0, 1, found[0].start)
 
 
 def _quarter(number: int, rest: Part, today: date) -> Span:
@@ -238,7 +244,11 @@ def _quarter(number: int, rest: Part, today: date) -> Span:
     quarter = number - 1 if number > 0 else 4 + number
     year = today.year if found is None else found[0].start.year
     span = unit_span(Grain.QUARTER, 0, 1, date(year, 3 * quarter + 1, 1))
-    return span if found is not None or span.end > today else unit_span(Grain.QUARTER, 4, 1, span.start)
+    return (
+        span
+        if (found is not None and not found[0].is_loose) or span.end > today
+        else unit_span(Grain.QUARTER, 4, 1, span.start)
+    )
 
 
 def _nth_within(number: int, what: str, container: Span) -> Span:
@@ -253,7 +263,9 @@ def _nth_within(number: int, what: str, container: Span) -> Span:
                 raise NoSuchDay from error
         first = start + (weekday - start.isoweekday()) % 7 * _DAY
         last = end - _DAY - ((end - _DAY).isoweekday() - weekday) % 7 * _DAY
-        return _checked(_one(first + 7 * (number - 1) * _DAY if number > 0 else last + 7 * (number + 1) * _DAY), container)
+        return _checked(
+            _one(first + 7 * (number - 1) * _DAY if number > 0 else last + 7 * (number + 1) * _DAY), container
+        )
     count, _, unit = what.rpartition(" ")
     many = int(count) if count else 1
     if unit == Grain.DAY:

@@ -63,7 +63,11 @@ def _more_at(line: Line, index: int, amount: Amount) -> tuple[Amount, int] | Non
         return None
     if line.words[index] == "and":
         fraction = _fraction_at(line, index + 1)
-        if fraction is not None and unit_at(line, fraction[1]) is None and line.words[fraction[1]] not in ("of", "past"):
+        if (
+            fraction is not None
+            and unit_at(line, fraction[1]) is None
+            and line.words[fraction[1]] not in ("of", "past")
+        ):
             return _sum(amount, _amount(fraction[0] * 1, amount.unit)), fraction[1]
     more = _one_at(line, start)
     if more is None or more[0].unit == amount.unit or (more[0].is_bare and start == index):
@@ -89,7 +93,7 @@ def _one_at(line: Line, index: int) -> tuple[Amount, int] | None:
     unit = unit_at(line, end)
     if unit is None or unit == "weekend" or (len(line.words[end]) == 1 and line.kinds[end - 1] != NUMBER):
         return None
-    if line.words[end] == "." :
+    if line.words[end] == ".":
         return None
     after = end + 1
     if line.words[after] == "." and len(line.words[end]) <= 4 and line.kinds[after + 1] in (NUMBER, WORD):

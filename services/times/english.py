@@ -39,7 +39,12 @@ class English:
         start, end = 0, line.size
         while start < end and line.kinds[start] == SIGN and line.words[start] in _EDGES:
             start += 1
-        while end > start and line.kinds[end - 1] == SIGN and line.words[end - 1] in _EDGES and not _is_mark(line, end - 1):
+        while (
+            end > start
+            and line.kinds[end - 1] == SIGN
+            and line.words[end - 1] in _EDGES
+            and not _is_mark(line, end - 1)
+        ):
             end -= 1
         if start == end or end - start > _MOST_ITEMS:
             return None

@@ -210,8 +210,9 @@ _OTHERS: Mapping[str, _Rule] = {
     "daylight saving start|daylight savings start|daylight saving start day": _clock_change(3, 2),
     "daylight saving end|daylight savings end|daylight saving end day": _clock_change(11, 1),
     "lent": lambda year: easter(year) - timedelta(days=46),
-    "advent|first advent|advent sunday": lambda year: date(year, 12, 24)
-    - timedelta(days=date(year, 12, 24).isoweekday() % 7 + 21),
+    "advent|first advent|advent sunday": lambda year: (
+        date(year, 12, 24) - timedelta(days=date(year, 12, 24).isoweekday() % 7 + 21)
+    ),
     "purim": lambda year: _before_passover(year, 30),
     "yom hashoah|holocaust day|holocaust remembrance day": lambda year: _remembrance(year),
 }
@@ -241,7 +242,7 @@ def _tables() -> tuple[dict[str, str], dict[str, _Rule]]:
         spelled = names.strip().split("|")
         rules[spelled[0]] = rule
         for spelling in spelled:
-            spellings[spelling] = spelled[0]
+            spellings[" ".join(spelling.replace("'", " ").split())] = spelled[0]
 
     for row in _FIXED.strip().splitlines():
         day, names = row.split(" ", 1)

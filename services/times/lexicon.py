@@ -192,6 +192,10 @@ EDGES: Mapping[str, str] = {
     "mid": "middle",
     "early": "begin",
     "late": "end",
+    "rest": "rest",
+    "remainder": "rest",
+    "remaining": "rest",
+    "later": "rest",
 }
 ABBREVIATED_EDGES: Mapping[str, tuple[str, Grain]] = {
     "eod": ("end", Grain.DAY),
@@ -227,7 +231,9 @@ VAGUE = frozenset(
     """
     later|soon|sometime|some time|someday|some day|one day|eventually|in a while|in a bit|later on|whenever|any time
     |anytime|some other time|another time|one of these days|in the future|shortly|in no time|at some point|asap
-    """.replace("\n", "").replace("  ", "").split("|")
+    """.replace("\n", "")
+    .replace("  ", "")
+    .split("|")
 )
 TENS = {word: value for word, value in NUMBERS.items() if value >= 20}
 ONES = {word: value for word, value in NUMBERS.items() if 1 <= value <= 9}

@@ -75,6 +75,8 @@ class Part(TypedDict, total=False):
     """Of `length`."""
     lasts: Length
     """How long it is to last."""
+    is_bare: bool
+    """`lasts` was said without "for": it is all of the phrase, or none of it."""
     at: datetime
     """A wall time that is complete already."""
     repeats: Repeats
@@ -90,6 +92,11 @@ class Part(TypedDict, total=False):
     trouble: Trouble
     deadline: bool
     """It was said as the latest moment (`by Friday`)."""
+
+
+def without(part: Part, *names: str) -> Part:
+    """What `part` says beside `names`."""
+    return Part(**{name: value for name, value in part.items() if name not in names})  # type: ignore[typeddict-item]  # the keys are those of a Part
 
 
 def joined(left: Part, right: Part) -> Part | None:

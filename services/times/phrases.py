@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import timedelta
 
-from services.times.clocks import clock_at, half_at
+from services.recurrence import Unit
+
+from services.times.clocks import clock_at
 from services.times.dates import dates_at
-from services.times.durations import amount_at, unit_at
-from services.times.lexicon import HOURS_OF, MONTHS, ORDINALS, PORTIONS, TODAY, WEEKDAYS, WHICH
-from services.times.parts import Clock, Part, Span, joined
+from services.times.lexicon import HOURS_OF, MONTHS, PORTIONS, WHICH
+from services.times.parts import Clock, Part, Span, joined, without
 from services.times.readings import Grain, Length, Reading
 from services.times.recurrences import days_at, repeats_at, weekdays_at
 from services.times.relative import Relative
-from services.times.repeats import Trouble
+from services.times.repeats import Repeats
 from services.times.resolving import Moment, resolve
-from services.times.tokens import END, NUMBER, ORDINAL, SIGN, WORD, Line
+from services.times.tokens import END, NUMBER, ORDINAL, Line
 from services.times.zones import zone_at
 
 Parts = Iterator[tuple[Part, int]]
@@ -73,9 +74,11 @@ class Phrase:
         if self._steps <= 0:
             return
         self._steps -= 1
-        if so_far and index == end:
-            self._reading = resolve(so_far, self._moment)
-            self._is_done = self._reading is not None
+        if so_far and 0 <= end <= index:
+            reading = resolve(so_far, self._moment)
+            if reading is not None and (self._reading is None or reading.trouble is None):
+                self._reading = reading
+                self._is_done = reading.trouble is None
             return
         if so_far:
             self._ends.append((index, so_far))
@@ -131,8 +134,10 @@ class Phrase:
         return Phrase(self._line, self._moment, depth=self._depth + 1).longest(at)
 
     def _number(self, at: int, so_far: Part, link: str) -> Parts:
+        if "repeats" not in so_far:
+            yield from repeats_at(self._line, at, self._moment.today)
         after_at = link in ("at", "@", "around", "about", "for")
-        if "clocks" not in so_far and "lasts" not in so_far:
+        if "clocks" not in so_far and ("lasts" not in so_far or "repeats" in so_far):
             for clock, end, is_sure in clock_at(self._line, at, after_at=after_at):
                 if is_sure:
                     yield from self._clocks(clock, end)
@@ -162,17 +167,35 @@ class Phrase:
         if of and 1 <= value <= 31 and (line.words[at + 2] in WHICH or line.words[at + 2] in ("the", "every", "each")):
             yield Part(day=value), at + 1
         dated = not _DAYS.isdisjoint(so_far) or "repeats" in so_far or "portion" in so_far or "weekdays" in so_far
-        behind_portion = line.words[at + 1] in ("in", "at", "this", "tonight", "tomorrow", "on", "today") or line.words[
-            at + 1
-        ] in PORTIONS
-        if "clocks" not in so_far and "lasts" not in so_far and (
-            link in ("at", "@", "around", "about", "for", "by") or dated or behind_portion or not line.is_digits(at)
+        ish = "ish" in (line.words[at + 1], line.words[at + 2] if line.words[at + 1] == "-" else "")
+        behind_portion = (
+            ish
+            or line.words[at + 1] in ("in", "at", "this", "tonight", "tomorrow", "on", "today")
+            or line.words[at + 1] in PORTIONS
+        )
+        if (
+            "clocks" not in so_far
+            and ("lasts" not in so_far or "repeats" in so_far)
+            and (
+                link in ("at", "@", "around", "about", "for", "by", "until", "till")
+                or dated
+                or behind_portion
+                or not line.is_digits(at)
+            )
         ):
             for clock, end, is_sure in clock_at(line, at, after_at=link in ("at", "@") or dated):
-                if not is_sure and (link or so_far or behind_portion):
+                if line.words[end] in MONTHS:
+                    continue
+                spelled = clock.minute >= 10 and not line.is_digits(at)
+                if not is_sure and (link or so_far or behind_portion or spelled):
                     yield from self._clocks(clock, end)
-        if 1 <= value <= 31 and "day" not in so_far and "month" not in so_far and (
-            link == "on" or has_the or "span" in so_far or "weekday" in so_far or line.words[at + 1] in ("at", "@")
+        if (
+            1 <= value <= 31
+            and "day" not in so_far
+            and "month" not in so_far
+            and (
+                link == "on" or has_the or "span" in so_far or "weekday" in so_far or line.words[at + 1] in ("at", "@")
+            )
         ):
             if line.is_digits(at) and (link == "on" or line.words[at + 1] in ("at", "@") or has_the):
                 yield Part(day=value), at + 1
@@ -184,15 +207,29 @@ class Phrase:
         line, word = self._line, self._line.words[at]
         if so_far and word in _BEHIND:
             yield Part(), at + 1
+        if so_far and word == "-" and line.words[at + 1] == "ish":
+            yield Part(), at + 2
+        if word == "t" and "day" in so_far and line.glued(at) and line.glued(at + 1) and line.kinds[at + 1] == NUMBER:
+            for clock, end, is_sure in clock_at(line, at + 1):
+                if is_sure:
+                    yield Part(clocks=(clock,)), end
+        if word == "midnight" and "clocks" in so_far:
+            yield Part(portion="early morning"), at + 1
         if so_far and word == "or" and line.words[at + 1] == "so":
             yield Part(), at + 2
         if word in ("now", "immediately") or (word in ("right", "just") and line.words[at + 1] == "now"):
             yield Part(length=Length(), grain=Grain.SECOND), at + (1 if word in ("now", "immediately") else 2)
+        if "repeats" not in so_far:
+            yield from repeats_at(line, at, self._moment.today)
         yield from self._portion(at, so_far, link)
         for clock, end, _ in clock_at(line, at):
             if "clocks" not in so_far:
                 yield from self._clocks(clock, end)
-        if word in ("by", "before") or (word == "no" and line.words[at + 1] == "later" and line.words[at + 2] == "than"):
+        if (
+            word in ("by", "before")
+            or (word in _UNTIL and not so_far)
+            or (word == "no" and line.words[at + 1] == "later" and line.words[at + 2] == "than")
+        ):
             if "deadline" not in so_far and "lasts" not in so_far:
                 yield Part(deadline=True), at + (1 if word != "no" else 3)
         if word in ("after", "past", "since") and not so_far:
@@ -203,15 +240,16 @@ class Phrase:
             inner_part = Phrase(line, self._moment, depth=self._depth + 1).longest(at + 2) if self._depth < 2 else None
             if inner_part is not None:
                 yield inner_part[0], inner_part[2]
-        if "repeats" not in so_far:
-            yield from repeats_at(line, at, self._moment.today)
         if "weekdays" not in so_far:
             yield from self._weekdays(at, so_far)
 
     def _weekdays(self, at: int, so_far: Part) -> Parts:
         """Several weekdays: with a time of day, or with what says that they repeat."""
-        for part, end in weekdays_at(self._line, at):
-            yield part, end
+        yield from weekdays_at(self._line, at)
+        if "repeats" in so_far:
+            for part, end in repeats_at(self._line, at, self._moment.today):
+                if "weekdays" in part and part["repeats"] == Repeats(Unit.WEEK):
+                    yield Part(weekdays=part["weekdays"]), end
 
     def _around_repeats(self, at: int, so_far: Part) -> Parts:
         """What bounds something that repeats: until June, for 3 weeks, 10 times, starting Monday, except Sundays."""
@@ -223,7 +261,11 @@ class Phrase:
             found = Phrase(line, self._moment, depth=self._depth + 1).longest(start)
             if found is not None and "repeats" not in found[0]:
                 yield Part(until=found[0]), found[2]
-        if word in ("starting", "beginning", "from", "start", "as") and "first" not in so_far and self._depth < _MOST_DEPTH:
+        if (
+            word in ("starting", "beginning", "from", "start", "as")
+            and "first" not in so_far
+            and self._depth < _MOST_DEPTH
+        ):
             start = at + 1
             while line.words[start] in ("on", "of", "from", "in"):
                 start += 1
@@ -241,9 +283,19 @@ class Phrase:
         if line.words[at] in ("weekends", "weekend"):
             yield Part(weekdays=(1, 2, 3, 4, 5)), at + 1
             return
-        days = list(weekdays_at(line, at)) or [
-            (Part(weekdays=(part["weekdays"])), end) for part, end in repeats_at(line, at, self._moment.today) if "weekdays" in part
-        ] or [(Part(weekdays=(part["weekday"],)), end) for part, end in dates_at(line, at, self._moment.today) if "weekday" in part]
+        days = (
+            list(weekdays_at(line, at))
+            or [
+                (Part(weekdays=(part["weekdays"])), end)
+                for part, end in repeats_at(line, at, self._moment.today)
+                if "weekdays" in part
+            ]
+            or [
+                (Part(weekdays=(part["weekday"],)), end)
+                for part, end in dates_at(line, at, self._moment.today)
+                if "weekday" in part
+            ]
+        )
         for part, end in days[:1]:
             left = tuple(day for day in range(1, 8) if day not in part["weekdays"])
             if left:
@@ -294,9 +346,14 @@ class Phrase:
         start = at + 1
         while line.words[start] in ("the", "at", "on", "before", "by"):
             start += 1
+        if "repeats" in so_far:
+            for clock, end, _ in clock_at(line, start, after_at=True):
+                yield Part(to=Part(clocks=(clock,))), end
+            return
         found = Phrase(line, self._moment, depth=self._depth + 1, in_range=True).longest_part(start)
-        if found is not None and "repeats" not in found[0] and "to" not in found[0]:
-            yield Part(to=found[0]), found[1]
-
-
-_ = (date, half_at, unit_at, amount_at, MONTHS, ORDINALS, TODAY, WEEKDAYS, SIGN, WORD, Trouble)
+        if found is None or "repeats" in found[0] or "to" in found[0]:
+            return
+        part = Part(to=found[0])
+        if "zone" in found[0] and "zone" not in so_far:
+            part = Part(to=without(found[0], "zone"), zone=found[0]["zone"])
+        yield part, found[1]

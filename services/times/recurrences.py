@@ -10,15 +10,22 @@ from services.times.durations import Amount, amount_at, unit_at
 from services.times.lexicon import MONTHS, ORDINALS, PLURAL_WEEKDAYS, PORTIONS, REPEATING, WEEKDAYS
 from services.times.parts import Part
 from services.times.readings import Grain
-from services.times.repeats import Repeats
+from services.times.repeats import Repeats, Trouble
 from services.times.tokens import ORDINAL, Line
 from datetime import date
 
 Parts = Iterator[tuple[Part, int]]
 WORKDAYS = (1, 2, 3, 4, 5)
 WEEKEND = (6, 7)
-_UNITS = {Grain.DAY: (Unit.DAY, 1), Grain.WEEK: (Unit.WEEK, 1), "fortnight": (Unit.WEEK, 2), Grain.MONTH: (Unit.MONTH, 1),
-          Grain.QUARTER: (Unit.MONTH, 3), Grain.YEAR: (Unit.YEAR, 1), "decade": (Unit.YEAR, 10)}
+_UNITS = {
+    Grain.DAY: (Unit.DAY, 1),
+    Grain.WEEK: (Unit.WEEK, 1),
+    "fortnight": (Unit.WEEK, 2),
+    Grain.MONTH: (Unit.MONTH, 1),
+    Grain.QUARTER: (Unit.MONTH, 3),
+    Grain.YEAR: (Unit.YEAR, 1),
+    "decade": (Unit.YEAR, 10),
+}
 _SECONDS = {Grain.SECOND: 1, Grain.MINUTE: 60, Grain.HOUR: 3600}
 _AND = frozenset((",", "and", "&", "or", "/", "+"))
 _MOST_LISTED = 12
@@ -43,13 +50,19 @@ def repeats_at(line: Line, index: int, today: date) -> Parts:
     elif word in ("bi", "semi") and line.words[index + 1] == "-" and word + line.words[index + 2] in REPEATING:
         unit, step = REPEATING[word + line.words[index + 2]]
         yield _of_unit(unit, step), index + 3
-    elif word in ("weekdays", "workdays") or (word in ("business", "working", "work") and line.words[index + 1] == "days"):
+    elif word in ("weekdays", "workdays") or (
+        word in ("business", "working", "work") and line.words[index + 1] == "days"
+    ):
         yield Part(repeats=Repeats(Unit.WEEK), weekdays=WORKDAYS), index + (2 if line.words[index + 1] == "days" else 1)
     elif word == "weekends":
         yield Part(repeats=Repeats(Unit.WEEK), weekdays=WEEKEND), index + 1
     elif word in PLURAL_WEEKDAYS:
         days, end = _weekdays(line, index)
         yield Part(repeats=Repeats(Unit.WEEK), weekdays=days), end
+    elif word == "twice" or (line.kinds[index] == "n" and line.words[index + 1] == "times"):
+        after = index + (1 if word == "twice" else 2)
+        if line.words[after] in ("a", "an", "per", "every", "each") and unit_at(line, after + 1) is not None:
+            yield Part(trouble=Trouble.VAGUE), after + 2
     elif word in ("mornings", "afternoons", "evenings", "nights"):
         yield Part(repeats=Repeats(Unit.DAY), portion=PORTIONS[word]), index + 1
 
@@ -59,7 +72,7 @@ def weekdays_at(line: Line, index: int) -> Parts:
     if line.words[index] not in WEEKDAYS and line.words[index] not in PLURAL_WEEKDAYS:
         return
     days, end = _weekdays(line, index)
-    if len(days) > 1:
+    if len(days) > 1 or line.words[index] in PLURAL_WEEKDAYS:
         yield Part(weekdays=days), end
 
 

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import date, timedelta
+from fractions import Fraction
 
 from services.times.durations import Amount, amount_at, unit_at
-from services.times.lexicon import PLURAL_WEEKDAYS, WEEKDAYS
+from services.times.lexicon import ORDINALS, PLURAL_WEEKDAYS, WEEKDAYS
 from services.times.parts import Part, Span
 from services.times.readings import Grain, Length, Reading
-from services.times.resolving import Moment, day_of_part
-from services.times.spans import moved
-from services.times.tokens import NUMBER, Line
+from services.times.resolving import Moment
+from services.times.spans import moved, unit_span
+from services.times.tokens import NUMBER, ORDINAL, Line
 
 Parts = Iterator[tuple[Part, int]]
 Anchor = Callable[[int], tuple[Part, Reading, int] | None]
@@ -33,17 +34,37 @@ class Relative:
     def parts_at(self, at: int, so_far: Part, link: str) -> Parts:
         """What a length at `at` means, with what stands before and behind it."""
         line, word = self._line, self._line.words[at]
-        if word in ("in", "within", "after", "+", "all", "full", "whole", "more", "less", "next", "entire", "over", "under"):
+        if word in (
+            "in",
+            "within",
+            "after",
+            "+",
+            "all",
+            "full",
+            "whole",
+            "more",
+            "less",
+            "next",
+            "entire",
+            "over",
+            "under",
+        ):
             yield from self._led(at, so_far)
         if word == "day" and line.words[at + 1] in ("after", "before"):
             yield from self._beside(Length(days=1), Grain.DAY, at + 1, so_far)
-        if word in ("week", "month", "year", "morning", "night", "hour", "minute", "min") and line.words[at + 1] in ("after", "before"):
+        if word in ("week", "month", "year", "morning", "night", "hour", "minute", "min") and line.words[at + 1] in (
+            "after",
+            "before",
+            "from",
+        ):
             amount = {"week": Length(days=7), "month": Length(months=1), "year": Length(months=12)}.get(word)
             seconds = {"hour": 3600, "minute": 60, "min": 60}.get(word)
             if amount is None and seconds:
                 amount = Length(seconds=seconds)
             if amount is not None:
                 yield from self._beside(amount, Grain.MINUTE if seconds else Grain.DAY, at + 1, so_far)
+        if line.kinds[at] == ORDINAL or word in ORDINALS:
+            yield from self._nth_weekday_beside(at)
         if word in WEEKDAYS and line.words[at + 1] in ("after", "before") and line.words[at + 2] != "next":
             yield from self._weekday_beside(at)
         if word == "closest":
@@ -55,6 +76,14 @@ class Relative:
 
     def _amount(self, at: int, so_far: Part, link: str) -> Parts:
         line = self._line
+        if (
+            line.kinds[at] == NUMBER
+            and line.words[at + 1] in ("upcoming", "coming")
+            and (unit := unit_at(line, at + 2))
+        ):
+            if unit in (Grain.DAY, Grain.WEEK, Grain.MONTH, Grain.QUARTER, Grain.YEAR):
+                yield Part(span=unit_span(unit, line.values[at], 1, self._moment.today)), at + 3
+            return
         found = amount_at(line, at)
         if found is None:
             if link == "in" and not so_far and line.is_digits(at) and at + 1 >= line.size and line.values[at] < 100:
@@ -68,8 +97,8 @@ class Relative:
             yield self._from_now(amount), end + 1
         if word in ("from", "since", "after") and then in ("now", "today"):
             yield self._from_now(amount), end + 2
-        elif word == "upcoming" or (word in ("upcoming", "coming") and unit_at(line, end + 1)):
-            return
+        elif word == "more" and link == "in":
+            yield self._from_now(amount), end + 1
         elif word in _LATER:
             yield self._from_now(amount), end + 1
         elif word in _AGO:
@@ -84,8 +113,10 @@ class Relative:
             yield self._from_now(amount), end
         if word == "starting" or word == "beginning":
             yield Part(lasts=amount.length, grain=amount.grain), end
-        elif (not so_far and link in ("", "for", "about", "the", "around")) or link == "for":
+        elif link == "for":
             yield Part(lasts=amount.length, grain=amount.grain), end
+        elif not so_far and link in ("", "about", "the", "around"):
+            yield Part(lasts=amount.length, grain=amount.grain, is_bare=True), end
 
     def _led(self, at: int, so_far: Part) -> Parts:
         """`in …`, `within …`, `after …`, `+…`, `all day`, `more than …`."""
@@ -94,7 +125,12 @@ class Relative:
         if word in ("all", "full", "whole", "entire") and not so_far:
             start += line.words[start] in ("-", "the")
             unit = unit_at(line, start)
-            lengths = {Grain.DAY: Length(days=1), Grain.WEEK: Length(days=7), Grain.MONTH: Length(months=1), Grain.YEAR: Length(months=12)}
+            lengths = {
+                Grain.DAY: Length(days=1),
+                Grain.WEEK: Length(days=7),
+                Grain.MONTH: Length(months=1),
+                Grain.YEAR: Length(months=12),
+            }
             if unit in lengths and not line.words[start].endswith("s"):
                 yield Part(lasts=lengths[Grain(unit)], grain=Grain(unit)), start + 1
             return
@@ -105,12 +141,27 @@ class Relative:
                 yield Part(lasts=found[0].length, grain=found[0].grain), found[1]
             return
         if word in ("in", "within") or (word in ("after", "+") and not so_far):
-            while line.words[start] in ("about", "around", "roughly", "approximately", "the", "next", "exactly", "another", "+"):
+            while line.words[start] in (
+                "about",
+                "around",
+                "roughly",
+                "approximately",
+                "the",
+                "next",
+                "exactly",
+                "another",
+                "+",
+            ):
                 start += 1
             counted = list(self._counted_weekdays(start, "in")) if word == "in" else []
             yield from counted
             found = amount_at(line, start)
-            if found is None and word == "within" and line.words[start - 1] in ("next", "the") and (unit := unit_at(line, start)):
+            if (
+                found is None
+                and word == "within"
+                and line.words[start - 1] in ("next", "the")
+                and (unit := unit_at(line, start))
+            ):
                 found = self._one(unit, start)
             if found is None or (word == "after" and line.words[found[1]] in ("past", "to")):
                 return
@@ -130,12 +181,16 @@ class Relative:
 
     def _one(self, unit: Grain | str, start: int) -> tuple[Amount, int] | None:
         """`the next day and 5 hours`: a unit without a number is one of it."""
-        lengths = {Grain.HOUR: Length(seconds=3600), Grain.DAY: Length(days=1), Grain.WEEK: Length(days=7), Grain.MONTH: Length(months=1), Grain.YEAR: Length(months=12)}
+        lengths = {
+            Grain.HOUR: Length(seconds=3600),
+            Grain.DAY: Length(days=1),
+            Grain.WEEK: Length(days=7),
+            Grain.MONTH: Length(months=1),
+            Grain.YEAR: Length(months=12),
+        }
         length = lengths.get(Grain(unit)) if unit in lengths else None
         if length is None:
             return None
-        from fractions import Fraction
-
         amount, end = Amount(length, Grain(unit), unit, Fraction(1)), start + 1
         if self._line.words[end] == "and" and (more := amount_at(self._line, end + 1)) is not None:
             return Amount(length + more[0].length, more[0].grain, more[0].unit, more[0].count), more[1]
@@ -187,6 +242,21 @@ class Relative:
             day -= ((day.isoweekday() - weekday - 1) % 7 + 1) * _DAY
         yield Part(span=Span(day, day + _DAY, Grain.DAY)), found[2]
 
+    def _nth_weekday_beside(self, at: int) -> Parts:
+        """`the third Tuesday after Christmas`."""
+        number = self._line.values[at] or ORDINALS.get(self._line.words[at], 0)
+        weekday = self._line.words[at + 1]
+        if (
+            weekday not in WEEKDAYS
+            or self._line.words[at + 2] not in ("after", "before")
+            or not 0 < number <= _MOST_FRIDAYS
+        ):
+            return
+        for part, end in self._weekday_beside(at + 1):
+            step = (number - 1) * 7 * (1 if self._line.words[at + 2] == "after" else -1) * _DAY
+            span = part["span"]
+            yield Part(span=Span(span.start + step, span.end + step, Grain.DAY)), end
+
     def _counted_weekdays(self, at: int, link: str) -> Parts:
         """`3 Fridays from now`, `two monday later`, `in 2 Fridays`, `2 Sundays ago`."""
         line = self._line
@@ -220,12 +290,15 @@ class Relative:
         if found is None:
             return
         middle = found[1].start.date()
-        days = sorted((middle + step * _DAY for step in range(-7 * number - 7, 7 * number + 8)), key=lambda day: abs(day - middle))
+        days = sorted(
+            (middle + step * _DAY for step in range(-7 * number - 7, 7 * number + 8)), key=lambda day: abs(day - middle)
+        )
         fitting = [day for day in days if day.isoweekday() == weekday]
         yield Part(span=Span(fitting[number - 1], fitting[number - 1] + _DAY, Grain.DAY)), found[2]
 
 
-def _working_days(day: "datetime.date", count: int) -> "datetime.date":
+def _working_days(day: date, count: int) -> date:
+    """The working day that is so many of them later."""
     step = _DAY if count > 0 else -_DAY
     for _ in range(min(abs(count), 10_000)):
         day += step
@@ -236,6 +309,3 @@ def _working_days(day: "datetime.date", count: int) -> "datetime.date":
 
 def _coarse(grain: Grain) -> int:
     return list(Grain).index(grain)
-
-
-_ = day_of_part

@@ -135,6 +135,8 @@ class _Days:
             days = (1,) if months else (_day_every_month_has(anchor),) if repeats.unit is Unit.MONTH else (anchor.day,)
         if repeats.unit is Unit.YEAR and not months:
             months = (anchor.month,)
+        if days and weekdays:  # cron takes either of them, not both
+            raise UnclearTime(Trouble.SEVERAL)
         if months and days and not any(_exists(month, day) for month in months for day in days):
             raise UnclearTime(Trouble.NO_SUCH)
         whole = Repeats(repeats.unit, weekdays=weekdays, nth=repeats.nth, days=days, months=months)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from services.recurrence import Unit
-from services.times.day_resolving import NoSuchDay, Unclear, day_of_part, edge_day
+from services.times.day_resolving import NoSuchDay, day_of_part, edge_day
 from services.times.lexicon import HOURS_OF
-from services.times.parts import Clock, Part, Span
-from services.times.readings import Grain, Kind, Length, Reading
+from services.times.parts import Clock, Part, Span, without
+from services.times.readings import Grain, Kind, Reading
 from services.times.repeats import Repeats, Trouble
 
 WAKING_HOURS = range(7, 23)
@@ -21,8 +21,22 @@ _GRAINS = {
     Grain.HOUR: timedelta(hours=1),
 }
 _DAYS = ("year", "month", "day", "weekday", "which", "span", "nth", "holiday", "edge", "is_numeric")
-_EVENING = frozenset(("evening", "night", "tonight", "late evening", "late night", "early evening", "early night",
-                      "dinner", "dusk", "bedtime", "after work", "after school"))
+_EVENING = frozenset(
+    (
+        "evening",
+        "night",
+        "tonight",
+        "late evening",
+        "late night",
+        "early evening",
+        "early night",
+        "dinner",
+        "dusk",
+        "bedtime",
+        "after work",
+        "after school",
+    )
+)
 _FROM_NOON = frozenset(("afternoon", "early afternoon", "late afternoon", "lunch", "tea")) | _EVENING
 
 
@@ -73,18 +87,20 @@ def _resolved(part: Part, moment: Moment) -> Reading | None:
     clocks = part.get("clocks", ())
     if not all(clock.exists for clock in clocks):
         return _nothing(moment, Trouble.NO_SUCH)
+    if "trouble" in part:
+        return _nothing(moment, part["trouble"])
     if "repeats" in part or "weekdays" in part or "days" in part:
         return _recurrence(part, moment)
     if "until" in part or "first" in part or "count" in part:
         return None
     if "to" in part:
         return _range(part, part["to"], moment)
+    if "lasts" in part:
+        return _lasting(part, moment)
     if "number" in part:
         return None
     if "at" in part:
         return None if len(part.keys() - {"grain", "at"}) else _instant(part["at"], part["grain"], has_clock=True)
-    if "lasts" in part:
-        return _lasting(part, moment)
     if len(clocks) > 1:
         return _nothing(moment, Trouble.SEVERAL)
     reading = _single(part, clocks[0] if clocks else None, moment)
@@ -96,7 +112,7 @@ def _resolved(part: Part, moment: Moment) -> Reading | None:
 def _single(part: Part, clock: Clock | None, moment: Moment) -> Reading | None:
     if "length" in part:
         return _from_now(part, clock, moment)
-    found = day_of_part(part, moment.today)
+    found = day_of_part(part, moment.today, moment.wall.hour)
     portion = part.get("portion")
     if found is None:
         if clock is None:
@@ -120,7 +136,7 @@ def _single(part: Part, clock: Clock | None, moment: Moment) -> Reading | None:
 def _days(part: Part, span: Span, moment: Moment) -> Reading:
     start, end = _midnight(span.start), _midnight(span.end)
     if "edge" in part:
-        whole = edge_day(part["edge"], span)
+        whole = edge_day(part["edge"], span, moment.today)
         if isinstance(whole, datetime):
             return _instant(whole, Grain.SECOND, has_clock=True)
         stretch, day = whole
@@ -132,7 +148,10 @@ def _days(part: Part, span: Span, moment: Moment) -> Reading:
 def _day_for_clock(part: Part, span: Span, clock: Clock, moment: Moment) -> date:
     """A weekday that is today means today while its time of day is still to come."""
     if "weekday" in part and "which" not in part and span.start - moment.today == 7 * _DAY:
-        if not part.keys() & {"month", "day", "span", "nth"} and on_day(moment.today, clock, part.get("portion"), moment) > moment.wall:
+        if (
+            not part.keys() & {"month", "day", "span", "nth"}
+            and on_day(moment.today, clock, part.get("portion"), moment) > moment.wall
+        ):
             return moment.today
     return span.start
 
@@ -166,7 +185,9 @@ def _from_now(part: Part, clock: Clock | None, moment: Moment) -> Reading | None
 
 def _lasting(part: Part, moment: Moment) -> Reading | None:
     """`for 20 minutes`; with a beginning it is a stretch of time."""
-    lasts, rest = part["lasts"], Part(**{key: value for key, value in part.items() if key not in ("lasts", "grain")})  # type: ignore[typeddict-item]  # the keys are those of a Part
+    lasts, rest = part["lasts"], without(part, "lasts", "grain")
+    if rest.pop("is_bare", False) and rest:
+        return None
     if not rest:
         end = lasts.after(moment.now).replace(tzinfo=None)
         return Reading(Kind.DURATION, moment.wall, end, part["grain"], length=lasts)
@@ -186,7 +207,12 @@ def _deadline(reading: Reading, part: Part, moment: Moment) -> Reading | None:
     has_day = reading.kind in (Kind.DAY, Kind.INTERVAL)
     at = (reading.at or reading.start) if has_day else reading.start
     return Reading(
-        Kind.INTERVAL, moment.wall, reading.end if has_day else reading.start, reading.grain, reading.has_clock, at=at,
+        Kind.INTERVAL,
+        moment.wall,
+        reading.end if has_day else reading.start,
+        reading.grain,
+        reading.has_clock,
+        at=at,
         default=reading.default,
     )
 
@@ -216,6 +242,8 @@ def _time_of_day(clock: Clock, moment: Moment) -> Reading:
         datetime.combine(moment.today + days * _DAY, clock.at(half)) for days in (0, 1, 2) for half in ("am", "pm")
     )
     is_plain = clock.half == "" and clock.hour <= 12
+    if is_plain and clock.hour == 12:
+        candidates = [wall for wall in candidates if wall.hour == 12]
     for wall in candidates:
         if wall > moment.wall and (not is_plain or wall.hour in WAKING_HOURS or wall - moment.wall <= _SOON):
             return Reading(Kind.TIME_OF_DAY, wall, wall + _GRAINS[clock.grain], clock.grain, has_clock=True)
@@ -242,6 +270,8 @@ def on_day(day: date, clock: Clock, portion: str | None, moment: Moment) -> date
     early, late = datetime.combine(day, clock.at("am")), datetime.combine(day, clock.at("pm"))
     if portion is not None:
         return _in_portion(clock, portion, early, late)
+    if clock.hour == 12:
+        return late
     if day == moment.today:
         for wall in (early, late):
             if wall > moment.wall and (wall.hour in WAKING_HOURS or wall - moment.wall <= _SOON):
@@ -265,7 +295,7 @@ def _midnight(day: date) -> datetime:
 
 def _range(left: Part, right: Part, moment: Moment) -> Reading | None:
     """From one end to the other; each lends what the other leaves out."""
-    left = Part(**{key: value for key, value in left.items() if key != "to"})  # type: ignore[typeddict-item]  # the keys are those of a Part
+    left = without(left, "to")
     left.pop("deadline", None)
     right = right.copy()
     right.pop("deadline", None)
@@ -298,7 +328,9 @@ def _clock_range(left: Part, right: Part, moment: Moment) -> Reading | None:
         return _nothing(moment, Trouble.NO_SUCH)
     days = {key: part[key] for part in (left, right) for key in _DAYS if key in part}  # type: ignore[literal-required]  # a key of a Part
     portion = left.get("portion", right.get("portion"))
-    if first.half == "" and last.half == "pm":
+    if "portion" in left and last.half:
+        pass
+    elif first.half == "" and last.half == "pm":
         same = replace(first, half="pm")
         first = same if same.at("") < last.at("") else replace(first, half="am")
     elif first.half == "" and last.half == "am" and first.at("am") < last.at("am"):
@@ -328,7 +360,9 @@ def _day_range(left: Part, right: Part, moment: Moment) -> Reading | None:
         else:
             right["month"] = left["month"] % 12 + 1
     if "year" in right and "year" not in left and "month" in left:
-        left["year"] = right["year"] - (1 if (left["month"], left.get("day", 0)) > (right.get("month", 0), right.get("day", 32)) else 0)
+        left["year"] = right["year"] - (
+            1 if (left["month"], left.get("day", 0)) > (right.get("month", 0), right.get("day", 32)) else 0
+        )
     elif "year" in left and "year" not in right and "month" in right:
         right["year"] = left["year"]
     begin = _resolved(left, moment) if left else None
@@ -339,9 +373,10 @@ def _day_range(left: Part, right: Part, moment: Moment) -> Reading | None:
     end = _resolved(right, later if "length" not in right else moment)
     if end is None or end.kind in (Kind.RECURRENCE, Kind.DURATION) or end.trouble is not None:
         return end if end is not None and end.trouble is not None else None
-    if end.end <= start:
+    last = end.at if end.at is not None and right.get("edge") in ("begin", "middle") else end.end
+    if last <= start:
         return None
-    return Reading(Kind.INTERVAL, start, end.end, end.grain if end.grain != Grain.SECOND else Grain.DAY, begin.has_clock)
+    return Reading(Kind.INTERVAL, start, last, end.grain if end.grain != Grain.SECOND else Grain.DAY, begin.has_clock)
 
 
 def _as_days(part: Part, other: Part) -> Part:
@@ -353,14 +388,39 @@ def _as_days(part: Part, other: Part) -> Part:
 
 
 def _recurrence(part: Part, moment: Moment) -> Reading | None:
-    allowed = {"repeats", "weekdays", "days", "weekday", "nth", "day", "month", "clocks", "portion", "until", "first",
-               "count", "zone", "to", "span", "lasts", "grain", "holiday", "is_numeric", "which", "number", "edge", "deadline"}
+    allowed = {
+        "repeats",
+        "weekdays",
+        "days",
+        "weekday",
+        "nth",
+        "day",
+        "month",
+        "clocks",
+        "portion",
+        "until",
+        "first",
+        "count",
+        "zone",
+        "to",
+        "span",
+        "lasts",
+        "grain",
+        "holiday",
+        "is_numeric",
+        "which",
+        "number",
+        "edge",
+        "deadline",
+    }
     if not part.keys() <= allowed or "deadline" in part or (part.get("which") or 0) != 0:
         return None
     if "repeats" not in part:
         if "days" in part or not ("clocks" in part or "portion" in part):
             return None
     repeats = part.get("repeats", Repeats(Unit.WEEK))
+    if repeats.unit is not None and "clocks" not in part:
+        part = _with_clock_of_bounds(part)
     repeats = _on_days(repeats, part, moment)
     if repeats is None:
         return None
@@ -378,12 +438,28 @@ def _recurrence(part: Part, moment: Moment) -> Reading | None:
             return None
         # On a day that is not today there is nothing that an hour could have passed.
         quiet = Moment(moment.now, moment.wall, date.min, moment.day_first)
-        repeats = replace(repeats, times=tuple(on_day(date(2024, 1, 8), clock, portion, quiet).time() for clock in clocks))
+        repeats = replace(
+            repeats, times=tuple(on_day(date(2024, 1, 8), clock, portion, quiet).time() for clock in clocks)
+        )
     default = time(HOURS_OF[portion][2]) if portion is not None and not clocks else None
     return Reading(
-        Kind.RECURRENCE, moment.wall, moment.wall, clocks[0].grain if clocks else Grain.DAY, bool(clocks) or "to" in part,
-        repeats=repeats, default=default,
+        Kind.RECURRENCE,
+        moment.wall,
+        moment.wall,
+        clocks[0].grain if clocks else Grain.DAY,
+        bool(clocks) or "to" in part,
+        repeats=repeats,
+        default=default,
     )
+
+
+def _with_clock_of_bounds(part: Part) -> Part:
+    """`every day from Monday at 8`: the time of day is that of every day."""
+    for name in ("first", "until"):
+        bound: Part | None = part.get(name)  # type: ignore[assignment]  # both are parts
+        if bound is not None and "clocks" in bound and bound.keys() - {"clocks", "portion"}:
+            return {**part, "clocks": bound["clocks"], name: without(bound, "clocks")}  # type: ignore[misc]  # the name is a key
+    return part
 
 
 def _on_days(repeats: Repeats, part: Part, moment: Moment) -> Repeats | None:
@@ -393,7 +469,11 @@ def _on_days(repeats: Repeats, part: Part, moment: Moment) -> Repeats | None:
     if "holiday" in part:
         found = day_of_part(Part(holiday=part["holiday"]), moment.today)
         after = None if found is None else day_of_part(Part(holiday=part["holiday"]), found[0].end)
-        if found is None or after is None or (found[0].start.month, found[0].start.day) != (after[0].start.month, after[0].start.day):
+        if (
+            found is None
+            or after is None
+            or (found[0].start.month, found[0].start.day) != (after[0].start.month, after[0].start.day)
+        ):
             return None
         months, days = (found[0].start.month,), (found[0].start.day,)
     if "span" in part and not part["span"].is_loose:
@@ -406,7 +486,17 @@ def _on_days(repeats: Repeats, part: Part, moment: Moment) -> Repeats | None:
             return None
         unit = Unit.YEAR if months else Unit.MONTH
         if what.startswith("weekday "):
-            return replace(repeats, unit=unit, weekdays=(int(what.split()[1]),), nth=number if number > 0 else -1, months=months) if -1 <= number <= 5 else None
+            return (
+                replace(
+                    repeats,
+                    unit=unit,
+                    weekdays=(int(what.split()[1]),),
+                    nth=number if number > 0 else -1,
+                    months=months,
+                )
+                if -1 <= number <= 5
+                else None
+            )
         if what == Grain.DAY and (number > 0 or number == -1):
             return replace(repeats, unit=unit, days=(number,), months=months)
         return None
@@ -421,12 +511,19 @@ def _on_days(repeats: Repeats, part: Part, moment: Moment) -> Repeats | None:
     return replace(repeats, weekdays=weekdays or repeats.weekdays, days=days, months=months)
 
 
-def _beginning_with(repeats: Repeats, span: Span, moment: Moment, weekdays: tuple[int, ...], days: tuple[int, ...]) -> Repeats | None:
+def _beginning_with(
+    repeats: Repeats, span: Span, moment: Moment, weekdays: tuple[int, ...], days: tuple[int, ...]
+) -> Repeats | None:
     """`tomorrow and every day after` is not understood, `every day next week` is."""
     if span.end - span.start == _DAY:
-        return None if span.start != moment.today else replace(repeats, weekdays=weekdays or repeats.weekdays, days=days)
+        return (
+            None if span.start != moment.today else replace(repeats, weekdays=weekdays or repeats.weekdays, days=days)
+        )
     return replace(
-        repeats, weekdays=weekdays or repeats.weekdays, days=days, first=max(span.start, moment.today),
+        repeats,
+        weekdays=weekdays or repeats.weekdays,
+        days=days,
+        first=max(span.start, moment.today),
         until=_midnight(span.end) - timedelta(minutes=1),
     )
 
@@ -457,12 +554,11 @@ def _window(repeats: Repeats, part: Part, moment: Moment) -> Repeats | None:
     """`every 2 hours from 9 to 17`."""
     if repeats.unit is not None or repeats.seconds >= 86_400:
         return None
-    days = Part(clocks=part["clocks"]) if "clocks" in part else Part(number=part["number"]) if "number" in part else Part()
+    days = (
+        Part(clocks=part["clocks"]) if "clocks" in part else Part(number=part["number"]) if "number" in part else Part()
+    )
     tomorrow = Moment(moment.now, _midnight(moment.today), moment.today, moment.day_first)
     stretch = _clock_range(days, part["to"], tomorrow)
     if stretch is None or stretch.trouble is not None or stretch.end.date() != stretch.start.date():
         return None
     return replace(repeats, window=(stretch.start.time(), stretch.end.time()))
-
-
-__all__ = ["Length", "Moment", "NoSuchDay", "Unclear", "day_of_part", "on_day", "resolve"]

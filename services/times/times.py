@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from services.times.chinese import Chinese
 from services.times.english import English
+from services.times.foreign import OtherLanguages
 from services.times.language import TimeLanguage
 from services.times.readings import Found, Reading
 
@@ -19,7 +21,7 @@ class Times:
 
     def __init__(self, languages: Sequence[TimeLanguage] | None = None) -> None:
         """`languages` are asked in this order."""
-        self._languages = (English(),) if languages is None else tuple(languages)
+        self._languages = (Chinese(), English(), OtherLanguages()) if languages is None else tuple(languages)
 
     def read(self, text: str, now: datetime) -> Reading | None:
         """What `text` means, all of it; None when it is not a time, or more than one."""

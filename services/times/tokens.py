@@ -107,7 +107,9 @@ def _fits(part: int, more: int) -> bool:
     """Whether `more` can be said behind `part` as one number: twenty + one, hundred + twelve."""
     if part in TENS.values():
         return more in ONES.values()
-    return part == 0 or (part >= 100 and part % 100 == 0 and more < 100) or (part >= 120 and part % 10 == 0 and more < 10)
+    return (
+        part == 0 or (part >= 100 and part % 100 == 0 and more < 100) or (part >= 120 and part % 10 == 0 and more < 10)
+    )
 
 
 def _is_last(raw: list[tuple[str, int, int]], index: int, word: str) -> bool:
