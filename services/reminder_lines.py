@@ -22,7 +22,7 @@ US = frozenset(
 
 _SPACE = r"[\s\u3000]*"
 _AND = rf"(?:{_SPACE}(?:,|，|、|&|\+|\band\b|和|跟|还有){_SPACE})"
-_NAME = r"@[^\s,，、@]+"
+_NAME = r"@[^\s,，、@]+?(?=[和跟与]@|[\s,，、@]|$)"
 _OWN = r"(?:myself|me|us|everyone|everybody|all of us|the group|the team)\b"
 _OWN_CHINESE = "我自己|我们|咱们|大家|所有人|全体成员|我"
 _ONE = rf"(?:{_NAME}|{_OWN}|{_OWN_CHINESE})"
@@ -108,8 +108,9 @@ def _without_meal(text: str, found: Found, now: datetime, times: Times) -> Found
 
 
 def _is_topic(text: str, found: Found) -> bool:
-    first_word = text[found.start : found.end].split(maxsplit=1)[0]
-    return _TOPIC.search(text[: found.start]) is not None or _TOPIC.fullmatch(first_word) is not None
+    before, phrase = text[: found.start], text[found.start : found.end]
+    is_about = before.endswith("关") and phrase.startswith("于")
+    return is_about or _TOPIC.search(before) is not None or _TOPIC.fullmatch(phrase.split(maxsplit=1)[0]) is not None
 
 
 def _coarseness(found: Found) -> int:

@@ -14,7 +14,7 @@ PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *sorted(
     path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md") if path.name != "requirements.md"
 )]  # fmt: skip
 DECISIONS = [page for page in PAGES if page.startswith("docs/decisions/")]
-RUN_BY_TESTS = {"README.md", "CONTRIBUTING.md", "docs/functions.md", "docs/operators.md"}
+RUN_BY_TESTS = {"README.md", "CONTRIBUTING.md", "docs/functions.md", "docs/operators.md", "docs/reminders.md"}
 NO_FILES = {"ruamel.yaml"}
 """Names that only look like one of a file."""
 
