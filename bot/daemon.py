@@ -18,6 +18,7 @@ from bot.metrics import Metrics
 from bot.open_questions import OpenQuestions
 from bot.platforms.base import ChatPlatform
 from bot.summaries import Summaries
+from bot.timers import Timers
 from function_calls.invocation import Invoker
 from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
@@ -27,15 +28,17 @@ from services.grants import Grants
 from services.llm.failover import ModelState
 from services.llm.model import ChatModel
 from services.scheduler import Ticker
-from services.store.ids import Ids
+from services.store.ids import Ids, taken_ms
 from services.store.newest_id import newest_ids
 from services.store.port import Store
+from services.timetable import Timetable
 
 _log = structlog.get_logger("daemon")
 DRAIN_SECONDS = 20.0
 _FORGET_SECONDS = 3600.0
 _QUESTIONS_SECONDS = 30.0
 _CHANGES_SECONDS = 5.0
+_TIMERS_SECONDS = 1.0
 
 
 class Closable(Protocol):
@@ -63,6 +66,8 @@ class Daemon:
     delivery: Delivery
     summaries: Summaries
     intake: Intake
+    timetable: Timetable
+    timers: Timers
     platforms: Sequence[ChatPlatform]
     metrics: Metrics
     logs: Sequence[JsonLines]
@@ -74,6 +79,7 @@ class Daemon:
         """Read what was kept, and take up what an earlier process left unfinished."""
         newest = [row["id"] for row in await self.store.read(newest_ids()) if row["id"] is not None]
         self.ids.go_on_after(max(newest, default=0))
+        await self.timers.start(taken_ms(max(newest)) if newest else None)
         await self.chats.load(self.store)
         await self.questions.load(self.store)
         await self.grants.load()
@@ -100,6 +106,7 @@ class Daemon:
 
     async def stop(self) -> None:
         """Finish what runs, within twenty seconds; the rest is taken up at the next start."""
+        await self.timers.close()
         await self.engine.drain(DRAIN_SECONDS)
         self.faults.reach("shutdown.during_drain")
         await self.delivery.close(2.0)
@@ -118,10 +125,13 @@ class Daemon:
         ticker = Ticker()
         ticker.every(_FORGET_SECONDS, "forget what is old", self.housekeeping.forget)
         ticker.every(_QUESTIONS_SECONDS, "expire questions", self.housekeeping.expire_questions)
+        ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
         return ticker
 
     async def settle(self) -> None:
-        """Return when every accepted message is answered and every answer sent."""
+        """Return when every accepted message is answered and every answer sent, of what is due too as far as its pace
+        allows it now."""
+        await self.timers.idle()
         await self.engine.idle()
         await self.delivery.idle()

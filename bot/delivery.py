@@ -63,6 +63,8 @@ class Delivery:
         self._sent_at: dict[ChatRef, deque[float]] = {}
         self.failed = 0
         """Messages given up since the start."""
+        self.given_up: Callable[[Parcel, str], None] | None = None
+        """Told of each of them, and why."""
 
     def platform(self, chat: ChatRef) -> ChatPlatform | None:
         """The network that `chat` is on."""
@@ -219,3 +221,5 @@ class Delivery:
         self.failed += 1
         _log.error("message_not_delivered", chat=parcel.outgoing.chat.key, outbox=parcel.row_id, problem=problem)
         self._store.post([outbox.failed(parcel.row_id, problem)])
+        if self.given_up is not None:
+            self.given_up(parcel, problem)

@@ -11,7 +11,20 @@ from bot.open_questions import OpenQuestions
 from config.settings import StoreSettings
 from function_calls.approval_terms import ApprovalTerms
 from services.clock import Clock
-from services.store import answers, audit, budgets, changes, inbox, ledger, outbox, pending, summaries, turn_memory
+from services.store import (
+    answers,
+    audit,
+    budgets,
+    changes,
+    inbox,
+    ledger,
+    occurrences,
+    outbox,
+    pending,
+    summaries,
+    timers,
+    turn_memory,
+)
 from services.store.ids import first_id_at
 from services.store.port import Store, Write
 
@@ -54,6 +67,8 @@ class Housekeeping:
                 budgets.forget(self._first_kept_day()),
                 summaries.forget_old(before_ms),
                 audit.forget(before_ms),
+                occurrences.forget(before_id, before_ms),
+                *timers.forget(before_ms),
             ]
         )
 

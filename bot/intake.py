@@ -35,6 +35,9 @@ _PRUNE_EVERY = 100
 _CHATS_COUNTED = 10_000
 _NOT_SAID = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, ReasonCode.DELETED})
 """What ends so is no part of the conversation."""
+_NEVER_SAID = frozenset({Kind.REACTION, Kind.TIMER})
+Claim = Callable[[Verdict, int], Sequence[Write]]
+"""What is written with the verdict on something that is due and the id that its turn would have."""
 
 
 class Intake:
@@ -79,6 +82,30 @@ class Intake:
             async with self._arrivals.change((context.chat.key, context.key.native_id)):
                 return await self._change(context, also)
         return await self._accept(context, also)
+
+    async def fire(self, context: MessageContext, claim: Claim, ended: Callable[[], None]) -> Verdict:
+        """Take in what is due, in one unit with what `claim` gives for its verdict and its id, and return the verdict.
+        Where the queue is full, nothing is kept and nothing ends. `ended` is called when a turn is over with it. Raises
+        Conflict, and StoreError, when nothing was taken."""
+        context = self._prepared(context)
+        verdict = self._verdict(context, 0)
+        if verdict.reason is ReasonCode.QUEUE_FULL:
+            return verdict
+        job = Job(self._ids.next(), context, addressed=True, ended=ended)
+        self._reach("sched.before_claim")
+        try:
+            accepted, *others = self._writes(context, verdict, job.turn_id)
+            claimed = claim(verdict, job.turn_id)
+            await self._store.commit([accepted._replace(expect=1), *others, *claimed])
+        finally:
+            if verdict.is_for_us:
+                self._engine.free_place(context.chat, immediate=False)
+        self._reach("sched.after_claim")
+        if verdict.is_for_us:
+            self._engine.submit(job)
+        else:
+            self._notices.note(context, verdict)
+        return verdict
 
     async def recover(self) -> int:
         """Take up the turns that an earlier process did not finish; returns how many."""
@@ -303,4 +330,4 @@ class Intake:
 
 def _is_history(context: MessageContext, verdict: Verdict) -> bool:
     """Whether it is part of what the chat has said."""
-    return not context.private and context.kind is not Kind.REACTION and verdict.reason not in _NOT_SAID
+    return not context.private and context.kind not in _NEVER_SAID and verdict.reason not in _NOT_SAID

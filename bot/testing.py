@@ -181,6 +181,7 @@ class Group:
 
     async def crash(self) -> None:
         """End the daemon in the midst of what it does. A new group on the same `home` takes up what was durable."""
+        await self.daemon.timers.close()
         await self.daemon.engine.drain(0)
         await self.daemon.delivery.close(0)
         await self.daemon.summaries.close()

@@ -60,13 +60,15 @@ class Turns:
         metrics: Metrics,
         settings: RouterSettings,
         attempts: int,
+        late_after_seconds: float,
         clock: Clock,
         ids: Ids,
         epoch: int,
         faults: FaultPoints,
         after: Callable[[str, ChatRef], None] | None = None,
     ) -> None:
-        """`after` is told of each turn that has ended, once its messages are handed over."""
+        """What is due speaks of being late from `late_after_seconds` on. `after` is told of each turn that has ended,
+        once its messages are handed over."""
         self._router = router
         self._functions = functions
         self._chats = chats
@@ -80,6 +82,7 @@ class Turns:
         self._metrics = metrics
         self._settings = settings
         self._attempts = attempts
+        self._late_after_seconds = late_after_seconds
         self._clock = clock
         self._ids = ids
         self._epoch = epoch
@@ -132,6 +135,7 @@ class Turns:
             deadline=self._clock.monotonic() + self._settings.turn_timeout_seconds,
             log=log,
             addressed=job.addressed,
+            late_seconds=self._late_seconds(job),
             answering=(job.question, context.text) if job.question else None,
             history=past.lines,
             recall=past.recall,
@@ -143,6 +147,14 @@ class Turns:
         )
         log.bind(turn)
         return turn
+
+    def _late_seconds(self, job: Job) -> int:
+        """By how much what is due comes late, where anybody would mind."""
+        timer = job.context.timer
+        if timer is None:
+            return 0
+        late = (self._clock.now() - timer.due_at).total_seconds()
+        return int(late) if late >= self._late_after_seconds else 0
 
     async def _claim(self, job: Job) -> bool:
         question = job.question
@@ -289,6 +301,8 @@ class Turns:
 
     def _needs_quote(self, job: Job) -> bool:
         """In a group where others have spoken meanwhile, an answer says whom it answers."""
+        if job.context.timer is not None:
+            return False
         return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)
 
 

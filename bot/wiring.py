@@ -28,6 +28,7 @@ from bot.ports import EngineActions, PlatformMembers
 from bot.shadow_records import FILE as SHADOW_LOG
 from bot.shadow_records import ShadowRecords
 from bot.summaries import Summaries
+from bot.timers import Timers
 from bot.turns import Turns
 from config.settings import Settings
 from config.texts import Texts
@@ -227,6 +228,7 @@ def build_daemon(
         metrics=metrics,
         settings=settings.router,
         attempts=settings.limits.attempts_per_turn,
+        late_after_seconds=settings.timers.late_after_seconds,
         clock=clock,
         ids=ids,
         epoch=epoch,
@@ -251,7 +253,18 @@ def build_daemon(
         epoch=epoch,
         faults=faults,
     )
+    timers = Timers(
+        store=store,
+        intake=intake,
+        delivery=delivery,
+        timetable=timetable,
+        settings=settings.timers,
+        clock=clock,
+        ids=ids,
+        faults=faults,
+    )
     _show(metrics, engine, delivery, notices)
+    _show_timers(metrics, timers)
     if shadow is not None:
         dropped = shadow.dropped
         metrics.counter("rollcall_shadow_dropped", "Questions the shadow was not asked", "reason", lambda: dropped)
@@ -271,6 +284,8 @@ def build_daemon(
         delivery=delivery,
         summaries=summaries,
         intake=intake,
+        timetable=timetable,
+        timers=timers,
         platforms=platforms,
         metrics=metrics,
         logs=(call_log, model_log, shadow_log),
@@ -337,6 +352,12 @@ def _show(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices:
     metrics.gauge("rollcall_turns_running", "Turns that run", lambda: engine.running)
     metrics.gauge("rollcall_messages_given_up", "Messages that no network took", lambda: delivery.failed)
     metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: notices.dropped)
+
+
+def _show_timers(metrics: Metrics, timers: Timers) -> None:
+    metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
+    metrics.gauge("rollcall_timers_held", "1: timers are held back, the clock is in doubt", lambda: timers.is_holding)
+    metrics.counter("rollcall_timers_fired", "Moments that came", "outcome", lambda: timers.outcomes)
 
 
 def _show_models(metrics: Metrics, model: ChatModel) -> None:

@@ -31,6 +31,7 @@ from config.terms import (
     Word,
     fault,
 )
+from config.timers import TimersSettings
 
 CONFIG_VERSION = 1
 DEFAULT_BOT = "default"
@@ -238,7 +239,11 @@ class Settings(Section):
     memory: MemorySettings = MemorySettings()
     questions: QuestionsSettings = QuestionsSettings()
     approvals: ApprovalsSettings = ApprovalsSettings()
+<<<<<<< HEAD
     reminders: RemindersSettings = RemindersSettings()
+=======
+    timers: TimersSettings = TimersSettings()
+>>>>>>> core
     limits: LimitsSettings = LimitsSettings()
     delivery: DeliverySettings = DeliverySettings()
     bots: Annotated[BotsSettings, AfterValidator(_with_default_bot)] = Field(default_factory=dict)

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from services.json_values import JsonObject
 from services.quick_init import quick_init
 from services.refs import ChatRef, MemberRef, Role
 
@@ -75,6 +76,24 @@ class Attachment:
     size_bytes: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class TimerCall:
+    """What is to run because its time has come."""
+
+    function: str
+    arguments: JsonObject
+    """Raw: checked when it runs."""
+    timer_id: int
+    occurrence_id: int
+    due_at: datetime
+    """UTC: when it was to be."""
+    title: str
+    number: int = 0
+    """What people call the timer by."""
+    was_away: bool = False
+    """The bot was not there when it was due."""
+
+
 @quick_init
 @dataclass(frozen=True, slots=True)
 class MessageContext:
@@ -100,6 +119,8 @@ class MessageContext:
     chat_title: str = ""
     bot: str = "default"
     """The profile that serves this chat."""
+    timer: TimerCall | None = None
+    """Set where nobody wrote: the time of something has come, and `sender` is the member whose it is."""
 
     @property
     def calls_bot(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
+from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender, TimerCall
 from services.json_values import JsonObject
 from services.refs import ChatRef, MemberRef, Role
 
@@ -38,6 +38,8 @@ def context_to_json(context: MessageContext) -> JsonObject:
         data["private"] = True
     if context.chat_title:
         data["title"] = context.chat_title
+    if context.timer is not None:
+        data["timer"] = _timer_to_json(context.timer)
     return data
 
 
@@ -62,4 +64,17 @@ def context_from_json(data: JsonObject) -> MessageContext:
         private=data.get("private", False),
         chat_title=data.get("title", ""),
         bot=data["bot"],
+        timer=_timer_from_json(data["timer"]) if "timer" in data else None,
     )
+
+
+def _timer_to_json(timer: TimerCall) -> list[Any]:
+    due = timer.due_at.timestamp()
+    ids = (timer.timer_id, timer.occurrence_id)
+    return [timer.function, timer.arguments, *ids, due, timer.title, timer.number, timer.was_away]
+
+
+def _timer_from_json(data: list[Any]) -> TimerCall:
+    function, arguments, timer_id, occurrence_id, due, title, number, was_away = data
+    due_at = datetime.fromtimestamp(due, UTC)
+    return TimerCall(function, arguments, timer_id, occurrence_id, due_at, title, number, was_away)

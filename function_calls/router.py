@@ -1,4 +1,5 @@
-"""FunctionCallRouter: an open question, then a direct command, then a model; what none of them handles is chat."""
+"""FunctionCallRouter: what is due runs; else an open question, then a direct command, then a model; what none of them
+handles is chat."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ from function_calls.answers import Answered
 from function_calls.approval_terms import ApprovalTerms, Approved
 from function_calls.approvals import rejection, who_may
 from function_calls.commands import arguments_of, is_command_word, value_of
-from function_calls.context import MessageContext
+from function_calls.context import MessageContext, TimerCall
 from function_calls.failures import refused_result
 from function_calls.filters.turn import TurnFilter, turn_chain
 from function_calls.invocation import Invoker
+from function_calls.lateness import said_late
 from function_calls.llm import FunctionCallLLM
 from function_calls.permissions import switched_on
 from function_calls.policies import OVER_BUDGET
@@ -71,6 +73,8 @@ class FunctionCallRouter:
         return await self._filtered(context, turn) if turn.addressed else sent(ReasonCode.NOT_ADDRESSED, [])
 
     async def _routed(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+        if context.timer is not None:
+            return await self._timer(context, turn, context.timer)
         if turn.answering is not None:
             return await self._resume(context, turn, turn.answering[0], turn.answering[1])
         line = turn.functions.command_line(context.text, bare=turn.addressed)
@@ -104,14 +108,38 @@ class FunctionCallRouter:
             self._llm.note_run(context, turn, line.spec)
         return self._ended(turn, line.spec, result, ReasonCode.COMMAND, ())
 
+    async def _timer(self, context: MessageContext, turn: Turn, timer: TimerCall) -> TurnOutcome:
+        """Run what is due, with the rights that its owner has now. No model is asked, and there is no chat."""
+        texts = turn.profile().texts
+        sender = context.sender
+        role = max(sender.role, await turn.role_now(sender), key=lambda one: one.rank)
+        context = replace(context, sender=replace(sender, role=role))
+        result = await self._invoker.invoke(context, timer.function, timer.arguments, turn, Path.TIMER)
+        title = timer.title or plain_name(timer.function)
+        if result.error is not None and OVER_BUDGET not in result.metadata:
+            result = result.with_error_text(texts.say("timers.problem", title=title, problem=result.error.text))
+        spec = turn.functions.find(timer.function)
+        if spec is None:
+            return sent(ReasonCode.REFUSED, said_late(result.for_chat(), turn, timer), timer.function)
+        outcome = self._ended(turn, spec, result, ReasonCode.TIMER, (), Path.TIMER)
+        if outcome.kind is OutcomeKind.FALLBACK:
+            return sent(ReasonCode.TIMER, (), spec.name)
+        return replace(outcome, messages=said_late(outcome.messages, turn, timer))
+
     def _ended(
-        self, turn: Turn, spec: FunctionSpec, result: FunctionResult, reason: ReasonCode, asked: tuple[str, ...]
+        self,
+        turn: Turn,
+        spec: FunctionSpec,
+        result: FunctionResult,
+        reason: ReasonCode,
+        asked: tuple[str, ...],
+        path: Path = Path.COMMAND,
     ) -> TurnOutcome:
         """The outcome of a turn that is one run."""
         question = result.question
         if question is not None and question.field not in asked:
             on = Continuation(
-                Path.COMMAND.value,
+                path.value,
                 # A function may hand on the question of another one that it called.
                 fingerprint(turn.functions.find(question.function) or spec),
                 turn.state,
@@ -222,7 +250,8 @@ class FunctionCallRouter:
             result = result.from_nested()
         if path is Path.MODEL and on.transcript and (on.calls or not _is_usage(result)):
             return await self._llm.resume(context, turn, on, result, spec.name, raw)
-        return self._ended(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked))
+        asked_on = path if path is Path.TIMER else Path.COMMAND
+        return self._ended(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked), asked_on)
 
     def _unknown_command(self, turn: Turn, word: str) -> TurnOutcome:
         texts = turn.profile().texts

@@ -101,6 +101,10 @@ class VirtualClock:
         self._elapsed = until
         await self.settle()
 
+    def jump(self, seconds: float) -> None:
+        """Set the clock on the wall ahead, or back, as if somebody had: no time passes."""
+        self._start += timedelta(seconds=seconds)
+
     async def settle(self) -> None:
         """Let tasks that are ready run until they wait for something else."""
         for _ in range(20):

@@ -130,6 +130,7 @@ class ReasonCode(StrEnum):
     CHAT = "chat"  # answered in plain words
     ANSWERED_QUESTION = "answered_question"  # it answered an open question
     ASKED = "asked"  # the bot asked back
+    TIMER = "timer"  # the time of something that somebody asked for had come
     SILENT = "silent"  # handled, and nothing is to be said
     # not for the bot
     NOT_ADDRESSED = "not_addressed"

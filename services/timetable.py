@@ -95,7 +95,7 @@ class Timetable:
                 await self._refuse_too_many(drafts, most_per_owner)
                 continue
             for first in firsts:
-                self._is_due(ms_of(first.at))
+                self.expect(ms_of(first.at))
             return await self.added_by(call_key)
         raise Conflict(f"numbers of timers were taken {_ATTEMPTS} times in a row")
 
@@ -283,7 +283,7 @@ class Timetable:
             except Conflict:
                 continue
             if due_ms is not None:
-                self._is_due(due_ms)
+                self.expect(due_ms)
             (row,) = await self._store.read(timers.of_id(timer.id))
             return timer_of(row)
         raise Conflict(f"timer {timer.id} was changed {_ATTEMPTS} times in a row")
@@ -306,7 +306,8 @@ class Timetable:
     def _moment(self, timer_id: int, wall: str, due_ms: int, *, snoozed: bool) -> Write:
         return occurrences.add(id=self._ids.next(), timer_id=timer_id, wall=wall, due_ms=due_ms, snoozed=snoozed)
 
-    def _is_due(self, due_ms: int) -> None:
+    def expect(self, due_ms: int) -> None:
+        """Something that is due then was kept."""
         if self.soonest_ms is None or due_ms < self.soonest_ms:
             self.soonest_ms = due_ms
 

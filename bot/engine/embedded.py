@@ -180,6 +180,9 @@ class EmbeddedEngine:
             _log.critical("turn_broke_the_engine", turn=job.turn_id, exc_info=error)
             if self._failed is not None and not self._failed.done():
                 self._failed.set_exception(error)
+        finally:
+            if job.ended is not None:
+                job.ended()
 
 
 def _give_back(places: Counter[ChatRef], chat: ChatRef) -> None:

@@ -33,6 +33,8 @@ class Job:
     """Its message was changed while it was being answered."""
     repeated: bool = False
     """It was tried in this process before, so something of it may be stored."""
+    ended: Callable[[], None] | None = None
+    """Called when the engine is done with it, however it ended."""
     taken: tuple[OpenQuestion, int] | None = None
     """The question, and when it expires, where nobody else can answer it meanwhile; forgotten by a restart."""
 

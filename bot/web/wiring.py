@@ -29,6 +29,9 @@ _TROUBLES = {
 }
 
 
+_HELD = "held: many are overdue after the clock jumped; set it right, or see timers_held in the log"
+
+
 class Web:
     """Everything behind the web server."""
 
@@ -126,6 +129,7 @@ def probes_of(daemon: Daemon) -> Probes:
             "store": "broken" if broken else "ok",
             "turns_waiting": str(daemon.engine.waiting),
             "turns_running": str(daemon.engine.running),
+            "timers": _HELD if daemon.timers.is_holding else "ok",
             **{f"model.{state.name}": _in_words(state) for state in daemon.model_states()},
         }
         return Health(ok=broken is None, details=details)

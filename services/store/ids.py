@@ -14,6 +14,11 @@ def first_id_at(ms: int) -> int:
     return max(0, ms - _EPOCH_MS) << (_SEQUENCE_BITS + _NODE_BITS)
 
 
+def taken_ms(id: int) -> int:
+    """When `id` was taken, in milliseconds since 1970 UTC, by the clock of then."""
+    return (id >> (_SEQUENCE_BITS + _NODE_BITS)) + _EPOCH_MS
+
+
 class Ids:
     """Positive 63-bit ids: 41 bits of milliseconds, 8 of node, 14 of sequence. Unique and rising within a node,
     even when the clock goes back."""

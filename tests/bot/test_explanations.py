@@ -13,7 +13,7 @@ from bot.explanations import StoredExplanations
 from bot.testing import FAMILY, Group, a_group, call
 from config.texts import Texts
 from config.wording import _names_known_at
-from function_calls.context import Kind, Quoted
+from function_calls.context import Kind, Quoted, TimerCall
 from function_calls.reasons import reason_text
 from function_calls.spec import FunctionResult, FunctionSpec
 from function_calls.usage import spoken_name
@@ -129,12 +129,20 @@ async def unfinished(group: Group, held: Held) -> None:
     await held.has_begun("it")
 
 
+async def at_its_time(group: Group, held: Held) -> None:
+    due = TimerCall("note", {}, timer_id=1, occurrence_id=2, due_at=group.clock.now(), title="tea")
+    context = group.message("Ann", "tea", id="x1", kind=Kind.TIMER, timer=due)
+    await group.daemon.intake.fire(context, lambda verdict, turn_id: [], lambda: None)
+    await group.settle()
+
+
 CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = {
     ReasonCode.COMMAND: (says("/note"), "note"),
     ReasonCode.FUNCTION: (by_the_model, "note"),
     ReasonCode.CHAT: (in_words, ""),
     ReasonCode.ANSWERED_QUESTION: (an_answer, "rain"),
     ReasonCode.ASKED: (says("/rain"), "rain"),
+    ReasonCode.TIMER: (at_its_time, "note"),
     ReasonCode.SILENT: (says("/hush"), "hush"),
     ReasonCode.NOT_ADDRESSED: (says("hello"), ""),
     ReasonCode.FROM_BOT: (says("/note", is_bot=True), ""),

@@ -1,0 +1,362 @@
+"""What is due is fired: once, with the rights of now, on the ordinary road, and it says when it is late."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.explanations import StoredExplanations
+from bot.platforms.base import Limits, SendFailed
+from bot.testing import FAMILY, TestPlatform, a_group
+from function_calls.context import Kind
+from services.recurrence import Calendar, Rule
+from services.refs import ChatRef, Role
+from services.store.occurrences import OCCURRENCES
+from services.store.port import Query, Row, Store, StoreBroken, Write
+from services.store.timers import TIMERS
+from services.timetable import TimerKind, TimerState
+from tests.fakes.drafts import ANN, BOB, DAILY, a_draft, every, later
+from tests.fakes.functions import Recorder
+from tests.fakes.held import Held, until
+from tests.fakes.kept import heard, kept, last_reason, reasons
+from tests.fakes.noting import a_note
+from tests.fakes.timers import ask, pass_time, states, tick
+
+HOUR, DAY = 3600.0, 86_400.0
+OFF = ChatRef("test", "bot", "off")
+BARRED = ChatRef("test", "bot", "barred")
+
+
+@pytest.mark.requirement("D45")
+async def test_what_is_due_runs_its_function_once_at_its_time() -> None:
+    note = a_note()
+    async with a_group([note.spec]) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=90))
+        assert await pass_time(group, 89) == []
+        assert await pass_time(group, 2) == ["⏰ tea"]
+        assert await pass_time(group, 600, step=30) == []
+        assert note.runs == [{"text": "tea"}]
+        (context,) = note.contexts
+        assert (context.kind, context.sender.ref, context.is_group) == (Kind.TIMER, ANN, True)
+        assert await last_reason(group) == ("timer", "note")
+        assert await kept(group, TIMERS.c.state, TIMERS.c.done) == [("ended", 1)]
+
+
+async def test_what_is_due_is_nobodys_message_in_the_history_but_what_it_says_is() -> None:
+    async with a_group([a_note().spec]) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        await group.hear("Bob", "hello all")
+        await pass_time(group, 6)
+        assert await heard(group) == [("Bob", "hello all"), ("Rollcall", "⏰ tea")]
+        assert group.platform.sent[-1].reply_to is None
+
+
+@pytest.mark.requirement("D45")
+async def test_what_is_due_is_in_the_log_of_calls_and_why_tells_of_it(tmp_path: Path) -> None:
+    async with a_group([a_note().spec], home=tmp_path) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        await pass_time(group, 6)
+        explanations = StoredExplanations(group.daemon.store)
+        (found,) = await explanations.of(FAMILY, f"sent-{group.platform.sent[0].key}")
+        assert (found.reason.value, found.sender_name) == ("timer", "Ann")
+    assert '"path":"timer"' in (tmp_path / "logs" / "function_calls.jsonl").read_text()
+
+
+async def test_what_comes_again_and_again_comes_each_time_and_ends_with_its_count() -> None:
+    async with a_group([a_note().spec]) as group:
+        await ask(group, "tick", every(60, group.clock.now()))
+        rule = Rule(Calendar("*/2 * * * *"), count=2)
+        await ask(group, "tock", rule)
+        said = await pass_time(group, 305)
+        assert (said.count("⏰ tick"), said.count("⏰ tock")) == (5, 2)
+        (tick_timer,) = await group.daemon.timetable.of_chat(FAMILY, kind=TimerKind.REMINDER)
+        assert (tick_timer.title, tick_timer.done) == ("tick", 5)
+
+
+@pytest.mark.parametrize(
+    ("language", "late"), [("en", "(2 hours late: I was away.)"), ("zh", "（晚了2小时：我刚才不在。）")]
+)
+async def test_what_is_late_says_by_how_much(tmp_path: Path, language: str, late: str) -> None:
+    settings = {"language": language}
+    async with a_group([a_note().spec], settings=settings, home=tmp_path) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=90))
+        clock = group.clock
+    await clock.advance(2 * HOUR + 90)
+    async with a_group([a_note().spec], settings=settings, home=tmp_path, clock=clock) as group:
+        assert await tick(group) == [f"{late}\n⏰ tea"]
+
+
+async def test_under_a_minute_nobody_minds_and_a_delay_of_its_own_making_is_no_absence() -> None:
+    held = Held()
+    async with a_group([a_note().spec, held.spec]) as group:
+        await ask(group, "in time", later(group.clock.now(), seconds=10))
+        await ask(group, "late", later(group.clock.now(), seconds=40))
+        await group.clock.advance(29)
+        assert await tick(group) == ["⏰ in time"]
+        await group.hear("Bob", "/hold on")
+        await held.has_begun("on")
+        for _ in range(5):
+            await group.clock.advance(20)
+            await group.daemon.timers.tick()
+        held.let_go()
+        await group.settle()
+        assert [one.text for one in group.platform.sent[1:]] == ["done: on", "(1 minute late.)\n⏰ late"]
+
+
+@pytest.mark.requirement("D45")
+@pytest.mark.parametrize(
+    ("role", "runs"), [(Role.OWNER, 1), (Role.ADMIN, 1), (Role.MODERATOR, 0), (Role.MEMBER, 0), (None, 0)]
+)
+async def test_it_runs_with_the_rights_that_its_owner_has_now(role: Role | None, runs: int) -> None:
+    note = a_note(roles="admin")
+    async with a_group([note.spec]) as group:
+        group.platform.roles[ANN] = Role.OWNER
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        if role is None:
+            del group.platform.roles[ANN]
+        else:
+            group.platform.roles[ANN] = role
+        (said,) = await pass_time(group, 6)
+        assert len(note.runs) == runs
+        assert (said == "⏰ tea") is bool(runs)
+        if not runs:
+            assert said.startswith("It is time for “tea”, but: ")
+            assert (await last_reason(group))[0] == "refused"
+
+
+async def test_a_role_that_the_settings_name_counts() -> None:
+    note = a_note(roles="admin", effect="read")
+    async with a_group([note.spec], settings={"members": {ANN.key: "owner"}}) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        assert await pass_time(group, 6) == ["⏰ tea"]
+
+
+async def test_only_what_is_offered_to_timers_runs_and_what_is_unknown_is_said() -> None:
+    command = Recorder("note", commands=["note"], offered_to=["command"])
+    async with a_group([command.spec]) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        await ask(group, "milk", later(group.clock.now(), seconds=5), function="nothing")
+        said = await pass_time(group, 6)
+        assert command.runs == []
+        assert [one.partition(", but: ")[0] for one in said] == ["It is time for “tea”", "It is time for “milk”"]
+
+
+async def test_no_model_is_asked_and_there_is_no_chat_about_what_nothing_handled() -> None:
+    silent = Recorder("note", {"text": {"type": "string"}}, gives=None, offered_to=["timer"])
+    async with a_group([silent.spec]) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        assert await pass_time(group, 6) == []
+        assert len(silent.runs) == 1
+        assert group.model.requests == []
+
+
+async def test_wrong_arguments_are_told_and_change_nothing() -> None:
+    note = a_note()
+    async with a_group([note.spec]) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5), arguments={"colour": "red"})
+        (said,) = await pass_time(group, 6)
+        assert said.startswith("It is time for “tea”, but: ") or "text" in said
+        assert note.runs == []
+
+
+async def test_what_needs_a_yes_asks_its_owner_and_goes_on_with_the_answer() -> None:
+    note = a_note(confirm="Really?")
+    async with a_group([note.spec]) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        (asked,) = await pass_time(group, 6)
+        assert "Really?" in asked
+        assert await group.say("Ann", "yes") == ["⏰ tea"]
+
+
+async def test_what_is_private_is_said_to_its_owner_alone() -> None:
+    async with a_group([a_note().spec]) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5), private_to=ANN)
+        await pass_time(group, 6)
+        assert [one.private_to for one in group.platform.sent] == [ANN]
+        assert await heard(group) == []
+
+
+@pytest.mark.parametrize(
+    ("chat", "reason"),
+    [(BARRED, ("chat_not_allowed", "chats.allow")), (OFF, ("chat_off", f"chats.settings.{OFF.key}.enabled"))],
+)
+async def test_a_chat_that_is_not_served_hears_nothing_and_it_is_marked(chat: ChatRef, reason: tuple[str, str]) -> None:
+    note = a_note()
+    settings = {"chats": {"allow": [FAMILY.key, OFF.key], "settings": {OFF.key: {"enabled": False}}}}
+    async with a_group([note.spec], settings=settings) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5), chat=chat)
+        await ask(group, "daily", DAILY, chat=chat)
+        assert await pass_time(group, 6) == []
+        assert await reasons(group) == [reason]
+        assert await kept(group, OCCURRENCES.c.state, OCCURRENCES.c.problem) == [
+            ("undeliverable", reason[0]),
+            ("due", ""),
+        ]
+        assert group.daemon.timers.outcomes == {"undeliverable": 1}
+        assert await pass_time(group, 2 * DAY, step=HOUR) == []
+        assert (await states(group)).count("undeliverable") == 3
+        assert note.runs == []
+
+
+async def test_a_group_that_removed_the_bot_is_not_tried_again_and_it_shows() -> None:
+    async with a_group([a_note().spec]) as group:
+        group.platform.failures.append(SendFailed("the bot was removed from this group", retryable=False))
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        assert await pass_time(group, 60) == []
+        assert await kept(group, OCCURRENCES.c.state, OCCURRENCES.c.problem) == [
+            ("undeliverable", "the bot was removed from this group")
+        ]
+        assert group.daemon.timers.outcomes["undeliverable"] == 1
+        assert b'rollcall_timers_fired_total{outcome="undeliverable"} 1.0' in group.daemon.metrics.render()
+
+
+async def test_a_full_queue_leaves_it_due_until_there_is_room() -> None:
+    held = Held()
+    limits = {"limits": {"queue_per_chat": 1}}
+    async with a_group([a_note().spec, held.spec], settings=limits) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=2))
+        await group.hear("Bob", "/hold on")
+        await held.has_begun("on")
+        await group.hear("Bob", "/hold more")
+        await group.clock.advance(3)
+        await group.daemon.timers.tick()
+        await group.daemon.timers.idle()
+        assert await states(group) == ["due"]
+        held.let_go()
+        await group.settle()
+        assert "⏰ tea" in await pass_time(group, 10)
+
+
+@pytest.mark.parametrize("title", ["@everyone <@123> [x](http://a.b) **bold**", "<!channel> @all `code`"])
+async def test_words_of_a_timer_mention_nobody_and_go_out_like_those_of_any_reply(title: str) -> None:
+    echo = Recorder("echo", {"text": {"type": "string"}}, commands=["echo"], does=_echo)
+    async with a_group([a_note(does=_echo).spec, echo.spec]) as group:
+        await ask(group, title, later(group.clock.now(), seconds=5))
+        await pass_time(group, 6)
+        await group.say("Bob", f"/echo {title}")
+        by_timer, by_command = group.platform.sent
+        assert by_timer.text == by_command.text
+        assert by_timer.mentions == by_command.mentions == ()
+
+
+async def _echo(context: object, arguments: dict[str, Any], call: object) -> str:
+    return str(arguments["text"])
+
+
+async def test_removing_what_is_being_said_tells_so_and_it_is_said_once() -> None:
+    held = Held()
+    async with a_group([a_note().spec, held.spec]) as group:
+        timer = await ask(group, "tea", later(group.clock.now(), seconds=2))
+        await group.hear("Bob", "/hold on")
+        await held.has_begun("on")
+        await group.clock.advance(3)
+        await group.daemon.timers.tick()
+        await until(lambda: group.daemon.engine.waiting == 1)
+        assert await states(group) == ["fired"]
+        (removed,) = await group.daemon.timetable.remove([timer], by=BOB, call_key="r")
+        assert removed.being_said
+        held.let_go()
+        await group.settle()
+        assert [one.text for one in group.platform.sent].count("⏰ tea") == 1
+
+
+async def test_removing_before_its_time_silences_it() -> None:
+    async with a_group([a_note().spec]) as group:
+        timer = await ask(group, "tick", every(60, group.clock.now()))
+        assert await pass_time(group, 61) == ["⏰ tick"]
+        (removed,) = await group.daemon.timetable.remove([timer], by=ANN, call_key="r")
+        assert not removed.being_said
+        assert await pass_time(group, 300, step=10) == []
+
+
+async def test_a_snoozed_one_comes_again_and_its_rule_goes_on() -> None:
+    async with a_group([a_note().spec]) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        await pass_time(group, 6)
+        fired = await group.daemon.timetable.last_fired(FAMILY, TimerKind.REMINDER)
+        assert fired is not None
+        assert fired.state is TimerState.ENDED
+        await group.daemon.timetable.snooze(fired, later(group.clock.now(), minutes=10), call_key="s")
+        assert await pass_time(group, 599) == []
+        assert await pass_time(group, 2) == ["⏰ tea"]
+        ended = await group.daemon.timetable.get(FAMILY, fired.number, TimerKind.REMINDER)
+        assert ended is not None
+        assert ended.state is TimerState.ENDED
+
+
+async def test_what_has_ended_long_ago_is_forgotten_and_its_number_is_not_given_again() -> None:
+    async with a_group([a_note().spec], settings={"store": {"days_kept": 10}, "chats": {"allow": ["*"]}}) as group:
+        for title in ("one", "two"):
+            await ask(group, title, later(group.clock.now(), seconds=5))
+        await ask(group, "daily", DAILY)
+        await pass_time(group, 6)
+        await group.clock.advance(9 * DAY)
+        await tick(group)
+        await group.daemon.housekeeping.forget()
+        assert len(await kept(group, TIMERS.c.title)) == 3
+        await group.clock.advance(2 * DAY)
+        await group.daemon.housekeeping.forget()
+        assert await kept(group, TIMERS.c.title) == [("daily",)]
+        assert await states(group) == ["fired", "due"]
+        (daily,) = await group.daemon.timetable.of_chat(FAMILY, kind=TimerKind.REMINDER)
+        await group.daemon.timetable.remove([daily], by=ANN, call_key="r")
+        await group.clock.advance(11 * DAY)
+        await group.daemon.housekeeping.forget()
+        assert await kept(group, TIMERS.c.title, TIMERS.c.arguments) == [("", "{}")]
+        assert (await ask(group, "four", later(group.clock.now(), hours=1))).number == 4
+
+
+async def test_half_of_a_networks_rate_is_left_for_answers() -> None:
+    slow = TestPlatform(Limits(text_chars=4000, sends_are_idempotent=True, sends_per_minute=20, choices=True))
+    async with a_group([a_note().spec, Recorder("rain", commands=["rain"], gives="rain").spec], platform=slow) as group:
+        await group.daemon.timetable.add(
+            [a_draft(f"t{number}", later(group.clock.now(), seconds=5)) for number in range(40)],
+            call_key="c",
+            most_per_owner=40,
+        )
+        assert len(await pass_time(group, 6)) == 10
+        assert await group.say("Bob", "/rain") == ["rain"]
+        said = await pass_time(group, 200)
+        assert [one.rpartition(" ")[2] for one in said] == [f"t{number}" for number in range(10, 40)]
+
+
+class Counting:
+    """Passes everything on to a store, and counts."""
+
+    def __init__(self, store: Store) -> None:
+        self._inner = store
+        self.used = 0
+
+    def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
+        self.used += 1
+        return self._inner.commit(writes)
+
+    def post(self, writes: Sequence[Write]) -> None:
+        self.used += 1
+        self._inner.post(writes)
+
+    async def read(self, query: Query) -> list[Row]:
+        self.used += 1
+        return await self._inner.read(query)
+
+    @property
+    def broken(self) -> StoreBroken | None:
+        return self._inner.broken
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+async def test_a_tick_with_nothing_due_does_not_touch_the_store() -> None:
+    async with a_group([a_note().spec], around_store=Counting) as group:
+        await ask(group, "tea", later(group.clock.now(), hours=1))
+        store = group.daemon.store
+        assert isinstance(store, Counting)
+        before = store.used
+        for _ in range(10):
+            await group.clock.advance(1)
+            await group.daemon.timers.tick()
+        assert store.used == before
