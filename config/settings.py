@@ -239,11 +239,8 @@ class Settings(Section):
     memory: MemorySettings = MemorySettings()
     questions: QuestionsSettings = QuestionsSettings()
     approvals: ApprovalsSettings = ApprovalsSettings()
-<<<<<<< HEAD
-    reminders: RemindersSettings = RemindersSettings()
-=======
     timers: TimersSettings = TimersSettings()
->>>>>>> core
+    reminders: RemindersSettings = RemindersSettings()
     limits: LimitsSettings = LimitsSettings()
     delivery: DeliverySettings = DeliverySettings()
     bots: Annotated[BotsSettings, AfterValidator(_with_default_bot)] = Field(default_factory=dict)
