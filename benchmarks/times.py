@@ -21,11 +21,12 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import statistics
 import time as clock
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +272,13 @@ def read_rows(file: Path) -> list[Row]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
+def _took(read: Reader, row: Row) -> float:
+    """Microseconds for one phrase, when all tables are made."""
+    now, started = said_at(row), clock.perf_counter()
+    read(row["text"], now)
+    return (clock.perf_counter() - started) * 1e6
+
+
 def _lines(scores: Sequence[Score], microseconds: float) -> Iterable[str]:
     for score in scores:
         fact = {"source": score.source, "lang": score.lang, "reminder_like": score.reminder_like, "n": score.n}
@@ -286,49 +294,65 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="rows as JSON lines")
     parser.add_argument("--misses", action="store_true", help="print every row that is not right")
-    parser.add_argument(
-        "--docs", action="store_true", help="print the misses of the reminder-like part for docs/times.md"
-    )
+    parser.add_argument("--docs", action="store_true", help="write the figures and the misses into docs/times.md")
     options = parser.parse_args()
     rows = read_rows(options.file)
     read = ours(Times())
-    read("tomorrow at 5", said_at(rows[0]))  # tables are made at the first call
-    started = clock.perf_counter()
     scores, misses = measure(rows, read)
-    microseconds = (clock.perf_counter() - started) * 1e6 / max(1, len(rows))
     if options.docs:
-        print("\n".join(docs_rows(misses)))
+        PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8"), scores, misses), encoding="utf-8")
         return
+    microseconds = statistics.median(_took(read, row) for row in rows)
     for line in _lines(scores, microseconds):
         print(line)
     if options.misses:
         for row, answer in misses:
-            fact = {
-                key: row.get(key)
-                for key in ("source", "lang", "reminder_like", "text", "kind", "reference_time", "expected")
-            }
-            print(json.dumps({**fact, "got": shown(answer)}, ensure_ascii=False))
+            fact = {name: row.get(name) for name in ("source", "lang", "reminder_like", "text", "kind")}
+            fact |= {"reference_time": row["reference_time"], "expected": row["expected"], "got": shown(answer)}
+            print(json.dumps(fact, ensure_ascii=False))
 
 
-def docs_rows(misses: Sequence[tuple[Row, Answer | None]]) -> list[str]:
-    """The misses of the reminder-like part as rows of a table, without their reasons."""
-    return [
-        f"| {row['source'].split('/')[-1]} | {row['lang']} | {row['text']} | {_expected(row)} | {shown(answer)} |"
-        for row, answer in misses
-        if row["reminder_like"]
-    ]
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "times.md"
+_FIGURE = re.compile(r"^\| (\S+) \| (en|zh) \| (yes|no) \| \d+ \| \d+ \|(.*)$", re.MULTILINE)
+_MISSES = re.compile(r"(<!-- misses -->\n\n(?:\|[^\n]*\n){2})(.*?)(\n<!-- end of misses -->)", re.DOTALL)
+_NO_REASON = "no reason is written down yet"
+
+
+def page_with(page: str, scores: Sequence[Score], misses: Sequence[tuple[Row, Answer | None]]) -> str:
+    """The page with these figures of ours and these misses; what other readers reach, and the reasons, stay."""
+    ours_of = {(_short(one.source), one.lang, one.reminder_like): one for one in scores}
+
+    def figure(found: re.Match[str]) -> str:
+        score = ours_of[found[1], found[2], found[3] == "yes"]
+        return f"| {found[1]} | {found[2]} | {found[3]} | {score.n} | {score.right} |{found[4]}"
+
+    reasons: dict[str, str] = {}
+    table = _MISSES.search(page)
+    for line in table[2].splitlines() if table else ():
+        *key, reason = line.strip("| ").split(" | ")
+        reasons[" | ".join(key[:4])] = reason
+    rows = [f"| {key} | {got} | {reasons.get(key, _NO_REASON)} |" for key, got in _missed(misses)]
+    return _MISSES.sub(lambda found: found[1] + "\n".join(rows) + "\n" + found[3], _FIGURE.sub(figure, page))
+
+
+def _missed(misses: Sequence[tuple[Row, Answer | None]]) -> Iterable[tuple[str, str]]:
+    """Of the reminder-like part: source, language, text and what was expected; and what was read."""
+    for row, answer in misses:
+        if row["reminder_like"]:
+            yield f"{_short(row['source'])} | {row['lang']} | {row['text']} | {_expected(row)}", shown(answer)
+
+
+def _short(source: str) -> str:
+    return source.split("/")[-1].lower().removesuffix("-text")
 
 
 def _expected(row: Row) -> str:
     value = row["expected"]
-    texts = value if isinstance(value, list) else [value]
-    return ", ".join(
-        str(text).replace("T", " ").removesuffix(" 00:00:00") if row["kind"] == "instant" else str(text)
-        for text in texts
-    )
+    texts = [str(text) for text in (value if isinstance(value, list) else [value])]
+    if row["kind"] != "recurrence":
+        texts = [text.replace("T", " ").removesuffix(" 00:00:00") for text in texts]
+    return ", ".join(texts)
 
-
-_ = UTC
 
 if __name__ == "__main__":
     main()

@@ -27,7 +27,7 @@ class Chinese:
     """Reads the times of Chinese."""
 
     def speaks(self, text: str) -> bool:
-        """Whether there are Chinese letters in `text`."""
+        """Whether there are Chinese letters, or wide ones, in `text`."""
         return has_chinese(text)
 
     def read(self, text: str, now: datetime) -> Reading | None:
@@ -57,14 +57,12 @@ class Chinese:
 def _reading_at(text: str, at: int, now: datetime) -> tuple[Reading, int] | None:
     """What begins at `at` of a text in one form, and where it ends."""
     try:
-        phrase = PhraseReader(text, now).phrase_at(at)
+        reader = PhraseReader(text, now)
+        phrase = reader.phrase_at(at)
         if phrase is None:
             return None
-        there = now if phrase.zone is None else now.astimezone(phrase.zone)
-        reader = PhraseReader(text, there)
-        if phrase.zone is not None:
-            phrase = reader.phrase_at(at) or phrase
-        moment = Moment(there)
+        # Today is today where it is said, and the time of day is that of the zone that was named.
+        moment = Moment(now if phrase.zone is None else now.astimezone(phrase.zone))
         between = range_at(reader, text, phrase, moment)
         if between is not None:
             reading, end = between

@@ -29,7 +29,7 @@ class DayPart:
 _PARTS = (
     (DayPart("small hours", 0, 6, 0), "凌晨"),
     (DayPart("dawn", 5, 8, 6), "清晨 拂晓 黎明 大清早 清早 今晨 晨"),
-    (DayPart("morning", 4, 12, 9), "一大早 大早上 早上 早晨 早间 朝头早 朝早 早"),
+    (DayPart("morning", 4, 12, 9), "一大早 一早 大早上 早上 早晨 早间 朝头早 朝早 早"),
     (DayPart("morning", 4, 12, 9), "上午 午前 上昼"),
     (DayPart("noon", 11, 13, 12), "中午 正午 晌午"),
     (DayPart("afternoon", 12, 19, 15), "下午 午后 晏昼 下昼"),
@@ -44,10 +44,10 @@ PART = re.compile(
     rf"(?P<name>{_ALONE})(?!好(?!吗|不)|茶|[餐饭安])|(?P<short>早晚|[早晚晨夜](?![餐饭安会点辈期熟餐自]|霜|间(?!\d)|(?<=早晚)))"
 )
 """A part of the day; one that is a single letter counts only behind a day, or before a time."""
-_MIDNIGHT = re.compile(r"午夜|子夜|半夜(?=12点|十二点)")
+_MIDNIGHT = re.compile(r"午夜|子夜")
 _TODAY_PARTS = ("small hours", "dawn", "morning")
 
-_BARE_MINUTE = r"(?:[0-5]\d|[一二三四五]?十[一二三四五六七八九]?|[零〇][一二三四五六七八九])"
+_BARE_MINUTE = r"(?:[0-5]\d|[一二三四五]?十[一二三四五六七八九]?|[零〇](?:[一二三四五六七八九]|\d(?!\d)))"
 _COUNTED = (
     r"[\d:./十百千]|\s*(?:[个人次号天年月日小时周块元只条张岁米度刻点分位名件份毛角斤杯瓶页遍题道组层楼班台辆秒-])"
 )
@@ -66,7 +66,6 @@ _DIGITAL = re.compile(
     r"|(?<![\d:.])(?P<h>[01]?\d|2[0-4])h(?P<h_minute>[0-5]\d)(?!\d)"
 )
 _AROUND = re.compile(r"\s*(?:左右|上下|前后|多(?![久少人吃喝带买])|许(?![多久可愿]))")
-_BEFORE = re.compile(r"(?:大概|大约|差不多|约莫|约|将近|接近)\s*(?:在|是)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +101,13 @@ def part_at(text: str, at: int, *, short: bool) -> tuple[DayPart, int] | None:
 
 def clock_at(text: str, at: int, part: DayPart | None) -> tuple[Clock, int] | None:
     """The time of day that begins at `at`, as `part` has it, and where it ends; one that no clock shows as well."""
-    about = _BEFORE.match(text, at)
-    start = about.end() if about else at
-    midnight = _MIDNIGHT.match(text, start)
-    if midnight and part is None:
-        return Clock(24), midnight.end()
-    match = _DIGITAL.match(text, start)
+    midnight = _MIDNIGHT.match(text, at)
+    if midnight and (part is None or part.name in ("evening", "night")):
+        return clock_at(text, midnight.end(), _PART_NAMED["半夜"]) or (Clock(24), midnight.end())
+    match = _DIGITAL.match(text, at)
     clock = _digital(match) if match else None
     if clock is None:
-        match = _SPOKEN.match(text, start)
+        match = _SPOKEN.match(text, at)
         clock = _spoken(match) if match else None
     if match is None or clock is None:
         return None

@@ -16,7 +16,7 @@ _UNIT = (
     r"|(?P<month>个月|月(?=[,零又]|(?<=多月)))|(?P<quarter>个?季度)|(?P<year>年(?![级纪代龄轻级底末初中份货薪会终假糕]|后?半年))"
 )
 _ONE = re.compile(
-    rf"(?:(?P<half>大?半)(?P<half_unit>个?(?:小时|钟头|钟|星期|礼拜|月)|天|日|年|周)"
+    rf"(?:(?P<half>大?半)(?P<half_unit>分钟|个?(?:小时|钟头|钟|星期|礼拜|月)|天|日|年|周)"
     rf"|(?P<few>[几数])(?P<few_ten>十)?\s*(?:{_UNIT.replace('?P<', '?P<few_')})"
     rf"|(?P<count>{NUMBER})(?P<tens>[几多来]|个多(?=[小钟星礼月]))?\s*(?:个(?P<and_half>半)(?P<half_of>小时|钟头|钟|星期|礼拜|月)|(?:{_UNIT})(?P<more>半(?![天夜个年小]))?))"
 )
@@ -27,6 +27,7 @@ _LEADING = re.compile(
 _UNCERTAIN = re.compile(r"[一二两三四五六七八九](?=[二三四五六七八九])")
 
 _HALVES: Mapping[str, tuple[Length, Grain]] = {
+    "分钟": (Length(seconds=30), Grain.SECOND),
     "小时": (Length(seconds=1800), Grain.MINUTE),
     "钟头": (Length(seconds=1800), Grain.MINUTE),
     "钟": (Length(seconds=1800), Grain.MINUTE),

@@ -35,16 +35,16 @@ SEVERAL = 3
 
 _DIGIT = "[一二三四五六七八九壹贰叁肆伍陆柒捌玖]"
 HOUR = rf"(?:[01]?\d(?!\d)|2[0-5]|二十[一二三四五]?|[一]?十{_DIGIT}?|[零〇两]|{_DIGIT})"
-MINUTE = rf"(?:[0-5]?\d(?!\d)|[一二三四五]?十{_DIGIT}?|[零〇]{_DIGIT}|[零〇两]|{_DIGIT})"
+MINUTE = rf"(?:[0-5]?\d(?!\d)|[一二三四五]?十{_DIGIT}?|[零〇](?:{_DIGIT}|\d(?!\d))|[零〇两]|{_DIGIT})"
 DAY = rf"(?:[012]?\d(?!\d)|3[012](?!\d)|[一二贰三叁]?[十拾]{_DIGIT}?|廿{_DIGIT}?|卅一?|{_DIGIT})"
 MONTH = rf"(?:0?\d(?!\d)|1[0-2](?!\d)|[一]?十[一二]?|{_DIGIT})"
 """Patterns for the numbers of clocks and calendars, long ones first. No groups."""
 
-_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_CHINESE = re.compile(r"[\u3400-\u9fff\uff01-\uff5e]")
 
 
 def has_chinese(text: str) -> bool:
-    """Whether there is a Chinese letter in `text`."""
+    """Whether there is a Chinese letter, or a wide one, in `text`."""
     return _CHINESE.search(text) is not None
 
 
@@ -57,8 +57,9 @@ def one_form(text: str) -> str:
 
 def number(word: str) -> float | None:
     """What a match of `NUMBER` means, a whole one as an int; None when the letters make no number."""
-    if word[0].isdecimal():
-        return float(word) if "." in word else int(word)
+    if word[-1].isdecimal():
+        digits = word.lstrip("零〇")
+        return float(digits) if "." in digits else int(digits)
     if all(letter in _DIGITS for letter in word):
         return int("".join(str(_DIGITS[letter]) for letter in word)) if len(word) <= 4 else None
     total, digit, last_unit = 0, None, 10_000

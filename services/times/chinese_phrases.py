@@ -9,25 +9,26 @@ from datetime import date, datetime, timedelta, tzinfo
 
 from services.times.chinese_clocks import Clock, DayPart, clock_at, part_at
 from services.times.chinese_dates import date_at
-from services.times.chinese_days import Days, monday_of, one_day, relative_day_at, week_at, weekday_at
+from services.times.chinese_days import Days, monday_of, one_day, relative_day_at, safe_day, week_at, weekday_at
 from services.times.chinese_lengths import Amount, amount_at
 from services.times.chinese_letters import NUMBER, number
 from services.times.chinese_repeats import repeats_at
 from services.times.chinese_zones import zone_at
-from services.times.readings import Length, shifted
+from services.times.readings import Grain, Length, shifted
 from services.times.repeats import Repeats, Trouble
 
-_FILLER = re.compile(r"[\s,]*(?:的(?!话)|在|于|是)?\s*")
+_ABOUT = r"(?:大[约概]|差不多|约莫?|可能|也许|将近|接近|快要|快到|至少|起码|最[多少晚早迟]|不超过|几乎要)"
+_FILLER = re.compile(rf"[\s,]*(?:的(?!话)|在|于|是)?\s*(?:{_ABOUT}(?:在|是|到)?)?\s*")
 _SEPARATOR = re.compile(r"\s*(?:[、,]|和|及|跟|与|还有|以及)?\s*(?:的)?")
 _LEAD = re.compile(r"(?:从|自从|自打|自|由|打从|打(?=[今明后下])|在|于|等到|到了?|赶在|定在|约在)\s*")
+_HEDGE = re.compile(rf"{_ABOUT}\s*(?:在|是|到)?\s*")
 _ONWARD = re.compile(r"\s*(?:起(?![床飞来身点])|开始(?![上下放]))")
 _WAY = re.compile(
     r"(?P<after>\s*(?:之|以|过)?后(?![天日年半])|\s*过后)|(?P<ago>\s*(?:之|以)?前(?![天日年半]))|(?P<within>\s*(?:之|以)?内)"
 )
 _AHEAD = re.compile(
-    r"(?:大约|大概|约莫|约|差不多)?\s*(?:再过个?|再等|再隔|还有|等过|过个?(?=[\d一二两三四五六七八九十半几])|等(?=[\d一二两三四五六七八九十半几])|再(?=[\d一二两三四五六七八九十半几]))\s*"
+    r"(?:再过个?|再等|再隔|还有|等过|过个?(?=[\d一二两三四五六七八九十半几])|等(?=[\d一二两三四五六七八九十半几])|再(?=[\d一二两三四五六七八九十半几]))\s*"
 )
-_ABOUT = re.compile(r"(?:大约|大概|约莫|约|差不多|将近)\s*")
 _COMING = re.compile(
     r"(?P<coming>未来的?|接下来的?|今后的?|往后的?|以后的?|下个?|后)\s*(?=[\d一二两三四五六七八九十半几])|(?P<past>过去的?|最近的?|近|上个?|前)\s*(?=[\d一二两三四五六七八九十半几])"
 )
@@ -60,8 +61,9 @@ class Phrase:
     is_ago: bool = False
     lasts: Amount | None = None
     """So long, not said from when."""
-    window: tuple[Amount, bool] | None = None
-    """The next so many units, or the last ones where True."""
+    window: tuple[Amount, bool, bool] | None = None
+    """The next so many units, or the last ones where the first is True; whole ones of the calendar where the second
+    is."""
     is_now: bool = False
     repeats: Repeats | None = None
     first: Days | None = None
@@ -103,6 +105,8 @@ class PhraseReader:
         phrase = Phrase(end=at)
         start = _LEAD.match(self._text, at)
         position = start.end() if start else at
+        hedge = _HEDGE.match(self._text, position)
+        position = hedge.end() if hedge else position
         for _ in range(_STEPS):
             end = self._next_at(phrase, position, anchor or self._today)
             if end is None:
@@ -186,14 +190,15 @@ class PhraseReader:
         coming = _COMING.match(self._text, at)
         counted = amount_at(self._text, coming.end()) if coming else None
         if coming and counted:
-            phrase.window = counted[0], bool(coming["past"])
+            phrase.window = counted[0], bool(coming["past"]), coming.group().strip()[0] in "上下前后"
             return counted[1]
-        ahead = _AHEAD.match(self._text, at) or _ABOUT.match(self._text, at)
-        counted = amount_at(self._text, ahead.end() if ahead else at)
+        ahead = _AHEAD.match(self._text, at)
+        hedge = _HEDGE.match(self._text, ahead.end()) if ahead else None
+        counted = amount_at(self._text, hedge.end() if hedge else ahead.end() if ahead else at)
         if counted is None:
             return None
         amount, end = counted
-        is_ahead = bool(ahead and _AHEAD.match(self._text, at))
+        is_ahead = ahead is not None
         if not is_ahead and not _WAY.match(self._text, end) and self._is_named(phrase, at):
             return None
         return self._directed(phrase, amount, end, is_ahead=is_ahead)
@@ -230,7 +235,7 @@ class PhraseReader:
         found = self._days_at(at, anchor if not phrase.ahead else self._target(phrase))
         if found is None:
             return None
-        days, end = found
+        days, end = self._same_day(*found)
         if phrase.ahead is not None and days.weekday:
             days = one_day(monday_of(self._target(phrase)) + timedelta(days=days.weekday - 1))
         if phrase.days is not None:
@@ -246,6 +251,14 @@ class PhraseReader:
             phrase.days = days
         deadline = None if onward else _DEADLINE.match(self._text, end)
         return deadline.end() if deadline else end
+
+    def _same_day(self, days: Days, end: int) -> tuple[Days, int]:
+        """明年今天, 下个月的今天: the day that is today by its number."""
+        same = _SAME_DAY.match(self._text, end) if days.grain in (Grain.MONTH, Grain.YEAR) else None
+        if same is None:
+            return days, end
+        month = days.first.month if days.grain is Grain.MONTH else self._today.month
+        return safe_day(days.first.year, month, self._today.day), same.end()
 
     def _days_at(self, at: int, anchor: date) -> tuple[Days, int] | None:
         text = self._text

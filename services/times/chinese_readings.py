@@ -173,12 +173,13 @@ def _lasting(phrase: Phrase, moment: Moment) -> Reading:
         end = length.after(moment.now).replace(tzinfo=None)
         return Reading(Kind.DURATION, moment.wall, end, grain, length=length)
     assert phrase.window is not None
-    amount, is_past = phrase.window
-    begin = _floor(moment.wall, amount.grain)
+    amount, is_past, is_whole = phrase.window
+    grain = amount.grain if is_whole or amount.grain in _ENDS else Grain.DAY
+    begin = _floor(moment.wall, grain)
     if is_past:
         start, end = _moved(begin, -amount.length), begin
     else:
-        start = _moved(begin, _one(amount.grain))
+        start = _moved(begin, _one(grain))
         end = _moved(start, amount.length)
     return Reading(Kind.INTERVAL, start, end, amount.grain)
 

@@ -31,7 +31,7 @@ _YEAR_WORDS = {
 _YEAR = re.compile(
     rf"(?P<word>{'|'.join(sorted(_YEAR_WORDS, key=len, reverse=True))})(?!级|轻|会|货)(?:度(?![假过]))?"
     rf"|(?P<republic>民国)\s*(?P<bias>元|{NUMBER})\s*年"
-    rf"|(?<![\d{LETTERS}])(?P<digits>[12]\d{{3}}|[{LETTERS}]{{4}}|[2-9]\d(?=年\s*{MONTH}月))\s*年(?![级代龄多几来]|(?:之|以)?[前后内](?![半{LETTERS}\d]))"
+    rf"|(?<![\d{LETTERS}])(?P<digits>[12]\d{{3}}|[{LETTERS}]{{4}}|(?:\d\d|[{LETTERS}]{{2}})(?=年\s*{MONTH}月))\s*年(?![级代龄多几来]|(?:之|以)?[前后内](?![半{LETTERS}\d]))"
 )
 _TAIL_OF_YEAR = re.compile(
     rf"\s*,?\s*(?:的\s*)?(?:(?P<edge>年?底|末|年末|年?初(?![一二三四五六七八九十])|年中|中(?![国文午学心秋元])|尾)"
@@ -52,7 +52,7 @@ def year_at(text: str, at: int, today: date) -> tuple[int | None, int]:
     if match["republic"]:
         return 1911 + (1 if match["bias"] == "元" else int(number(match["bias"]) or 1)), match.end()
     year = int(number(match["digits"]) or 0)
-    return year + 2000 if year < 100 else year, match.end()
+    return year + (2000 if year < 50 else 1900 if year < 100 else 0), match.end()
 
 
 def of_year_at(text: str, at: int, today: date) -> tuple[Days, int] | None:

@@ -24,12 +24,14 @@ def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Cl
         return [(NOON, index + 1, True)]
     if word == "midnight":
         return [(MIDNIGHT, index + 1, True)]
-    if word == "mid" and line.words[index + 1] in ("night", "day"):
-        return [(MIDNIGHT if line.words[index + 1] == "night" else NOON, index + 2, True)]
+    if word == "noonish":
+        return [(NOON, index + 1, True)]
     if word in ("midmorning", "midafternoon"):
         return [(Clock(10 if word == "midmorning" else 14, half="24"), index + 1, True)]
     if word == "mid":
         after = index + 2 if line.words[index + 1] == "-" else index + 1
+        if line.words[after] in ("night", "day"):
+            return [(MIDNIGHT if line.words[after] == "night" else NOON, after + 1, True)]
         if line.words[after] in ("morning", "afternoon"):
             return [(Clock(10 if line.words[after] == "morning" else 14, half="24"), after + 1, True)]
     if word in ("a", "quarter", "half"):
@@ -76,11 +78,11 @@ def _moved(clock: Clock, minutes: int) -> Clock:
 
 def _counted_at(line: Line, index: int, *, after_at: bool) -> list[tuple[Clock, int, bool]]:
     for rule in (_with_colon, _with_h, _packed, _minutes_past):
-        found = rule(line, index, after_at)
-        if found is not None:
-            return [found]
+        sure = rule(line, index, after_at)
+        if sure is not None:
+            return [sure]
     hour, digits = line.values[index], line.words[index]
-    if hour > 24 or len(digits) > 2 and digits.isdigit():
+    if hour > 24 or (len(digits) > 2 and digits.isdigit()):
         return []
     half, end = half_at(line, index + 1)
     if not half and line.words[end] in ("o'clock", "oclock", "o"):
@@ -90,22 +92,30 @@ def _counted_at(line: Line, index: int, *, after_at: bool) -> list[tuple[Clock, 
     if half:
         return [(_whole(hour, half), end, True)] if half != "24" or end > index + 1 else []
     found: list[tuple[Clock, int, bool]] = []
-    minute = line.values[index + 1]
-    spoken = line.kinds[index + 1] == NUMBER and not line.glued(index + 1) and hour <= 24
-    if (
-        spoken
-        and 10 <= minute < 60
-        and len(line.words[index + 1]) != 1
-        and line.words[index + 2] not in ("/", ":", "th")
-    ):
-        half, end = half_at(line, index + 2)
-        if line.words[end] in ("minutes", "minute"):
-            end += 1
-        if half or after_at or not line.is_digits(index):
-            found.append((Clock(hour, minute, half=half or _evident(hour), grain=Grain.MINUTE), end, bool(half)))
+    spoken = _spoken_minutes(line, index, after_at=after_at)
+    if spoken is not None:
+        found.append(spoken)
     if line.words[index + 1] == "h" or unit_at(line, index + 1) is None or not line.glued(index + 1):
         found.append((_whole(hour, ""), index + 1, False))
     return found
+
+
+def _spoken_minutes(line: Line, index: int, *, after_at: bool) -> tuple[Clock, int, bool] | None:
+    """`six forty-three`, `seven-thirty am`, `at 3 15`."""
+    is_word = not line.is_digits(index)
+    at = index + 2 if is_word and line.words[index + 1] == "-" else index + 1
+    minute, is_short = line.values[at], len(line.words[at]) == 1
+    if line.kinds[at] != NUMBER or line.glued(index + 1) != (at > index + 1) or not 10 <= minute < 60 or is_short:
+        return None
+    if line.words[at + 1] in ("/", ":", "th"):
+        return None
+    half, end = half_at(line, at + 1)
+    if line.words[end] in ("minutes", "minute"):
+        end += 1
+    if not (half or after_at or is_word):
+        return None
+    hour = line.values[index]
+    return Clock(hour, minute, half=half or _evident(hour), grain=Grain.MINUTE), end, bool(half)
 
 
 def _behind_oclock(line: Line, index: int) -> int:
@@ -137,7 +147,7 @@ def _with_colon(line: Line, index: int, after_at: bool) -> tuple[Clock, int, boo
     half, after = half_at(line, end, short=True)
     if sign == "." and not half and not after_at:
         return None
-    if not half and line.words[end] in ("o'clock", "oclock"):
+    if not half and line.words[end] in ("o'clock", "oclock", "h", "hrs", "hours", "uhr"):
         end += 1
     exact = "24" if len(line.words[index]) == 2 and line.words[index][0] == "0" else _evident(hour)
     return Clock(hour, minute, second, half or exact, grain), after if half else end, True
@@ -155,7 +165,9 @@ def _with_h(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] |
         and line.words[end + 1] not in ("m", "min")
     ):
         return Clock(hour, line.values[end], half="24", grain=Grain.MINUTE), end + 1, True
-    return (Clock(hour, half="24"), end, line.glued(index + 1)) if line.glued(index + 1) else None
+    # 3h alone lasts three hours; 15h is a time of day.
+    is_clock = line.glued(index + 1) and (hour > 12 or after_at or end < line.size)
+    return (Clock(hour, half="24"), end, True) if is_clock else None
 
 
 def _packed(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] | None:
@@ -184,7 +196,8 @@ def _minutes_past(line: Line, index: int, after_at: bool) -> tuple[Clock, int, b
     word = line.words[link]
     if not 0 < minutes < 60 or not (word in _PAST or word in _TO):
         return None
-    likely = has_unit or after_at or (minutes % 5 == 0 and minutes >= 10)
+    is_spelled = minutes > 12 and not line.is_digits(link + 1)
+    likely = has_unit or after_at or (minutes % 5 == 0 and minutes >= 10) or is_spelled
     if word in _TO and not (likely and (minutes <= 30 or has_unit)):
         return None
     hours = [found for found in _hour_at(line, link + 1) if found[1] > link + 1]

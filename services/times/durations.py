@@ -53,9 +53,9 @@ def unit_at(line: Line, index: int) -> Grain | str | None:
 
 def _more_at(line: Line, index: int, amount: Amount) -> tuple[Amount, int] | None:
     """What goes on with a length: `and a half`, `, 3 hours`, `30` behind `1h`."""
-    if amount.unit == Grain.HOUR and line.kinds[index] == NUMBER and line.glued(index) and line.values[index] < 60:
-        if unit_at(line, index + 1) is None:
-            return _sum(amount, _amount(Fraction(line.values[index]), Grain.MINUTE)), index + 1
+    is_minutes = line.kinds[index] == NUMBER and line.glued(index) and line.values[index] < 60
+    if amount.unit == Grain.HOUR and is_minutes and unit_at(line, index + 1) is None:
+        return _sum(amount, _amount(Fraction(line.values[index]), Grain.MINUTE)), index + 1
     start = index
     while line.words[start] in (",", "and", "+", "&", "plus"):
         start += 1
@@ -114,7 +114,9 @@ def count_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
         return _SIGNS[word], index + 1, False
     if word == "half" and line.words[index + 1] in ("a", "an", "hour", "day", "year", "-"):
         return Fraction(1, 2), index + (1 if line.words[index + 1] in ("hour", "day", "year") else 2), False
-    if word in ("another", "more") and word == "another":
+    if word == "quarter" and line.words[index + 1] in ("hour", "-"):
+        return Fraction(1, 4), index + (1 if line.words[index + 1] == "hour" else 2), False
+    if word == "another":
         counted = count_at(line, index + 1)
         return (counted[0], counted[1], False) if counted else (Fraction(1), index + 1, False)
     return None
@@ -174,13 +176,12 @@ def _sum(left: Amount, right: Amount) -> Amount:
 
 def _amount(count: Fraction, unit: Grain | str, *, is_bare: bool = False) -> Amount:
     """`count` of a unit; what is left of a calendar unit becomes smaller ones."""
-    whole, rest = divmod(count, 1)
     if unit in _MONTHS:
         months = count * _MONTHS[unit]
         grain = Grain.YEAR if _MONTHS[unit] >= 12 else Grain(unit)
         return Amount(_of_months(months), grain, unit, count, is_bare)
     if unit == "weekday":
-        return Amount(Length(days=int(whole)), Grain.DAY, unit, count, is_bare)
+        return Amount(Length(days=int(count)), Grain.DAY, unit, count, is_bare)
     if unit in _DAYS:
         days, part = divmod(count * _DAYS[unit], 1)
         grain = Grain.HOUR if part else Grain.DAY if unit == Grain.DAY else Grain.WEEK

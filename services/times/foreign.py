@@ -18,6 +18,8 @@ _TWELVE_HOURS = frozenset(("es", "it", "pt"))
 """Here an hour without more is said of both halves of the day; elsewhere it is one of 24."""
 _MOST_CHARACTERS = 60
 _LETTER = re.compile(r"[^\W\d_]")
+_HAN = re.compile(r"[\u3400-\u9fff]")
+_OTHER_EASTERN = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
 _NUMBER = re.compile(r"\d+")
 _DAYS = (
     (re.compile(r"\bin 1 day\b"), "tomorrow"),
@@ -36,7 +38,8 @@ class OtherLanguages:
         self._english = English(day_first=True)
 
     def speaks(self, text: str) -> bool:
-        return len(text) <= _MOST_CHARACTERS and _LETTER.search(text) is not None
+        is_chinese = _HAN.search(text) is not None and _OTHER_EASTERN.search(text) is None
+        return len(text) <= _MOST_CHARACTERS and _LETTER.search(text) is not None and not is_chinese
 
     def read(self, text: str, now: datetime) -> Reading | None:
         translated = self._in_english(text)

@@ -149,6 +149,7 @@ PORTIONS: Mapping[str, str] = {
 HOURS_OF: Mapping[str, tuple[int, int, int]] = {
     "dawn": (5, 7, 6),
     "early morning": (4, 9, 7),
+    "first thing": (6, 10, 8),
     "morning": (6, 12, 9),
     "late morning": (10, 12, 11),
     "breakfast": (7, 9, 8),
@@ -170,6 +171,7 @@ HOURS_OF: Mapping[str, tuple[int, int, int]] = {
     "early night": (18, 21, 20),
     "night": (20, 24, 21),
     "late night": (21, 24, 22),
+    "last thing": (21, 24, 22),
     "bedtime": (21, 24, 22),
 }
 """From which hour to which, and the usual one for what is to happen then."""
@@ -227,13 +229,12 @@ REPEATING: Mapping[str, tuple[str, int]] = {
     "biennially": (Grain.YEAR, 2),
 }
 """How often, in one word."""
-VAGUE = frozenset(
-    """
-    later|soon|sometime|some time|someday|some day|one day|eventually|in a while|in a bit|later on|whenever|any time
-    |anytime|some other time|another time|one of these days|in the future|shortly|in no time|at some point|asap
-    """.replace("\n", "")
-    .replace("  ", "")
-    .split("|")
-)
+_VAGUE = """
+later|later on|soon|shortly|eventually|some day|someday|some time|sometime|some other day|some other time|another time
+one day|one of these days|at some point|in a while|in a bit|in a moment|in a jiffy|in no time|in the future|whenever
+any time|anytime|asap|as soon as possible
+"""
+VAGUE = frozenset(_VAGUE.strip().replace("\n", "|").split("|"))
+"""What names no moment."""
 TENS = {word: value for word, value in NUMBERS.items() if value >= 20}
 ONES = {word: value for word, value in NUMBERS.items() if 1 <= value <= 9}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 
 _HEBREW_EPOCH = 1_373_427
 """Days before the year 1 of `date.toordinal` from which the Hebrew years are counted."""

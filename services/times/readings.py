@@ -163,3 +163,8 @@ class Found:
     reading: Reading
     start: int
     end: int
+
+
+def nothing(wall: datetime, trouble: Trouble) -> Reading:
+    """What was understood, but stands for no time."""
+    return Reading(Kind.INSTANT, wall, wall, Grain.SECOND, trouble=trouble)

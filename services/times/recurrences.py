@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from services.recurrence import Unit
 from services.times.dates import dates_at
 from services.times.durations import Amount, amount_at, unit_at
-from services.times.lexicon import MONTHS, ORDINALS, PLURAL_WEEKDAYS, PORTIONS, REPEATING, WEEKDAYS
+from services.times.lexicon import ORDINALS, PLURAL_WEEKDAYS, PORTIONS, REPEATING, WEEKDAYS
 from services.times.parts import Part
 from services.times.readings import Grain
 from services.times.repeats import Repeats, Trouble
-from services.times.tokens import ORDINAL, Line
-from datetime import date
+from services.times.tokens import NUMBER, ORDINAL, Line
 
 Parts = Iterator[tuple[Part, int]]
 WORKDAYS = (1, 2, 3, 4, 5)
@@ -33,36 +33,46 @@ _MOST_LISTED = 12
 
 def repeats_at(line: Line, index: int, today: date) -> Parts:
     """What begins at `index` and says that something comes again and again."""
-    word = line.words[index]
-    if word in ("every", "each", "all", "any"):
-        if word == "all" and (unit_at(line, index + 1) != "weekend" and line.words[index + 1] not in PLURAL_WEEKDAYS):
-            return
-        yield from _every(line, index + 1, today, is_each=word != "every")
-    elif word == "once" or word == "one":
-        link = line.words[index + 1]
-        if link == "every":
-            yield from _every(line, index + 2, today, is_each=False)
-        elif word == "once" and link in ("a", "an", "per", "each"):
-            yield from _every(line, index + 2, today, is_each=True)
+    word, then = line.words[index], line.words[index + 1]
+    if word in ("every", "each", "any"):
+        yield from _every(line, index + 1, today)
+    elif word == "all":
+        if unit_at(line, index + 1) == "weekend" or then in PLURAL_WEEKDAYS:
+            yield from _every(line, index + 1, today)
+    elif word in ("once", "one", "twice") or then == "times":
+        yield from _so_often(line, index, today)
     elif word in REPEATING:
-        unit, step = REPEATING[word]
-        yield _of_unit(unit, step), index + 1
-    elif word in ("bi", "semi") and line.words[index + 1] == "-" and word + line.words[index + 2] in REPEATING:
-        unit, step = REPEATING[word + line.words[index + 2]]
-        yield _of_unit(unit, step), index + 3
-    elif word in ("weekdays", "workdays") or (
-        word in ("business", "working", "work") and line.words[index + 1] == "days"
-    ):
-        yield Part(repeats=Repeats(Unit.WEEK), weekdays=WORKDAYS), index + (2 if line.words[index + 1] == "days" else 1)
+        yield _of_unit(*REPEATING[word]), index + 1
+    elif word in ("bi", "semi") and then == "-" and word + line.words[index + 2] in REPEATING:
+        yield _of_unit(*REPEATING[word + line.words[index + 2]]), index + 3
+    else:
+        yield from _plural(line, index)
+
+
+def _so_often(line: Line, index: int, today: date) -> Parts:
+    """`once a week`, `once every 2 weeks`, `twice a day`: when, the last one does not say."""
+    word, after = line.words[index], index + (2 if line.words[index + 1] == "times" else 1)
+    if word == "once" and line.words[after] == "every":
+        yield from _every(line, after + 1, today)
+    elif line.words[after] in ("a", "an", "per", "each", "every"):
+        if word == "once":
+            yield from _every(line, after + 1, today)
+        elif unit_at(line, after + 1) is not None and (word == "twice" or line.kinds[index] == NUMBER):
+            yield Part(trouble=Trouble.VAGUE), after + 2
+
+
+def _plural(line: Line, index: int) -> Parts:
+    """`Mondays`, `weekdays`, `working days`, `weekends`, `mornings`."""
+    word = line.words[index]
+    if word in ("weekdays", "workdays"):
+        yield Part(repeats=Repeats(Unit.WEEK), weekdays=WORKDAYS), index + 1
+    elif word in ("business", "working", "work") and line.words[index + 1] == "days":
+        yield Part(repeats=Repeats(Unit.WEEK), weekdays=WORKDAYS), index + 2
     elif word == "weekends":
         yield Part(repeats=Repeats(Unit.WEEK), weekdays=WEEKEND), index + 1
     elif word in PLURAL_WEEKDAYS:
         days, end = _weekdays(line, index)
         yield Part(repeats=Repeats(Unit.WEEK), weekdays=days), end
-    elif word == "twice" or (line.kinds[index] == "n" and line.words[index + 1] == "times"):
-        after = index + (1 if word == "twice" else 2)
-        if line.words[after] in ("a", "an", "per", "every", "each") and unit_at(line, after + 1) is not None:
-            yield Part(trouble=Trouble.VAGUE), after + 2
     elif word in ("mornings", "afternoons", "evenings", "nights"):
         yield Part(repeats=Repeats(Unit.DAY), portion=PORTIONS[word]), index + 1
 
@@ -78,7 +88,8 @@ def weekdays_at(line: Line, index: int) -> Parts:
 
 def days_at(line: Line, index: int) -> Parts:
     """Several days of the month: `1st and 15th`."""
-    days, end = [], index
+    days: list[int] = []
+    end = index
     while line.kinds[end] == ORDINAL and 1 <= line.values[end] <= 31 and len(days) < _MOST_LISTED:
         days.append(line.values[end])
         after = end + 1
@@ -119,51 +130,49 @@ def _weekday(line: Line, index: int) -> int | None:
     return WEEKDAYS.get(word) or PLURAL_WEEKDAYS.get(word)
 
 
-def _every(line: Line, index: int, today: date, *, is_each: bool) -> Parts:
-    word = line.words[index]
-    if word == "single":
-        index, word = index + 1, line.words[index + 1]
-    step = 1
-    if word in ("other", "alternate", "2nd") or (
-        word == "second" and (line.words[index + 1] in WEEKDAYS or unit_at(line, index + 1) is not None)
-    ):
+def _every(line: Line, index: int, today: date) -> Parts:
+    """What follows `every`."""
+    index += line.words[index] == "single"
+    word, step = line.words[index], 1
+    is_second = word == "second" and (line.words[index + 1] in WEEKDAYS or unit_at(line, index + 1) is not None)
+    if word in ("other", "alternate") or is_second:
         index, step = index + 1, 2
-        word = line.words[index]
     weekday = _weekday(line, index)
     if weekday is not None:
         days, end = _weekdays(line, index)
         yield Part(repeats=Repeats(Unit.WEEK, step), weekdays=days), end
         return
-    if step == 1 and line.kinds[index] == ORDINAL or (word == "last" or word in ORDINALS):
+    yield from _every_unit(line, index, step)
+    if step == 1:
         yield from _every_nth(line, index, today)
-    unit = unit_at(line, index)
-    if word in ("business", "working", "work") and unit_at(line, index + 1) == Grain.DAY:
-        unit, index = "weekday", index + 1
-    if unit == "weekday":
-        yield Part(repeats=Repeats(Unit.WEEK, step), weekdays=WORKDAYS), index + 1
-    elif unit == "weekend":
-        yield Part(repeats=Repeats(Unit.WEEK, step), weekdays=WEEKEND), index + 1
-    elif word in PORTIONS:
-        yield Part(repeats=Repeats(Unit.DAY, step), portion=PORTIONS[word]), index + 1
-    elif unit is not None and (len(word) > 1):
-        amount = amount_at(line, index - 1) if line.words[index - 1] in ("a", "an") else None
-        if amount is not None and amount[1] > index + 1:
-            yield from _of_amount(*amount)
-        elif line.words[index + 1] == "and" and unit in _SECONDS:
-            yield from _and_a_half(line, index, unit)
-        yield _of_unit(unit, step), index + 1
-    elif step == 1:
         amount = amount_at(line, index)
         if amount is not None:
             yield from _of_amount(*amount)
-        if word in MONTHS or line.kinds[index] == ORDINAL:
-            for part, end in dates_at(line, index, today):
-                if "month" in part and "year" not in part:
-                    yield {**part, "repeats": Repeats(Unit.YEAR)}, end
-        else:
-            for part, end in dates_at(line, index, today):
-                if "holiday" in part:
-                    yield {**part, "repeats": Repeats(Unit.YEAR)}, end
+        yield from _every_date(line, index, today)
+
+
+def _every_unit(line: Line, index: int, step: int) -> Parts:
+    """`every day`, `every other week`, `every weekday`, `every morning`, `every hour and a half`."""
+    word, unit, end = line.words[index], unit_at(line, index), index + 1
+    if word in ("business", "working", "work") and unit_at(line, end) == Grain.DAY:
+        unit, end = "weekday", end + 1
+    if unit == "weekday":
+        yield Part(repeats=Repeats(Unit.WEEK, step), weekdays=WORKDAYS), end
+    elif unit == "weekend":
+        yield Part(repeats=Repeats(Unit.WEEK, step), weekdays=WEEKEND), end
+    elif word in PORTIONS:
+        yield Part(repeats=Repeats(Unit.DAY, step), portion=PORTIONS[word]), end
+    elif unit is not None and len(word) > 1:
+        if line.words[end] == "and" and unit in _SECONDS:
+            yield from _and_a_half(line, index, unit)
+        yield _of_unit(unit, step), end
+
+
+def _every_date(line: Line, index: int, today: date) -> Parts:
+    """`every May 3rd`, `every January`, `every Christmas`."""
+    for part, end in dates_at(line, index, today):
+        if "year" not in part and not part.keys().isdisjoint(("month", "holiday")):
+            yield {**part, "repeats": Repeats(Unit.YEAR)}, end
 
 
 def _and_a_half(line: Line, index: int, unit: Grain | str) -> Parts:
@@ -175,18 +184,17 @@ def _and_a_half(line: Line, index: int, unit: Grain | str) -> Parts:
 
 def _every_nth(line: Line, index: int, today: date) -> Parts:
     """`every first Monday`, `every last day of the month`, `every 15th`, `every 3rd day`."""
+    if line.kinds[index] != ORDINAL and line.words[index] != "last" and line.words[index] not in ORDINALS:
+        return
     for part, end in dates_at(line, index, today):
-        if "nth" in part:
-            number, what = part["nth"]
-            if what.startswith("weekday ") or what == "weekday" or number < 0:
-                yield {**part, "repeats": Repeats(Unit.MONTH)}, end
-            elif number > 0 and what in _UNITS:
-                unit, step = _UNITS[what]
-                yield Part(repeats=Repeats(unit, step * number)), end
+        number, what = part.get("nth", (0, ""))
+        if what.startswith("weekday") or number < 0:
+            yield {**part, "repeats": Repeats(Unit.MONTH)}, end
+        elif number > 0 and what in _UNITS:
+            unit, step = _UNITS[what]
+            yield Part(repeats=Repeats(unit, step * number)), end
         elif part.keys() == {"day"}:
             yield {**part, "repeats": Repeats(Unit.MONTH)}, end
-        elif "month" in part and "day" in part and "year" not in part:
-            yield {**part, "repeats": Repeats(Unit.YEAR)}, end
 
 
 def _of_amount(amount: Amount, end: int) -> Parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
+from itertools import pairwise
 
 from services.times.lexicon import SEASONS
 from services.times.parts import Span
@@ -32,13 +33,18 @@ def weekend_span(which: int, today: date) -> Span:
     return Span(monday + 5 * _DAY, monday + 7 * _DAY, Grain.DAY)
 
 
+def one_day(day: date) -> Span:
+    """That day alone."""
+    return Span(day, day + _DAY, Grain.DAY)
+
+
 def season_span(name: str, which: int, today: date) -> Span:
     """The season of that name that comes or is (0), the one after (1), or the one that is over (-1). Without a name:
     the season that is, or its neighbour."""
     starts = sorted({(date(year, *day), season) for year in _years(today) for season, day in SEASONS.items()})
     spans: list[tuple[Span, set[str]]] = []
     days = sorted({day for day, _ in starts})
-    for begin, end in zip(days, days[1:], strict=False):
+    for begin, end in pairwise(days):
         names = {season for day, season in starts if day == begin}
         spans.append((Span(begin, end, Grain.DAY), names))
     named = [span for span, names in spans if not name or name in names]
@@ -59,6 +65,20 @@ def month_span(year: int, month: int) -> Span:
 def year_span(year: int) -> Span:
     """A whole year. Raises OverflowError outside of the calendar."""
     return Span(_first_of(year * 12), _first_of(year * 12 + 12), Grain.YEAR)
+
+
+def working_days_later(day: date, count: int) -> date:
+    """The day from Monday to Friday that is so many of them later, or earlier where negative."""
+    weeks, rest = divmod(min(abs(count), 100_000), 5)
+    step = _DAY if count > 0 else -_DAY
+    while day.isoweekday() > 5 and (weeks or rest):  # counting begins on a working day
+        day -= step
+    day += 7 * weeks * step
+    for _ in range(rest):
+        day += step
+        while day.isoweekday() > 5:
+            day += step
+    return day
 
 
 def moved(day: date, length: Length) -> date:

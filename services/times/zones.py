@@ -8,7 +8,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from services.clock import SystemClock
-from services.places import Places, UnknownPlace
+from services.places import Places
 from services.times.tokens import NUMBER, WORD, Line
 
 _OFFSETS = """
@@ -121,10 +121,7 @@ def _places() -> Places:
 @lru_cache(maxsize=256)
 def _zone_of(name: str) -> tzinfo | None:
     """The one zone of a place; None where it is not known, or has several."""
-    try:
-        found = _places().find(name)
-    except UnknownPlace:
-        return None
+    found = _places().known(name)
     return found[0].zone if len(found) == 1 else None
 
 
