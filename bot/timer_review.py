@@ -4,6 +4,7 @@ when this machine's clock was ahead and has returned, rules go on from where it 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -12,10 +13,10 @@ import structlog
 
 from services.clock import Clock
 from services.firing import Moment, next_moment
-from services.recurrence import Once, occurrence_of, rule_from_json
-from services.store import due, occurrences
+from services.recurrence import Every, Once, Rule, occurrence_of, rule_from_json, rule_to_json
+from services.store import due, occurrences, timers
 from services.store.port import Row, Store, Write
-from services.timer import ms_of
+from services.timer import json_text, ms_of
 
 _log = structlog.get_logger("timers")
 _PAGE = 1000
@@ -36,28 +37,38 @@ class TimerReview:
         place, moved, now = (-1, 0), 0, self._clock.now()
         while rows := await self._store.read(due.to_come(place, _PAGE)):
             place = (rows[-1]["due_ms"], rows[-1]["id"])
-            writes = [write for row in rows if (write := await self._move(row, now, turned_back)) is not None]
-            if writes:
-                await self._store.commit(writes)
-                moved += len(writes)
+            changes = [change for row in rows if (change := await self._moved(row, now, turned_back))]
+            if changes:
+                await self._store.commit([write for change in changes for write in change])
+                moved += len(changes)
             await asyncio.sleep(_YIELD_SECONDS)
         if moved:
             _log.info("timers_moved", count=moved, because="the clock" if turned_back else "zones have new rules")
         return moved
 
-    async def _move(self, row: Row, now: datetime, turned_back: bool) -> Write | None:
+    async def _moved(self, row: Row, now: datetime, turned_back: bool) -> list[Write]:
+        """What brings the row to where it belongs; nothing nearly always."""
         zone = self._zone(row["zone"])
         if row["snoozed"] or zone is None:
-            return None
+            return []
         wall, due_ms = row["wall"], row["due_ms"]
-        meant = Moment(wall, due_ms if wall.endswith("Z") else ms_of(occurrence_of(wall, zone).at))
+        meant, writes = (
+            Moment(wall, due_ms if wall.endswith("Z") else ms_of(occurrence_of(wall, zone).at)),
+            list[Write](),
+        )
         if turned_back:
-            meant = await self._sooner(row, meant, zone, now)
-        return None if meant == Moment(wall, due_ms) else occurrences.move(row["id"], meant.wall, meant.due_ms)
+            rule = rule_from_json(orjson.loads(row["rule"]))
+            if isinstance(rule.when, Every) and meant.due_ms > ms_of(now) + rule.when.seconds * 1000:
+                # Elapsed time goes on elapsing, whatever the clock shows.
+                rule = replace(rule, when=replace(rule.when, since=now))
+                writes.append(timers.count_anew(row["timer_id"], json_text(rule_to_json(rule))))
+            meant = await self._sooner(row, rule, meant, zone, now)
+        if meant != Moment(wall, due_ms):
+            writes.append(occurrences.move(row["id"], meant.wall, meant.due_ms))
+        return writes
 
-    async def _sooner(self, row: Row, kept: Moment, zone: ZoneInfo, now: datetime) -> Moment:
+    async def _sooner(self, row: Row, rule: Rule, kept: Moment, zone: ZoneInfo, now: datetime) -> Moment:
         """The next moment of the row's rule that has not been, where it comes before the one that is kept."""
-        rule = rule_from_json(orjson.loads(row["rule"]))
         if isinstance(rule.when, Once):
             return kept
         found = next_moment(rule, zone, now, row["done"])

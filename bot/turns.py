@@ -136,6 +136,7 @@ class Turns:
             log=log,
             addressed=job.addressed,
             late_seconds=self._late_seconds(job),
+            was_away=job.attempts > 0 or (context.timer is not None and context.timer.was_away),
             answering=(job.question, context.text) if job.question else None,
             history=past.lines,
             recall=past.recall,

@@ -120,11 +120,11 @@ class FunctionCallRouter:
             result = result.with_error_text(texts.say("timers.problem", title=title, problem=result.error.text))
         spec = turn.functions.find(timer.function)
         if spec is None:
-            return sent(ReasonCode.REFUSED, said_late(result.for_chat(), turn, timer), timer.function)
+            return sent(ReasonCode.REFUSED, said_late(result.for_chat(), turn), timer.function)
         outcome = self._ended(turn, spec, result, ReasonCode.TIMER, (), Path.TIMER)
         if outcome.kind is OutcomeKind.FALLBACK:
             return sent(ReasonCode.TIMER, (), spec.name)
-        return replace(outcome, messages=said_late(outcome.messages, turn, timer))
+        return replace(outcome, messages=said_late(outcome.messages, turn))
 
     def _ended(
         self,

@@ -173,7 +173,7 @@ def occurrence_text(rule: Rule, occurrence: Occurrence) -> str:
     """What the occurrence is called beside its rule: its wall time; where elapsed time counts, its instant."""
     if isinstance(rule.when, Every):
         return instant_text(occurrence.at)
-    text = occurrence.wall.isoformat(timespec="seconds")
+    text = occurrence.wall.isoformat()
     return f"{text}{_SECOND_TIME}" if occurrence.wall.fold else text
 
 

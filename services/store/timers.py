@@ -137,6 +137,10 @@ _FIRED = Statement(
         turn_id=func.coalesce(bindparam("of_turn", type_=INTEGER), TIMERS.c.turn_id),
     ),
 )
+_COUNT_ANEW = Statement(
+    "timers.count_anew",
+    update(TIMERS).where(_THIS).values(rule=bindparam("new_rule", type_=TEXT), revision=TIMERS.c.revision + _ONE),
+)
 _END = Statement(
     "timers.end",
     update(TIMERS)
@@ -213,6 +217,11 @@ def remove(id: int, *, by_call: str, by_member: str, now_ms: int) -> Write:
 def fired(id: int, *, passed: int, at_ms: int | None, turn_id: int | None) -> Write:
     """So many more of its occurrences are over; the last of them is said by that turn, unless both are None."""
     return _FIRED.write(row_id=id, passed=passed, at_ms=at_ms, of_turn=turn_id)
+
+
+def count_anew(id: int, rule: str) -> Write:
+    """Its elapsed time is counted from another instant."""
+    return _COUNT_ANEW.write(row_id=id, new_rule=rule)
 
 
 def end(id: int, now_ms: int) -> Write:

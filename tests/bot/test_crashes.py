@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from config.texts import Texts
 from tests.fakes.held import until
 from tests.fakes.openai_server import OpenAIServer
-from tests.harness.audit import answers, expected, in_doubt, problems, unmarked
+from tests.harness.audit import answers, expected, in_doubt, problems, said_in_time, to_come, unmarked
+from tests.harness.daemon_process import SOON_SECONDS
 from tests.harness.nursery import Nursery
 from tests.harness.outside import Outside, Said, an_outside
 from tests.harness.real_daemon import a_real_daemon
@@ -32,6 +36,7 @@ REPLYING = (
     "reply.after_send_before_mark",
     "reply.after_mark",
 )
+FIRING = ("sched.before_claim", "sched.after_claim", "sched.after_fire_before_done")
 A_BUSY_HOUR = (
     Said("f1", "family", "Ann", "/pay tea"),
     Said("w1", "work", "Ann", "/keep report"),
@@ -45,13 +50,11 @@ HELLO = {"id": "r", "choices": [{"message": {"role": "assistant", "content": "He
 NOT_A_STEP_OF_ITS_OWN = {
     "cursor.before_advance": "a cursor is advanced in the unit that accepts its message",
     "cursor.after_advance": "a cursor is advanced in the unit that accepts its message",
-    "sched.before_claim": "what is due becomes a message and takes its road",
-    "sched.after_claim": "what is due becomes a message and takes its road",
-    "sched.after_fire_before_done": "what is due becomes a message and takes its road",
     "reload.during_swap": "a reload changes values in memory alone",
     "migrate.during": "tests/services/store/test_upgrade.py cuts migrations short",
     "checkpoint.during_wal": "tests/services/store/test_kill.py kills the store while it writes",
 }
+_UNKNOWN = Texts().of("en").say("failures.unknown_outcome", name="/pay")
 PAY_RENT = Said("m1", "family", "Ann", "@Rollcall pay rent")
 
 
@@ -79,7 +82,7 @@ async def recovered(outside: Outside) -> None:
 def test_every_point_of_a_crash_is_reached_here_or_is_not_a_step_of_its_own(data: Callable[[str], Path]) -> None:
     lines = data("G_faults/crash_points.jsonl").read_text(encoding="utf-8").splitlines()
     points = {json.loads(line)["point"] for line in lines}
-    here = {*RECEIVING, *ASKING, *RUNNING, *REPLYING, "shutdown.during_drain"}
+    here = {*RECEIVING, *ASKING, *RUNNING, *REPLYING, *FIRING, "shutdown.during_drain"}
     assert points == here | NOT_A_STEP_OF_ITS_OWN.keys()
 
 
@@ -92,6 +95,93 @@ async def test_after_a_kill_at_any_point_every_message_is_answered_once(
         await crashed(outside, f"{point}:{hit}=kill", *A_BUSY_HOUR)
         await recovered(outside)
         assert problems(outside) == []
+
+
+PLANS = (
+    Said("p1", "family", "Ann", "/soon keep tea"),
+    Said("p2", "work", "Ann", "/soon keep report"),
+    Said("p3", "family", "Bob", "/soon keep cake"),
+)
+PAY_SOON = Said("p1", "family", "Ann", "/soon pay tea")
+
+
+async def fired(outside: Outside) -> None:
+    """Start it again, and let everything that was planned come."""
+    pid = await outside.start()
+    outside.redeliver()
+    await outside.settled()
+    await until(lambda: not to_come(outside))
+    await outside.settled()
+    assert await outside.stop(pid) == 0
+
+
+@pytest.mark.parametrize("hit", [1, 2])
+@pytest.mark.parametrize("point", FIRING)
+async def test_after_a_kill_while_something_is_fired_it_is_said_once(
+    tmp_path: Path, nursery: Nursery, point: str, hit: int
+) -> None:
+    async with an_outside(tmp_path, nursery) as outside:
+        await crashed(outside, f"{point}:{hit}=kill", *PLANS)
+        await fired(outside)
+        assert problems(outside) == []
+        assert said_in_time(outside) == {name: [f"Kept {name}."] for name in ("tea", "report", "cake")}
+
+
+@pytest.mark.parametrize("point", FIRING)
+async def test_after_a_kill_while_a_payment_is_fired_it_is_made_once(
+    tmp_path: Path, nursery: Nursery, point: str
+) -> None:
+    async with an_outside(tmp_path, nursery) as outside:
+        await crashed(outside, f"{point}=kill", PAY_SOON)
+        await fired(outside)
+        assert problems(outside) == []
+        assert said_in_time(outside) == {"tea": ["Paid for tea."]}
+        assert len(outside.effects) == 1
+
+
+@pytest.mark.parametrize("point", [*RUNNING, *REPLYING])
+async def test_after_a_kill_while_a_timer_runs_or_speaks_it_has_paid_at_most_once_and_said_one_thing(
+    tmp_path: Path, nursery: Nursery, point: str
+) -> None:
+    async with an_outside(tmp_path, nursery) as outside:
+        # The command that asked for it comes first to all of these but one, at which only paying is.
+        hit = 1 if point == "tool.during_call" else 2
+        await crashed(outside, f"{point}:{hit}=kill", PAY_SOON)
+        await fired(outside)
+        assert problems(outside) == []
+        (said,) = said_in_time(outside)["tea"]
+        assert said == "Paid for tea." or _UNKNOWN in said
+        assert (_UNKNOWN in said) is (point in (*RUNNING[1:], "reply.before_outbox"))
+
+
+@pytest.mark.parametrize("point", REPLYING)
+async def test_what_a_timer_says_is_shown_twice_only_where_the_network_keeps_no_keys_and_is_marked_then(
+    tmp_path: Path, nursery: Nursery, point: str
+) -> None:
+    async with an_outside(tmp_path, nursery, sends_are_idempotent=False) as outside:
+        await crashed(outside, f"{point}:2=kill", PLANS[0])
+        await fired(outside)
+        first, *again = said_in_time(outside)["tea"]
+        assert first.startswith("Kept tea.")
+        assert len(again) == (point == "reply.after_send_before_mark")
+        assert all(one.endswith("(sent again after an interruption)") for one in again)
+
+
+async def test_what_became_due_while_the_daemon_was_stopped_is_said_once_when_it_goes_on(
+    tmp_path: Path, nursery: Nursery
+) -> None:
+    async with an_outside(tmp_path, nursery) as outside:
+        pid = await outside.start()
+        outside.deliver(*PLANS)
+        await outside.settled()
+        os.kill(pid, signal.SIGSTOP)
+        await asyncio.sleep(3 * SOON_SECONDS)
+        os.kill(pid, signal.SIGCONT)
+        await until(lambda: not to_come(outside))
+        await outside.settled()
+        assert await outside.stop(pid) == 0
+        assert problems(outside) == []
+        assert said_in_time(outside) == {name: [f"Kept {name}."] for name in ("tea", "report", "cake")}
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ async def test_what_is_due_is_in_the_log_of_calls_and_why_tells_of_it(tmp_path: 
     async with a_group([a_note().spec], home=tmp_path) as group:
         await ask(group, "tea", later(group.clock.now(), seconds=5))
         await pass_time(group, 6)
+        await group.daemon.store.commit([])  # what was posted is seen after any commit
         explanations = StoredExplanations(group.daemon.store)
         (found,) = await explanations.of(FAMILY, f"sent-{group.platform.sent[0].key}")
         assert (found.reason.value, found.sender_name) == ("timer", "Ann")

@@ -16,18 +16,40 @@ _UNKNOWN = Texts().of("en").say("failures.unknown_outcome", name="/pay")
 
 def answers(outside: Outside) -> dict[str, list[str]]:
     """What members saw for each of their messages, by its id."""
-    turns = {str(turn): str(native_id) for turn, native_id in _rows(outside, "SELECT turn_id, native_id FROM inbox")}
+    rows = _rows(outside, "SELECT turn_id, native_id FROM inbox WHERE kind != 'timer'")
+    turns = {str(turn): str(native_id) for turn, native_id in rows}
     seen: dict[str, list[str]] = {one.id: [] for one in outside.said}
     for sent in outside.visible:
-        seen[turns[_turn(sent)]].append(sent.text)
+        if _turn(sent) in turns:
+            seen[turns[_turn(sent)]].append(sent.text)
     return seen
+
+
+def said_in_time(outside: Outside) -> dict[str, list[str]]:
+    """What members saw of each timer, by its title."""
+    rows = _rows(
+        outside,
+        "SELECT timers.title, inbox.turn_id FROM timers JOIN occurrences ON occurrences.timer_id = timers.id"
+        " LEFT JOIN inbox ON inbox.id = occurrences.turn_id",
+    )
+    seen: dict[str, list[str]] = {str(title): [] for title, _ in rows}
+    turns = {str(turn): str(title) for title, turn in rows}
+    for sent in outside.visible:
+        if _turn(sent) in turns:
+            seen[turns[_turn(sent)]].append(sent.text)
+    return seen
+
+
+def to_come(outside: Outside) -> int:
+    """How many moments of timers are still due."""
+    return len(_rows(outside, "SELECT id FROM occurrences WHERE state = 'due'"))
 
 
 def expected(text: str) -> list[str]:
     """What is answered to `text` when nothing is in doubt."""
     words = text.removeprefix("@Rollcall ").removeprefix("/")
     function, _, item = words.partition(" ")
-    done = {"pay": [f"Paid for {item}."], "keep": [f"Kept {item}."]}.get(function, [])
+    done = {"pay": [f"Paid for {item}."], "keep": [f"Kept {item}."], "soon": [f"Soon: {item}."]}.get(function, [])
     if text.startswith("/"):
         return done
     return [*done, f"You said {words}."] if text.startswith("@Rollcall ") else []
@@ -42,6 +64,7 @@ def problems(outside: Outside) -> list[str]:
     """Everything that should not be; empty when all is well."""
     found = _unanswered(outside) + _effects(outside)
     left = {
+        "moments that did not come": "SELECT count(*) FROM occurrences WHERE state != 'fired'",
         "messages that wait": "SELECT count(*) FROM inbox WHERE reason = 'waiting'",
         "messages that were not sent": "SELECT count(*) FROM outbox WHERE state != 'sent'",
     }

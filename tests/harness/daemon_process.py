@@ -7,6 +7,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 
 from pydantic import BaseModel, Field
 
@@ -25,13 +26,17 @@ from services.clock import SystemClock
 from services.fault_points import FaultPoints
 from services.json_values import JsonObject
 from services.llm.model import ModelAnswer, ModelRequest, answer_from_json, message_to_json
+from services.recurrence import Once, Rule
 from services.refs import ChatRef, MemberRef, Role
 from services.store.ids import Ids
+from services.timetable import Draft, TimerKind, Timetable
 from tests.harness.wire import Peer
 
 NETWORK = "outside"
 ACCOUNT = "bot"
 NAME = "Rollcall"
+SOON_SECONDS = 0.1
+TICK_SECONDS = 0.02
 ABANDONED = 71
 """The exit status of a daemon whose test has ended."""
 Reach = Callable[[str], None]
@@ -118,8 +123,14 @@ class Item(BaseModel, frozen=True):
     item: str = Field(description="The thing")
 
 
+class Plans(BaseModel, frozen=True):
+    """What is to be done, and how soon."""
+
+    plan: str = Field(description="A function and a thing, such as `pay tea`")
+
+
 def functions_of(peer: Peer, reach: Reach) -> list[object]:
-    """One function of each effect; what they do happens at the other end."""
+    """One function of each effect, and one that has another run in a moment; what they do happens at the other end."""
 
     async def act(function: str, item: str, key: str) -> None:
         done = peer.begin("effect", function=function, item=item, key=key)
@@ -138,7 +149,30 @@ def functions_of(peer: Peer, reach: Reach) -> list[object]:
         await act("keep", args.item, call.key)
         return f"Kept {args.item}."
 
-    return [pay, keep]
+    @tool_function(commands=("soon",), effect="idempotent")
+    async def soon(ctx: MessageContext, args: Plans, *, call: Call, timetable: Timetable) -> str:
+        """Do something in a moment."""
+        function, _, item = args.plan.partition(" ")
+        at = SystemClock().now() + timedelta(seconds=SOON_SECONDS)
+        draft = Draft(
+            kind=TimerKind.REMINDER,
+            bot=ctx.bot,
+            chat=ctx.chat,
+            is_group=ctx.is_group,
+            private_to=None,
+            owner=ctx.sender.ref,
+            owner_name=ctx.sender.name,
+            members=(),
+            function=function,
+            arguments={"item": item},
+            title=item,
+            rule=Rule(Once(at.replace(tzinfo=None))),
+            zone="UTC",
+        )
+        await timetable.add([draft], call_key=call.key, most_per_owner=1000)
+        return f"Soon: {args.plan}."
+
+    return [pay, keep, soon]
 
 
 async def serve(plan: Plan) -> int:
@@ -161,17 +195,26 @@ async def serve(plan: Plan) -> int:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     await daemon.start()
     serving = asyncio.create_task(daemon.run())
+    ticking = asyncio.create_task(_tick(daemon))
     peer.tell("ready")
     stopping = asyncio.create_task(told.wait())
     await asyncio.wait([stopping, listening], return_when=asyncio.FIRST_COMPLETED)
     if not told.is_set():
         return ABANDONED
     serving.cancel()
-    await asyncio.wait([serving])
+    ticking.cancel()
+    await asyncio.wait([serving, ticking])
     await daemon.stop()
     listening.cancel()
     peer.close()
     return 0
+
+
+async def _tick(daemon: Daemon) -> None:
+    """As the daemon's own ticker does, but more often: tests do not like to wait."""
+    while True:
+        await daemon.timers.tick()
+        await asyncio.sleep(TICK_SECONDS)
 
 
 async def _daemon(plan: Plan, peer: Peer, network: OutsideNetwork, faults: FaultPoints) -> Daemon:
