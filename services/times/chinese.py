@@ -19,7 +19,7 @@ from services.times.readings import Found, Reading
 # Every letter that a time can begin with, so that the others need no look.
 _STARTS = re.compile(
     rf"[\d{LETTERS}几数半大约差将近接今明后昨前翌次第当即本听寻琴这那上下周星礼每逐隔间逢天日工平休月年民农阴旧夏闰正冬腊早晚傍黄凌清拂黎晨中午晌子深夜白"
-    rf"再过等还未往以从自由打在于到赶定连持接一共总重提现此目马立宜而依如稍待迟回改哪某有不随尽去来{feast_letters()}{zone_letters()}]"
+    rf"再过等还未往以从自由打在于到赶定连接一共总重提现最此目马立宜而依如稍待迟回改哪某有不随尽去来{feast_letters()}{zone_letters()}]"
 )
 
 
@@ -32,7 +32,7 @@ class Chinese:
 
     def read(self, text: str, now: datetime) -> Reading | None:
         """What `text` means, when all of it is one time; None otherwise."""
-        formed = one_form(text).strip(" \t\n,.。!?！？、")
+        formed = one_form(text).strip(" \t\n,.。!?！？、").rstrip("吧呢啊哦呀哈嘛啦喔~")
         found = _reading_at(formed, 0, now) if formed else None
         if found is None or found[1] != len(formed):
             return None

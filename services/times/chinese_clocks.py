@@ -29,7 +29,7 @@ class DayPart:
 _PARTS = (
     (DayPart("small hours", 0, 6, 0), "凌晨"),
     (DayPart("dawn", 5, 8, 6), "清晨 拂晓 黎明 大清早 清早 今晨 晨"),
-    (DayPart("morning", 4, 12, 9), "一大早 一早 大早上 早上 早晨 早间 朝头早 朝早 早"),
+    (DayPart("morning", 4, 12, 9), "一大早 一早 大早上 早上 早晨 早间 朝头早 朝早 早 朝"),
     (DayPart("morning", 4, 12, 9), "上午 午前 上昼"),
     (DayPart("noon", 11, 13, 12), "中午 正午 晌午"),
     (DayPart("afternoon", 12, 19, 15), "下午 午后 晏昼 下昼"),
@@ -41,7 +41,7 @@ _PARTS = (
 _PART_NAMED = {name: part for part, names in _PARTS for name in names.split()}
 _ALONE = "|".join(sorted((name for name in _PART_NAMED if len(name) > 1), key=len, reverse=True))
 PART = re.compile(
-    rf"(?P<name>{_ALONE})(?!好(?!吗|不)|茶|[餐饭安])|(?P<short>早晚|[早晚晨夜](?![餐饭安会点辈期熟餐自]|霜|间(?!\d)|(?<=早晚)))"
+    rf"(?P<name>{_ALONE})(?!好(?!吗|不)|茶|[餐饭安])|(?P<short>早晚|(?<=[今听后每])朝(?![代廷])|[早晚晨夜](?![餐饭安会点辈期熟餐自]|霜|间(?!\d)|(?<=早晚)))"
 )
 """A part of the day; one that is a single letter counts only behind a day, or before a time."""
 _MIDNIGHT = re.compile(r"午夜|子夜")

@@ -19,6 +19,7 @@ _NUMERIC = re.compile(
     r"|(?P<a>\d{1,2})\s*(?P<sep2>[-/.])\s*(?P<b>\d{1,2})\s*(?P=sep2)\s*(?P<y2>[12]\d{3})(?!\d)"
     r"|(?P<y3>20\d\d)(?P<m3>0[1-9]|1[0-2])(?P<d3>0[1-9]|[12]\d|3[01])(?!\d)"
     r"|(?P<y4>[12]\d{3})\s*[-/]\s*(?P<m4>0?[1-9]|1[0-2])(?![\d:./-])"
+    r"|(?P<m6>0?[1-9]|1[0-2])\.(?P<d6>3[01]|[12]\d|0?[1-9])(?=\s*(?:[日号]|[上下]午|[早晚]|凌晨|中午|傍晚))"
     r"|(?P<m5>0?[1-9]|1[0-2])/(?P<d5>3[01]|[12]\d|0?[1-9])(?![\d:/.])(?!\s*(?:的|之)?概率))(?:[日号])?"
 )
 _LUNAR = re.compile(
@@ -55,15 +56,16 @@ def _numeric_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
         return None
     if match["y4"]:
         return month_of(int(match["y4"]), int(match["m4"])), match.end()
-    if match["m5"]:
-        return _coming_date(int(match["m5"]), int(match["d5"]), today), match.end()
+    month, day = match["m5"] or match["m6"], match["d5"] or match["d6"]
+    if month:
+        return _coming_date(int(month), int(day), today), match.end()
     if match["y2"]:
         # Day and month, as numbers with the year behind them are written; the other way round only where it must be.
-        day, month = int(match["a"]), int(match["b"])
-        day, month = (month, day) if month > 12 else (day, month)
-        return safe_day(int(match["y2"]), month, day), match.end()
-    year, month_, day_ = match["y"] or match["y3"], match["m"] or match["m3"], match["d"] or match["d3"]
-    return safe_day(int(year), int(month_), int(day_)), match.end()
+        first, second = int(match["a"]), int(match["b"])
+        first, second = (second, first) if second > 12 else (first, second)
+        return safe_day(int(match["y2"]), second, first), match.end()
+    year, month, day = match["y"] or match["y3"], match["m"] or match["m3"], match["d"] or match["d3"]
+    return safe_day(int(year), int(month), int(day)), match.end()
 
 
 def _coming_date(month: int, day: int, today: date) -> Days:
@@ -86,17 +88,18 @@ def _lunar_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
     said = _LUNAR_WORDS.match(text, at)
     year, start = year_at(text, said.end() if said else at, today)
     match = _LUNAR.match(text, start)
-    if match is None or not (
-        said
-        or match["said"]
-        or match["leap"]
-        or match["month"] in _LUNAR_MONTHS
-        or match["day"].startswith(("初", "廿"))
-    ):
+    if match is None or not (said or match["said"] or _is_lunar(match)):
         return None
     month = _LUNAR_MONTHS.get(match["month"]) or whole(match["month"])
     day = whole(match["day"].removeprefix("初"))
     return _lunar(month, day, bool(match["leap"]), year, today), match.end()
+
+
+def _is_lunar(match: re.Match[str]) -> bool:
+    """Whether it is written as only lunar dates are: 腊月, 初五, 廿五 without 日 or 号 behind it."""
+    if match["leap"] or match["month"] in _LUNAR_MONTHS or match["day"].startswith("初"):
+        return True
+    return match["day"].startswith("廿") and not match.group().endswith(("日", "号"))
 
 
 def _lunar(month: int, day: int, leap: bool, year: int | None, today: date) -> Days:

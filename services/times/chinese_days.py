@@ -74,7 +74,7 @@ _RELATIVE = {
 _LETTERS = {"今": 0, "当": 0, "明": 1, "听": 1, "昨": -1, "寻": -1, "琴": -1, "前": -2, "后": 2, "大前": -3, "大后": 3}
 _RELATIVE_DAY = re.compile(
     rf"(?P<name>{'|'.join(sorted(_RELATIVE, key=len, reverse=True))})(?!头条|之后》|之星|[性资涯])"
-    r"|(?P<letter>大前|大后|今|明|听|昨|寻|琴|前|后|当)(?=[早晚晨夜](?![饭餐熟期辈])|(?:凌晨|午夜)|(?<=今)朝|(?<=听)朝|(?<=[今明])午(?![餐饭睡休]))(?P<dawn>朝)?"
+    r"|(?P<letter>大前|大后|今|明|听|昨|寻|琴|前|后|当)(?=(?!早晚)[早晚晨夜](?![饭餐熟期辈])|(?:凌晨|午夜)|(?<=[今听后])朝(?![代廷])|(?<=[今明])午(?![餐饭睡休]))"
 )
 WEEK = r"(?:周|星期|礼拜)"
 _REL = r"(?P<this>这一个|这一|这个|这|今个|今|本)|(?P<last>上+(?:一个|一|个)?)|(?P<next>下+(?:一个|一|个)?)"
@@ -169,7 +169,7 @@ def safe_day(year: int, month: int, day: int) -> Days:
 def month_of(year: int, month: int, count: int = 1) -> Days:
     """`count` whole months; `month` may lie outside of 1 to 12."""
     first, after = (date(*carried(year, month + more), 1) for more in (0, count))
-    return Days(first, after, Grain.MONTH)
+    return Days(first, max(first, after), Grain.MONTH)
 
 
 def carried(year: int, month: int) -> tuple[int, int]:

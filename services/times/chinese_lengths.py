@@ -13,7 +13,7 @@ _UNIT = (
     r"(?P<second>秒钟?)|(?P<minute>分钟|分(?!之)|min(?:ute)?s?(?![a-z]))|(?P<quarter_hour>刻钟?)"
     r"|(?P<hour>个?(?:小时|钟头|钟点)|个钟|小时|时(?![间候刻代段期差机常髦尚])|hours?(?![a-z])|h(?![a-z]))"
     r"|(?P<day>天|日(?![期程子记历报常志用语本]))|(?P<week>个?(?:星期|礼拜)(?![一二三四五六日天])|周(?![岁年边围期到转折刊报一二三四五六日天末])|周(?=一[次起直])|星期(?=天气))"
-    r"|(?P<month>个月|月(?=[,零又]|(?<=多月)))|(?P<quarter>个?季度)|(?P<year>年(?![级纪代龄轻级底末初中份货薪会终假糕]|后?半年))"
+    r"|(?P<month>个月|月(?=[,零又]\s*[\d一二两三四五六七八九十半]+\s*[天周个小分秒星礼]|(?<=多月)))|(?P<quarter>个?季度)|(?P<year>年(?![级纪代龄轻级底末初份货薪会终假糕]|后?半年))"
 )
 _ONE = re.compile(
     rf"(?:(?P<half>大?半)(?P<half_unit>分钟|个?(?:小时|钟头|钟|星期|礼拜|月)|天|日|年|周)"
@@ -111,7 +111,7 @@ def _one_at(text: str, at: int) -> tuple[Amount, int] | None:
     if match["few"]:
         return _counted(SEVERAL * (10 if match["few_ten"] else 1), unit, is_vague=bool(match["few_ten"])), match.end()
     count = number(match["count"])
-    if count is None or count > _MOST:
+    if count is None or count > _MOST or (unit == "year" and count >= 1000):
         return None
     is_vague = bool(match["tens"] or _UNCERTAIN.match(match["count"]))
     if is_vague and not match["tens"]:

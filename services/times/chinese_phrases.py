@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import date, datetime, timedelta
 
-from services.times.chinese_clocks import Clock, DayPart, clock_at, part_at
+from services.times.chinese_clocks import clock_at, part_at
 from services.times.chinese_dates import date_at
 from services.times.chinese_days import Days, monday_of, one_day, relative_day_at, safe_day, week_at, weekday_at
 from services.times.chinese_lengths import Amount, amount_at
 from services.times.chinese_letters import NUMBER, number
+from services.times.chinese_parts import Phrase
 from services.times.chinese_repeats import repeats_at
 from services.times.chinese_zones import zone_at
 from services.times.readings import Grain, Length, shifted
 from services.times.repeats import Repeats, Trouble
 
 _ABOUT = r"(?:大[约概]|差不多|约莫?|可能|也许|将近|接近|快要|快到|至少|起码|最[多少晚早迟]|不超过|几乎要)"
-_FILLER = re.compile(rf"[\s,]*(?:的(?!话)|在|于|是)?\s*(?:{_ABOUT}(?:在|是|到)?)?\s*")
+_FILLER = re.compile(rf"t(?=\d{{1,2}}:)|[\s,]*(?:的(?!话)|在|于|是)?\s*(?:{_ABOUT}(?:在|是|到)?)?\s*")
 _SEPARATOR = re.compile(r"\s*(?:[、,]|和|及|跟|与|还有|以及)?\s*(?:的)?")
 _LEAD = re.compile(r"(?:从|自从|自打|自|由|打从|打(?=[今明后下])|在|于|等到|到了?|赶在|定在|约在)\s*")
 _HEDGE = re.compile(rf"{_ABOUT}\s*(?:在|是|到)?\s*")
@@ -41,55 +41,12 @@ _UNTIL = re.compile(r"[\s,]*(?:并?一直|直)?(?:持续)?(?:直到|直至|截�
 _STOP = re.compile(r"\s*(?:为止|结束|止(?![痛血咳]))")
 _COUNT = re.compile(
     rf"[\s,]*(?:(?:一共|总共|共计|共|重复|提醒|总计|只)\s*(?P<times>{NUMBER})\s*(?:次|遍|回)"
-    rf"|(?:连续|连着|一连|持续|接连)\s*(?:(?P<times2>{NUMBER})\s*(?:次|遍|回)|(?P<run>{NUMBER})\s*个?(?P<unit>天|日|周|星期|礼拜|月|年|工作日|晚上?|小时)))"
+    rf"|(?:连续|连着|一连|接连)\s*(?:(?P<times2>{NUMBER})\s*(?:次|遍|回)|(?P<run>{NUMBER})\s*个?(?P<unit>天|日|周|星期|礼拜|月|年|工作日|晚上?)))"
 )
 _DEADLINE = re.compile(r"\s*(?:之前|以前|前(?![天往面后夕台两三\d])|之内|以内)")
 _SAME_DAY = re.compile(r"\s*的?(?:今天|今日|这一?天|同一天)")
+_NEEDS_PART = frozenset(("每", "每个", "每一个", "今", "明", "昨", "前", "后", "大前", "大后", "听", "寻", "琴", "当"))
 _STEPS = 24
-
-
-@dataclass(slots=True)
-class Phrase:
-    """What a phrase says, as far as it has been read."""
-
-    days: Days | None = None
-    part: DayPart | None = None
-    clocks: list[Clock] = field(default_factory=list)
-    zone: tzinfo | None = None
-    ahead: Amount | None = None
-    """So long from now, or before now where `is_ago`."""
-    is_ago: bool = False
-    lasts: Amount | None = None
-    """So long, not said from when."""
-    window: tuple[Amount, bool, bool] | None = None
-    """The next so many units, or the last ones where the first is True; whole ones of the calendar where the second
-    is."""
-    is_now: bool = False
-    repeats: Repeats | None = None
-    first: Days | None = None
-    until: Days | None = None
-    until_clock: Clock | None = None
-    count: int | None = None
-    run: str = ""
-    """The unit that `count` was counted in."""
-    trouble: Trouble | None = None
-    is_onward: bool = False
-    end: int = 0
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it says no time."""
-        return not (
-            self.days
-            or self.part
-            or self.clocks
-            or self.ahead
-            or self.lasts
-            or self.window
-            or self.is_now
-            or self.repeats
-            or self.trouble
-        ) and not (self.count and self.run)
 
 
 class PhraseReader:
@@ -137,15 +94,19 @@ class PhraseReader:
         return None
 
     def _repeats(self, phrase: Phrase, at: int, anchor: date) -> int | None:
-        if phrase.repeats is not None or phrase.ahead:
+        if phrase.repeats is not None or phrase.ahead or phrase.lasts or phrase.window:
             return self._more_repeats(phrase, at)
         said = repeats_at(self._text, at, self._today)
-        if said is None or (phrase.clocks and phrase.days):
+        if said is None or (phrase.clocks and phrase.days) or self._lacks_part(phrase, at, said[2]):
             return None
         phrase.repeats, phrase.trouble, end = said
         if phrase.days is not None:
             phrase.first, phrase.days = phrase.days, None
         return end
+
+    def _lacks_part(self, phrase: Phrase, at: int, end: int) -> bool:
+        """Whether 每 or 明 is left without the part of the day that it is said with: there is one before it already."""
+        return bool(phrase.part or phrase.clocks) and self._text[at:end] in _NEEDS_PART
 
     def _more_repeats(self, phrase: Phrase, at: int) -> int | None:
         """The elapsed time within days that were said before: 工作日每小时, 每天9点到18点每隔一小时."""
@@ -234,6 +195,8 @@ class PhraseReader:
             return None
         found = self._days_at(at, anchor if not phrase.ahead else self._target(phrase))
         if found is None:
+            return None
+        if self._lacks_part(phrase, at, found[1]):
             return None
         days, end = self._same_day(*found)
         if phrase.ahead is not None and days.weekday:

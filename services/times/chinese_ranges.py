@@ -9,14 +9,15 @@ from datetime import datetime, time, timedelta
 from services.recurrence import Unit
 from services.times.chinese_clocks import Clock, clock_at
 from services.times.chinese_days import Days
-from services.times.chinese_phrases import Phrase, PhraseReader
+from services.times.chinese_parts import Phrase
+from services.times.chinese_phrases import PhraseReader
 from services.times.chinese_readings import Moment, reading_of
 from services.times.readings import Kind, Reading
 from services.times.repeats import Repeats
 
-_TILL = re.compile(r"\s*(?:一直到|直到|到|至|-+|~)\s*")
+_TILL = re.compile(r"\s*(?:开始|起)?,?\s*(?:一直到|直到|到|至|-+|~)\s*")
 _AND = re.compile(r"\s*(?:和|与|跟|及)\s*")
-_BETWEEN = re.compile(r"\s*(?:之间|期间|中间|这段时间|为止|间(?!隔))")
+_BETWEEN = re.compile(r"\s*(?:之间|期间|中间|这段时间|为止|结束|间(?!隔))")
 
 
 def range_at(reader: PhraseReader, text: str, phrase: Phrase, moment: Moment) -> tuple[Reading, int] | None:

@@ -9,7 +9,7 @@ from services.recurrence import Unit
 from services.times.chinese_clocks import Clock, DayPart, waking_hour
 from services.times.chinese_days import Days, one_day
 from services.times.chinese_lengths import Amount
-from services.times.chinese_phrases import Phrase
+from services.times.chinese_parts import Phrase
 from services.times.readings import Grain, Kind, Length, Reading, shifted
 from services.times.repeats import Repeats, Trouble
 

@@ -17,7 +17,7 @@ from services.times.repeats import Repeats, Trouble
 Said = tuple[Repeats, Trouble | None, int]
 """What was said to repeat, why it can be no rule, and where it ends."""
 
-_PART_FOLLOWS = r"(?=大?(?:清?早|晚|上午|下午|中午|傍晚|凌晨|半夜|深夜|夜))"
+_PART_FOLLOWS = r"(?=(?!早晚)大?(?:清?早|晚|上午|下午|中午|傍晚|凌晨|半夜|深夜|夜|朝(?![代廷])))"
 _EVERY_DAY = re.compile(
     rf"(?:每一?个?|逐)[天日](?![气线])|天天(?![向快开])|日日|每个?{_PART_FOLLOWS}|每一个{_PART_FOLLOWS}"
 )
@@ -75,7 +75,7 @@ def _full_hours_at(text: str, at: int, today: date) -> Said | None:
     match = _FULL_HOURS.match(text, at)
     if match is None:
         return None
-    return Repeats(unit=None, seconds=3600, window=(time(0), time(23))), None, match.end()
+    return Repeats(unit=None, seconds=3600, window=(time(0), time(23, 59))), None, match.end()
 
 
 def _every_day_at(text: str, at: int, today: date) -> Said | None:

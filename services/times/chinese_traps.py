@@ -16,7 +16,7 @@ _REMINDED_BEFORE = re.compile(rf"{_REMINDING}\s*(?:一下)?(?:[我他她你]们?
 _HOUR_ALONE = re.compile(rf"[\d{LETTERS}]+\s*点")
 _POINTS_BEFORE = re.compile(r"(?:有|这|那|以下|如下|下列|[差多少加减扣满得拿每])$")
 _POINTS_NEXT = re.compile(
-    r"\s*(?:建议|意见|要求|原因|理由|问题|说明|想法|经验|好处|坏处|内容|共识|心得|提示|希望|积分|注意|感受|看法|思考|声明|补充|优势|优点|缺点|区别|变化|一线)"
+    r"\s*(?:建议|意见|要求|原因|理由|问题|说明|想法|经验|好处|坏处|内容|共识|心得|提示|希望|积分|注意|感受|看法|思考|声明|补充|优势|优点|缺点|区别|变化|一线|之间)"
 )
 _ONE_OCLOCK_BEFORE = re.compile(
     rf"(?:^|[\s,，。.!！?？;；、:：(（在于到是从])$|{_REMINDING}(?:[我他她你]们?|大家|所有人)$"
@@ -24,6 +24,7 @@ _ONE_OCLOCK_BEFORE = re.compile(
 _A_LITTLE_NEXT = re.compile(
     r"\s*(?:[都也儿点不没别吧吗呢啊意感小用力心钱水盐糖油]|时间|东西|问题|关系|事情?|办法|印象|变化|进步|信心|声音|距离|压力|消息|帮助)"
 )
+_UNIT_BEFORE = re.compile(r"[升里米克斤吨瓦元卡页字帧度]$")
 _REPEATED_WORD = re.compile(r"天天|日日|月月|年年")
 _WEAK_WORD = re.compile(r"工作日|休息日|平日|上班日")
 _ORDINAL_BEFORE = re.compile(r"(?:[两二三四五六七八九十\d]个?|第[一二三四五\d]个|最后一?个?|上个|下个|非|个)$")
@@ -38,7 +39,7 @@ def begins_a_time(text: str, at: int) -> bool:
         return not (before.isdecimal() or before in ".:/第-" or (before.isascii() and before.isalpha()))
     if letter.isascii():
         return not (before.isascii() and before.isalnum())
-    return letter not in LETTERS or before not in _NUMBER_BEFORE
+    return (letter not in LETTERS and letter not in "年月") or before not in _NUMBER_BEFORE
 
 
 def is_a_time(text: str, start: int, end: int, reading: Reading) -> bool:
@@ -52,6 +53,8 @@ def is_a_time(text: str, start: int, end: int, reading: Reading) -> bool:
         return False
     if _HOUR_ALONE.fullmatch(said):
         return _is_oclock(text, said, before, end)
+    if said.startswith("每") and not reading.has_clock and _UNIT_BEFORE.search(before):
+        return False
     if _REPEATED_WORD.fullmatch(said):
         return _is_reminded_next(text, end)
     return not (_WEAK_WORD.match(said) and _ORDINAL_BEFORE.search(before))

@@ -103,7 +103,7 @@ def _clock_of_elapsed(repeats: Repeats) -> str:
     first, last = begin.hour * 60 + begin.minute, end.hour * 60 + end.minute
     if repeats.window is None and 24 * 60 % step:
         raise UnclearTime(Trouble.SEVERAL)
-    if 60 % step == 0 and last % 60 == first % 60:
+    if step < 60 and 60 % step == 0 and last % 60 == first % 60:
         last -= 1  # the hour of the end would have but one of its minutes, which no expression can say
     at = range(first, last + 1, step)
     if not at:

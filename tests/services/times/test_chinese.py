@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from services.recurrence import Calendar, Every, Once, Rule, Unit
 from services.times import Kind, Reading, Times, Trouble, UnclearTime
+from services.times.chinese import Chinese
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=SHANGHAI)
@@ -63,6 +64,9 @@ def stretch(text: str) -> str:
         ("25号", "11-25"),
         ("3號", "12-03"),
         ("廿五号", "11-25"),
+        ("十二月廿五號", "12-25"),
+        ("12.5号", "12-05"),
+        ("下个月的今天", "12-20"),
         ("12月5日", "12-05"),
         ("十二月五號", "12-05"),
         ("12/5", "12-05"),
@@ -148,6 +152,8 @@ def test_feasts_are_the_next_ones_by_the_calendar_that_they_follow(text: str, da
         ("下星期一，早上8点左右", "11-23 08:00"),
         ("明天 3pm", "11-21 15:00"),
         ("晏晝三點", "11-20 15:00"),
+        ("聽朝9點", "11-21 09:00"),
+        ("明天大概下午3点吧", "11-21 15:00"),
     ],
 )
 def test_a_time_of_day_comes_next_or_on_its_day(text: str, moment: str) -> None:
@@ -383,6 +389,14 @@ def test_what_is_no_time_is_not_read(text: str) -> None:
         "下午好",
         "100号以后的订单",
         "一共二十五个人",
+        "去听五月天演唱会",
+        "两点之间线段最短",
+        "买两节5号电池",
+        "水流是500升每小时",
+        "三天两头迟到",
+        "24小时营业",
+        "[从上午9点开始到下午5点结束]",
+        "我分析一下[最近三个月]的账单",
     ],
 )
 def test_the_time_within_a_sentence_is_found_exactly(sentence: str) -> None:
@@ -426,8 +440,15 @@ def test_no_text_makes_the_reader_fail(text: str, wall: datetime) -> None:
         assert reading.start <= reading.end
         with contextlib.suppress(UnclearTime):
             reading.rule(now)
-    for found in TIMES.find_all(text, now):
-        assert 0 <= found.start < found.end <= len(text)
+
+
+@given(st.lists(_WORDS, max_size=12).map("".join))
+def test_what_is_found_reads_to_the_same_alone(text: str) -> None:
+    chinese, end = Chinese(), 0
+    for found in chinese.find_all(text, NOW):
+        assert end <= found.start < found.end <= len(text)
+        assert chinese.read(text[found.start : found.end], NOW) == found.reading
+        end = found.end
 
 
 @given(st.text(max_size=40))
