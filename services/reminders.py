@@ -160,19 +160,13 @@ class Reminders:
         if timer.snoozed_until is not None:
             await self._timetable.drop_snoozed(timer, call_key=call_key)
 
-    async def _said_last(self, asker: Asker) -> Timer | None:
-        for timer in await self._timetable.said_lately(asker.chat, TimerKind.REMINDER):
-            if may_see(timer, asker) and concerns(timer, asker.member):
-                return timer
-        return None
-
     async def said_or_meant(self, asker: Asker, which: str, line: str) -> tuple[Timer | None, str]:
         """The reminder that `which` names; else the one that a line such as `3 10 minutes` begins with; else the one
         that was said to the asker last, None where there was none. And the rest of the line: the time. Raises
         NoSuchReminder, SeveralReminders and NotYourReminder."""
         if not which.strip():
             which, line = await self._apart(asker, line)
-        timer = only(await self.meant(asker, which)) if which.strip() else await self._said_last(asker)
+        timer = await self._spoken_of(asker, which)
         if timer is not None and not (concerns(timer, asker.member) and timer.members):
             require_mine(timer, asker)
         return timer, line
@@ -199,6 +193,21 @@ class Reminders:
         now = self.now().astimezone(zone)
         time = understood(wish.time, self.times, now, self.default_time)
         return Plan(wish, tuple(members), time, check(time.rule, ZoneInfo(time.zone), now))
+
+    async def _said_lately(self, asker: Asker) -> list[Timer]:
+        """What was said lately and concerns the asker, latest first; ended ones too."""
+        timers = await self._timetable.said_lately(asker.chat, TimerKind.REMINDER)
+        return [timer for timer in timers if may_see(timer, asker) and concerns(timer, asker.member)]
+
+    async def _spoken_of(self, asker: Asker, which: str) -> Timer | None:
+        """The one that `which` means; without it the one that was said last, None where there was none."""
+        lately = await self._said_lately(asker)
+        if not which.strip():
+            return lately[0] if lately else None
+        if numbers_in(which):
+            return only(await self.meant(asker, which))
+        known = {timer.id: timer for timer in [*lately, *await self.of(asker)]}
+        return described(list(known.values()), which)
 
     async def _apart(self, asker: Asker, line: str) -> tuple[str, str]:
         """Which reminder a line speaks of, and until when it says; empty where it does not."""

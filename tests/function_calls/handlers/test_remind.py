@@ -83,7 +83,8 @@ async def test_without_buttons_the_choices_are_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pressed", "seconds"), [("/snooze 1 10 minutes", 600), ("/snooze", 600), ("/snooze 1 1 hour", 3600)]
+    ("pressed", "seconds"),
+    [("/snooze 1 10 minutes", 600), ("/snooze", 600), ("/snooze 1 1 hour", 3600), ("/snooze tea for 20 minutes", 1200)],
 )
 async def test_what_is_put_off_comes_once_more(pressed: str, seconds: int) -> None:
     async with a_family() as group:
