@@ -109,7 +109,7 @@ def understood(wish: WishedTime, times: Times, now: datetime, default_time: time
         if unclear.trouble in (Trouble.AMBIGUOUS, Trouble.VAGUE, Trouble.SEVERAL) and wish.has_dates:
             return _from_dates(wish, now, default_time)
         raise TimeNotUnderstood(words, unclear.trouble, _past_moment(reading, now, default_time)) from None
-    rule, zone = _at_home(rule, reading.zone, now)
+    zone = _zone_name(reading.rule_zone(now), str(now.tzinfo))
     rule = _completed(rule, wish, now, default_time)
     return Understood(rule, zone, _assumed(rule) if _says_no_clock(reading) else None)
 
@@ -143,22 +143,15 @@ def _assumed(rule: Rule) -> time | None:
             return None
 
 
-def _at_home(rule: Rule, said_zone: tzinfo | None, now: datetime) -> tuple[Rule, str]:
-    """The rule with its zone: one moment that was said for elsewhere is told in the zone of `now`, what repeats keeps
-    to the clocks there."""
-    home = str(now.tzinfo)
-    if said_zone is None or isinstance(rule.when, Every):
-        return rule, home
-    if isinstance(rule.when, Once):
-        there = rule.when.wall.replace(tzinfo=said_zone).astimezone(UTC)
-        return replace(rule, when=Once(there.astimezone(now.tzinfo).replace(tzinfo=None))), home
-    if isinstance(said_zone, ZoneInfo):
-        return rule, str(said_zone)
-    ahead = said_zone.utcoffset(None) or timedelta()
-    hours, rest = divmod(ahead, timedelta(hours=1))
-    if rest:  # there is no name for it: taken as the clocks of home show it now
-        return rule, home
-    return rule, f"Etc/GMT{-hours:+d}" if hours else "UTC"
+def _zone_name(zone: tzinfo | None, home: str) -> str:
+    """The IANA name of a zone that was said. A bare offset has one where it is of whole hours; of others `home` is
+    taken."""
+    if isinstance(zone, ZoneInfo):
+        return str(zone)
+    hours, rest = divmod((zone.utcoffset(None) if zone else None) or timedelta(), timedelta(hours=1))
+    if rest:
+        return home
+    return f"Etc/GMT{-hours:+d}" if hours else "UTC"
 
 
 def _completed(rule: Rule, wish: WishedTime, now: datetime, default_time: time) -> Rule:

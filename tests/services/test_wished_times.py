@@ -121,3 +121,46 @@ def test_whatever_a_model_sends_is_a_rule_or_refused(
 @pytest.mark.parametrize("repeat", Repeat)
 def test_the_ends_of_the_calendar_are_no_times(at: str, repeat: Repeat) -> None:
     assert refused(at=at, repeat=repeat, cron="0 9 * * 1").what == at
+
+
+@pytest.mark.parametrize(
+    ("wish", "rule"),
+    [
+        ({"words": "tomorrow at 5pm", "at": "2026-11-25T10:00"}, once("2026-11-21T17:00")),
+        ({"words": "tomorrow at 5pm", "repeat": Repeat.DAILY, "at": "2026-11-21T10:00"}, once("2026-11-21T17:00")),
+        ({"words": "at 9am", "repeat": Repeat.DAILY, "at": "09:00"}, Rule(Calendar("0 9 * * *"))),
+        ({"words": "every day at 9am", "count": 3}, Rule(Calendar("0 9 * * *"), count=3)),
+        (
+            {"words": "every day at 9am", "until": "2026-12-01"},
+            Rule(Calendar("0 9 * * *"), until=datetime.fromisoformat("2026-12-01T23:59:59")),
+        ),
+        ({"words": "every day at 9am", "repeat": Repeat.WEEKLY, "at": "10:00"}, Rule(Calendar("0 9 * * *"))),
+        ({"words": "soon", "at": "2026-11-25T10:00"}, once("2026-11-25T10:00")),
+    ],
+)
+def test_the_words_win_and_the_dates_add_what_they_leave_open(wish: dict[str, object], rule: Rule) -> None:
+    assert meant(Times(), **wish) == rule
+
+
+def test_words_for_elsewhere_are_brought_home_once_and_keep_to_the_clocks_there_where_they_repeat() -> None:
+    assert meant(Times(), words="tomorrow at 5pm UTC") == once("2026-11-21T18:00")
+    found = understood(WishedTime(words="every day at 5pm UTC"), Times(), NOW, NINE)
+    assert (found.rule, found.zone) == (Rule(Calendar("0 17 * * *")), "UTC")
+    found = understood(WishedTime(words="every day at 5pm UTC+3"), Times(), NOW, NINE)
+    assert (found.rule, found.zone) == (Rule(Calendar("0 17 * * *")), "Etc/GMT-3")
+
+
+@pytest.mark.parametrize(
+    ("words", "trouble"),
+    [("yesterday at 5pm", Trouble.PAST), ("soon", Trouble.VAGUE), ("30 february", Trouble.NO_SUCH)],
+)
+def test_words_that_are_no_time_to_come_say_why(words: str, trouble: Trouble) -> None:
+    assert refused(Times(), words=words).trouble is trouble
+
+
+def test_a_day_in_words_has_the_usual_time_and_says_so() -> None:
+    found = understood(WishedTime(words="on tuesday"), Times(), NOW, NINE)
+    assert (found.rule, found.assumed) == (once("2026-11-24T09:00"), NINE)
+    assert understood(WishedTime(words="every friday"), Times(), NOW, NINE).assumed == NINE
+    assert understood(WishedTime(words="every friday at 9"), Times(), NOW, NINE).assumed is None
+    assert understood(WishedTime(words="in 20 minutes"), Times(), NOW, NINE).assumed is None

@@ -192,6 +192,19 @@ async def test_a_missing_time_is_asked_for_and_only_the_asker_s_answer_fills_it(
 
 
 @pytest.mark.requirement("D53")
+async def test_a_time_that_is_too_vague_is_asked_for_once() -> None:
+    async with a_family() as group:
+        asked = await asks(group, text="call mum", when="soon")
+        assert asked == "“soon” is too vague for me: when exactly? For example: tomorrow at 5pm."
+        group.model.says("Well.")
+        assert (await group.say("Ann", "tomorrow at 5pm"))[0].endswith("at 17:00 (Europe/Oslo), in 25 hours: call mum")
+        await asks(group, text="call dad", when="soon")
+        group.model.says("Well.", "Well.")
+        assert "too vague" in (await group.say("Ann", "later"))[0]
+        assert await titles(group) == ["call mum"]
+
+
+@pytest.mark.requirement("D53")
 async def test_a_command_without_text_asks_what_and_then_when() -> None:
     async with a_family() as group:
         assert await group.say("Ann", "/remind") == ["What should I remind you of?"]
@@ -215,6 +228,9 @@ async def test_nobody_keeps_more_reminders_than_allowed() -> None:
     ("wish", "said"),
     [
         ({"repeat": "cron", "cron": "* * * *"}, "five fields"),
+        ({"when": "every 10 seconds"}, "once a minute is the most"),
+        ({"when": "yesterday at 5pm"}, "“yesterday at 5pm” was yesterday, Thursday 19 November at 17:00, 23 hours ago"),
+        ({"when": "every day at 8:00 and 20:30"}, "more than one reminder can hold"),
         ({"repeat": "cron", "cron": "0 9 30 2 *"}, "no such date"),
         ({"start": "2226-01-01"}, "100 years"),
         ({"start": "sometime"}, "can't read “sometime”"),
