@@ -289,13 +289,13 @@ def _lines(scores: Sequence[Score], microseconds: float) -> Iterable[str]:
         yield json.dumps({**facts, "us_per_phrase": round(microseconds, 1)} if name == "all" else facts)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="rows as JSON lines")
     parser.add_argument("--misses", action="store_true", help="print every row that is not right")
     parser.add_argument("--docs", action="store_true", help="write the figures and the misses into docs/times.md")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     rows = read_rows(options.file)
     read = ours(Times())
     scores, misses = measure(rows, read)

@@ -3,7 +3,7 @@ now, the closest Monday to October 5."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from services.times.durations import Amount, amount_at, unit_at
 from services.times.lexicon import ORDINALS, PLURAL_WEEKDAYS, WEEKDAYS
@@ -42,6 +42,8 @@ def beside_parts(spot: Spot) -> Parts:
         found = amount_at(line, at)
         if found is not None and line.words[found[1]] in _BEFORE | _AFTER:
             yield from _beside(spot, found[0].length, found[1], found[0])
+        elif found is not None and spot.link not in ("in", "for") and line.words[found[1]] == "on":
+            yield from _week_on(spot, found[0], found[1] + 1)
 
 
 def _beside(spot: Spot, length: Length, at: int, amount: Amount | None = None) -> Parts:
@@ -64,17 +66,28 @@ def _beside(spot: Spot, length: Length, at: int, amount: Amount | None = None) -
         yield Part(span=one_day(moved(reading.start.date(), step))), end
 
 
+def _week_on(spot: Spot, amount: Amount, at: int) -> Parts:
+    """`a week on Monday`: so many weeks behind the coming one."""
+    weekday = WEEKDAYS.get(spot.line.words[at])
+    if weekday is not None and amount.grain == Grain.WEEK and not amount.length.seconds:
+        ahead = (weekday - spot.moment.today.isoweekday() - 1) % 7 + 1 + amount.length.days
+        yield Part(span=one_day(spot.moment.today + ahead * _DAY)), at + 1
+
+
 def _weekday_beside(spot: Spot, at: int, number: int) -> Parts:
     """`the Monday after Easter`, `the third Tuesday before Christmas`."""
     found = spot.inner(at + 2) if 0 < number <= _MOST_WEEKDAYS else None
-    if found is None or found[1].has_clock or found[1].repeats is not None:
+    if found is None or found[1].repeats is not None:
         return
     day, weekday = found[1].start.date(), WEEKDAYS[spot.line.words[at]]
     if spot.line.words[at + 1] == "after":
         day += ((weekday - day.isoweekday() - 1) % 7 + 1 + 7 * (number - 1)) * _DAY
     else:
         day -= ((day.isoweekday() - weekday - 1) % 7 + 1 + 7 * (number - 1)) * _DAY
-    yield Part(span=one_day(day)), found[2]
+    if found[1].has_clock:
+        yield Part(at=datetime.combine(day, found[1].start.time()), grain=found[1].grain), found[2]
+    else:
+        yield Part(span=one_day(day)), found[2]
 
 
 def _counted_weekdays(spot: Spot) -> Parts:

@@ -21,7 +21,9 @@ def range_parts(spot: Spot) -> Parts:
     so_far = spot.so_far
     if not so_far or "to" in so_far or spot.word not in RANGE:
         return
-    if spot.word in ("and", "but") and "deadline" in so_far:
+    if spot.word == "and" and not ("is_between" in so_far or "repeats" in so_far):
+        return
+    if spot.word == "but" and spot.ahead() != "before":
         return
     start = spot.at + 1
     while spot.line.words[start] in ("the", "at", "on", "before", "by"):
@@ -42,6 +44,8 @@ def range_parts(spot: Spot) -> Parts:
 def deadline_parts(spot: Spot) -> Parts:
     """`by`, `no later than`, `before`, `until`; `after` and `later than` before a time of day."""
     word, so_far = spot.word, spot.so_far
+    if word == "between" and "to" not in so_far:
+        yield Part(is_between=True), spot.at + 1
     is_last = word == "no" and (spot.ahead(), spot.ahead(2)) == ("later", "than")
     if word in ("by", "before") or is_last or (word in _UNTIL and not so_far):
         if not so_far.keys() & {"deadline", "lasts"}:

@@ -33,6 +33,8 @@ def figures_at(line: Line, index: int, *, day_first: bool) -> Parts:
     elif len(digits) == 4 and "1" <= digits[0] <= "2":
         yield from _decade(line, index)
         yield from _year_first(line, index)
+    elif len(digits) == 4 and line.words[index + 1] in _SEPARATORS:
+        yield from _behind_year(line, index + 1, line.values[index])
     elif len(digits) <= 2 and line.words[index + 1] in _SEPARATORS and line.is_digits(index + 2):
         yield from _short_figures(line, index, day_first=day_first)
 

@@ -62,7 +62,7 @@ def number_parts(spot: Spot) -> Parts:
     is_named = spot.link == "on" or spot.has_the or then in ("at", "@")
     if is_day and is_named and line.is_digits(at) and not so_far.keys() & {"day", "month"}:
         yield Part(day=value), at + 1
-    in_range = spot.in_range or spot.link in ("from", "between") or then in RANGE
+    in_range = spot.in_range or spot.link == "from" or "is_between" in so_far or then in RANGE
     if in_range and value < 60 and not so_far.keys() & {"number", "clocks", "day"}:
         yield Part(number=value), at + 1
 

@@ -111,8 +111,9 @@ def _day_beside(line: Line, index: int, today: date) -> Parts:
 
 def _nth(line: Line, index: int, number: int, end: int) -> Parts:
     """`first Tuesday`, `3rd last week`, `last day`, `third qtr`, `first 2 weeks of`."""
-    if line.words[end] == "last" or (line.words[end] == "to" and line.words[end + 1] == "last"):
-        number, end = -number, end + (1 if line.words[end] == "last" else 2)
+    to_last = [word for word in line.words[end : end + 4] if word != "-"][:2] == ["to", "last"]
+    if line.words[end] == "last" or to_last:
+        number, end = -number, line.words.index("last", end) + 1
     word, unit = line.words[end], unit_at(line, end)
     if line.kinds[end] == NUMBER:
         unit = unit_at(line, end + 1)

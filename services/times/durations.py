@@ -122,13 +122,13 @@ def count_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
     return None
 
 
-def _digits_at(line: Line, index: int) -> tuple[Fraction, int, bool]:
+def _digits_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
     count, end = Fraction(line.values[index]), index + 1
     sign = line.words[end]
     if line.glued(end) and sign in (".", "/", ",") and line.is_digits(end + 1) and line.glued(end + 1):
         digits = line.words[end + 1]
         if sign == "/":
-            return (count / line.values[end + 1] if line.values[end + 1] else count), end + 2, False
+            return (count / line.values[end + 1], end + 2, False) if line.values[end + 1] else None
         if sign == "." or len(digits) != 3:
             return count + Fraction(int(digits), 10 ** len(digits)), end + 2, False
         return count * 1000 + int(digits), end + 2, False

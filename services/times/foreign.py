@@ -17,7 +17,8 @@ LANGUAGES = ("de", "fr", "es", "it", "pt", "nl", "sv", "da", "fi", "pl", "cs", "
 _TWELVE_HOURS = frozenset(("es", "it", "pt"))
 """Here an hour without more is said of both halves of the day; elsewhere it is one of 24."""
 _MOST_CHARACTERS = 60
-_LETTER = re.compile(r"[^\W\d_]")
+_LETTER = re.compile(r"[^\W\d_]{2}|[\u3040-\u9fff\uac00-\ud7af]")
+"""Something to know a language by: one letter is none."""
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _OTHER_EASTERN = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
 _NUMBER = re.compile(r"\d+")

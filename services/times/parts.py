@@ -84,6 +84,8 @@ class Part(TypedDict, total=False):
     """Several weekdays, or one in the plural."""
     days: tuple[int, ...]
     """Several days of the month."""
+    is_between: bool
+    """It began with "between"."""
     to: Part
     """The other end of a range."""
     until: Part

@@ -20,9 +20,9 @@ from services.times.tokens import END, NUMBER, Line
 
 _LINKS = frozenset(
     (
-        *("at", "@", "on", "in", "of", "for", "from", "the", ",", ";", "between", "during", "starting", "beginning"),
+        *("at", "@", "on", "in", "of", "for", "from", "the", ",", ";", "during", "starting", "beginning"),
         *("around", "about", "approximately", "approx", "roughly", "exactly", "~", "and", "-", "is", "say"),
-        *("sometime", "anytime"),
+        *("sometime", "anytime", "over"),
     )
 )
 """Words that only lead to what follows."""

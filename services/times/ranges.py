@@ -21,7 +21,7 @@ _FINEST_FIRST = list(Grain)
 
 def range_of(part: Part, moment: Moment, resolve: Resolve) -> Reading | None:
     """The stretch of time from `part` to its other end."""
-    left, right = without(part, "to", "deadline", "zone"), without(part["to"], "deadline")
+    left, right = without(part, "to", "deadline", "zone", "is_between"), without(part["to"], "deadline")
     if "zone" in right:
         return None
     if "clocks" in left or "clocks" in right or _are_hours(left, right):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, time
 
 from services.recurrence import Unit
 from services.times.dates import dates_at
@@ -63,8 +63,11 @@ def _so_often(line: Line, index: int, today: date) -> Parts:
 
 def _plural(line: Line, index: int) -> Parts:
     """`Mondays`, `weekdays`, `working days`, `weekends`, `mornings`."""
-    word = line.words[index]
-    if word in ("weekdays", "workdays"):
+    word, then = line.words[index], line.words[index + 1]
+    if word in ("weekday", "weekend") and then in ("mornings", "afternoons", "evenings", "nights"):
+        days: tuple[int, ...] = WORKDAYS if word == "weekday" else WEEKEND
+        yield Part(repeats=Repeats(Unit.WEEK), weekdays=days, portion=PORTIONS[then]), index + 2
+    elif word in ("weekdays", "workdays"):
         yield Part(repeats=Repeats(Unit.WEEK), weekdays=WORKDAYS), index + 1
     elif word in ("business", "working", "work") and line.words[index + 1] == "days":
         yield Part(repeats=Repeats(Unit.WEEK), weekdays=WORKDAYS), index + 2
@@ -163,6 +166,8 @@ def _every_unit(line: Line, index: int, step: int) -> Parts:
     elif word in PORTIONS:
         yield Part(repeats=Repeats(Unit.DAY, step), portion=PORTIONS[word]), end
     elif unit is not None and len(word) > 1:
+        if unit == Grain.HOUR and line.words[end : end + 3] == ["on", "the", "hour"]:
+            yield Part(repeats=Repeats(None, seconds=3600 * step, window=(time(0), time(23, 59)))), end + 3
         if line.words[end] == "and" and unit in _SECONDS:
             yield from _and_a_half(line, index, unit)
         yield _of_unit(unit, step), end

@@ -17,7 +17,20 @@ from services.times.repeats import Repeats
 _ALLOWED = frozenset(
     (
         *("repeats", "weekdays", "days", "weekday", "which", "nth", "day", "month", "is_numeric", "holiday", "edge"),
-        *("clocks", "number", "portion", "zone", "to", "span", "until", "first", "count", "lasts", "grain"),
+        *(
+            "clocks",
+            "number",
+            "portion",
+            "zone",
+            "to",
+            "is_between",
+            "span",
+            "until",
+            "first",
+            "count",
+            "lasts",
+            "grain",
+        ),
     )
 )
 _DAY = timedelta(days=1)
@@ -128,7 +141,10 @@ def _bounded(repeats: Repeats, part: Part, moment: Moment, resolve: Resolve) -> 
         first = _bound(part["first"], moment, resolve)
         if first is None:
             return None
-        repeats = replace(repeats, first=first.start.date())
+        if repeats.unit is None and not part["first"].keys() - {"clocks", "portion"}:
+            repeats = replace(repeats, window=(first.start.time(), time(23, 59)))
+        else:
+            repeats = replace(repeats, first=first.start.date())
     if "until" in part:
         until = _bound(part["until"], moment, resolve)
         if until is None:

@@ -16,7 +16,7 @@ from services.times.repeats import Trouble
 
 _DAY = timedelta(days=1)
 _OTHER_DAYS = frozenset(("year", "month", "day", "span", "holiday", "nth", "edge"))
-_BOUNDS = frozenset(("until", "first", "count", "number"))
+_BOUNDS = frozenset(("until", "first", "count", "number", "is_between"))
 
 
 def resolve(part: Part, moment: Moment) -> Reading | None:

@@ -60,6 +60,8 @@ def zone_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
         inside = zone_at(line, index + 1)
         return (inside[0], inside[1] + 1) if inside and line.words[inside[1]] == ")" else None
     word = line.words[index]
+    if word in ("+", "-", "−") and line.glued(index) and _is_iso_offset(line, index):
+        return _offset_at(line, index)
     if word in ("utc", "gmt", "z") and (word != "z" or line.glued(index)):
         return _offset_at(line, index + 1) or (ZoneInfo("UTC"), index + 1)
     found = _abbreviations().get(word)
@@ -71,6 +73,14 @@ def zone_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
             return None
         return found, end
     return _place_at(line, index)
+
+
+def _is_iso_offset(line: Line, index: int) -> bool:
+    """`+02:00` or `+0200` right behind a time of day; with a minus only behind seconds, where it can be no range."""
+    digits = len(line.words[index + 1]) if line.is_digits(index + 1) and line.glued(index + 1) else 0
+    has_seconds = index > 4 and (line.words[index - 2], line.words[index - 4]) == (":", ":")
+    has_form = digits == 4 or (digits == 2 and line.words[index + 2] == ":")
+    return has_form and (line.words[index] == "+" or has_seconds)
 
 
 def _offset_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
