@@ -103,7 +103,7 @@ def _without_meal(text: str, found: Found, now: datetime, times: Times) -> Found
     begins, ends = _MEAL_FIRST.match(phrase), _MEAL_LAST.search(phrase)
     start = found.start + (begins.end() if begins else 0)
     end = found.start + (ends.start() if ends else len(phrase))
-    shorter = times.read(text[start:end], now) if found.reading.has_clock and (begins or ends) else None
+    shorter = times.read(text[start:end], now) if begins or ends else None
     return found if shorter is None else Found(shorter, start, end)
 
 

@@ -44,6 +44,8 @@ TIMES = Times()
         ("us today at 7pm dinner", "dinner", "today at 7pm", ("us",)),
         ("at noon lunch with Bob", "lunch with Bob", "at noon", ()),
         ("dinner at 7pm", "dinner", "at 7pm", ()),
+        ("in 300 days dinner", "dinner", "in 300 days", ()),
+        ("tomorrow dinner with Bob", "dinner with Bob", "tomorrow", ()),
         ("我明天下午3点开会", "开会", "明天下午3点", ("我",)),
         ("20分钟后关火", "关火", "20分钟后", ()),
         ("每天晚上10点睡觉", "睡觉", "每天晚上10点", ()),
