@@ -47,11 +47,11 @@ TWENTY: Sequence[tuple[str, str, dict[str, _Parameter]]] = (
         },
     ),
     (
-        "remind",
+        "nudge",
         "Remind a member of something at a given time.",
         {"what": (str, ..., "What to be reminded of."), "at": (str, ..., "When, as ISO 8601.")},
     ),
-    ("reminders", "List a member's open reminders.", {"most": (int, 10, "At most so many.")}),
+    ("nudges", "List a member's open reminders.", {"most": (int, 10, "At most so many.")}),
     (
         "translate",
         "Translate a text into another language.",

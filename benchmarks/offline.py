@@ -49,6 +49,8 @@ MEANT: Mapping[str, str] = {
     "calculator": "calculate",
     "measurement_conversion": "unit_convert",
     "what_can_i_ask_you": "help",
+    "reminder": "reminder_list",
+    "reminder_update": "reminder_create reminder_change reminder_delete",
     # SLURP
     "weather_query": "weather",
     "datetime_query": "time_in time_convert date_in",
@@ -65,7 +67,7 @@ MEANT: Mapping[str, str] = {
 
 NEAR = frozenset(
     listed("""
-    shopping_list shopping_list_update update_playlist AddToPlaylist play_music reminder reminder_update alarm timer
+    shopping_list shopping_list_update update_playlist AddToPlaylist play_music alarm timer
     alarm_set alarm_query alarm_remove calendar calendar_update calendar_set calendar_query calendar_remove
     next_holiday exchange_rate qa_currency distance cancel repeat
     """)

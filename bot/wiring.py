@@ -56,6 +56,7 @@ from services.dice import Dice
 from services.fault_points import FaultPoints
 from services.grants import Grants
 from services.http import WebClient
+from services.known_members import KnownMembers
 from services.llm.model import ChatModel
 from services.llm.offline import OfflineModel
 from services.member_zones import MemberZones
@@ -63,12 +64,14 @@ from services.news import News
 from services.places import Places
 from services.polls import Polls
 from services.redaction import Redactor
+from services.reminders import Reminders
 from services.search import WebSearch
 from services.store.all_tables import all_tables
 from services.store.ids import Ids
 from services.store.port import Store, StoreBroken
 from services.store.sqlite import SqliteStore
 from services.store.upgrade import upgrade
+from services.times import Times
 from services.timetable import Timetable
 from services.todo import TodoLists
 from services.units import Units
@@ -139,6 +142,7 @@ def services_of(
 ) -> dict[type, object]:
     """What handlers may name by type."""
     clock, web = given.clock, given.web or WebClient()
+    zones, times = MemberZones(store, clock), Times()
     return {
         Clock: clock,
         WebClient: web,
@@ -154,7 +158,10 @@ def services_of(
         ChatPast: ChatPast(store, clock, ids, most_lines=settings.summary.lines),
         SummarySettings: settings.summary,
         Timetable: timetable,
-        MemberZones: MemberZones(store, clock),
+        MemberZones: zones,
+        KnownMembers: KnownMembers(store),
+        Times: times,
+        Reminders: Reminders(timetable, zones, times, settings.reminders, clock),
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,

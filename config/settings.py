@@ -17,6 +17,7 @@ from config.irc import IrcSettings
 from config.memory import MemorySettings
 from config.models import ModelSettings
 from config.news import NewsSettings
+from config.reminders import RemindersSettings
 from config.rollout import RolloutSettings
 from config.search import SearchSettings
 from config.shadow import ShadowSettings
@@ -248,6 +249,7 @@ class Settings(Section):
     questions: QuestionsSettings = QuestionsSettings()
     approvals: ApprovalsSettings = ApprovalsSettings()
     timers: TimersSettings = TimersSettings()
+    reminders: RemindersSettings = RemindersSettings()
     limits: LimitsSettings = LimitsSettings()
     delivery: DeliverySettings = DeliverySettings()
     bots: Annotated[BotsSettings, AfterValidator(_with_default_bot)] = Field(default_factory=dict)

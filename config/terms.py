@@ -17,6 +17,7 @@ ROLE_NAMES: tuple[RoleName, ...] = get_args(RoleName)
 _LANGUAGE = r"[a-z]{2,3}([-_][A-Za-z0-9]{2,8})*"
 _BOT = r"[a-z][a-z0-9_-]{0,63}"
 _ROOM = r"[a-z0-9][a-z0-9_-]{0,63}"
+_CLOCK_TIME = r"([01]\d|2[0-3]):[0-5]\d"
 _NATIVE_KEY = r"[^\s:*]+:[^\s:*]+:[^*\x00-\x1f\x7f]+"
 _PATTERN = r"[^\x00-\x1f\x7f]*\*[^\x00-\x1f\x7f]*"
 _FUNCTION = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
@@ -119,6 +120,12 @@ Language = Annotated[
 """A language tag."""
 Timezone = Annotated[str, AfterValidator(_timezone)]
 """The name of an IANA time zone."""
+ClockTime = Annotated[
+    str,
+    _matching(_CLOCK_TIME, "has to be a time of day such as 09:00 or 17:30"),
+    WithJsonSchema({"type": "string", "pattern": f"^{_CLOCK_TIME}$"}),
+]
+"""A time of day, `HH:MM`."""
 Roles = Annotated[frozenset[RoleName], BeforeValidator(_roles, json_schema_input_type=RoleName | list[RoleName])]
 """The roles that may do something: in YAML a list, or the least of them."""
 BotName = Annotated[

@@ -49,7 +49,8 @@ class CommandPlan:
     names: frozenset[str]
     required: frozenset[str]
     sole_text: str
-    """The name of the only parameter, where it takes any text: then the whole line is its value. Else empty."""
+    """The name of the parameter that takes the whole line: the only one, where it takes any text, or the one that the
+    function names for that. Else empty."""
     sole_word: str
     """The name of the only parameter, where it takes one word: a plain one is its value as it stands. Else empty."""
 
@@ -69,7 +70,7 @@ def plan_for(spec: FunctionSpec) -> CommandPlan:
         schemas=properties,
         names=frozenset(properties),
         required=frozenset(required),
-        sole_text=sole if takes_text else "",
+        sole_text=spec.line or (sole if takes_text else ""),
         sole_word=sole if takes_word else "",
     )
 
@@ -96,7 +97,7 @@ def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
     line = line.strip()
     if not line:
         return {}
-    if plan.sole_text:
+    if plan.sole_text and not _names_parameters(plan, line):
         return {plan.sole_text: _whole(plan, line)}
     if plan.sole_word and (line.isalnum() or _PLAIN_WORD.fullmatch(line)):
         return {plan.sole_word: line}
@@ -106,6 +107,13 @@ def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
     parameters = [(name, schema) for name, schema in plan.order if name not in arguments]
     _fill(arguments, parameters, words, line, plan.required)
     return arguments
+
+
+def _names_parameters(plan: CommandPlan, line: str) -> bool:
+    """Whether a line for a function with several parameters names one with `name=`, so that words fill them all."""
+    if len(plan.order) == 1 or "=" not in line:
+        return False
+    return any(token.key for token in _tokens(line, plan.names))
 
 
 def _named(tokens: Sequence[Token], schemas: Mapping[str, JsonObject]) -> dict[str, Any]:

@@ -64,6 +64,9 @@ def build_spec(
         for one in fields.get("positional", ())
         if one not in parameters["properties"]
     ]
+    line = fields.get("line", "")
+    if line and parameters["properties"].get(line, {}).get("type") != "string":
+        problems.append(f"line: there is no text parameter {line!r}")
     if fields.get("retry") and fields.get("effect") is Effect.ONCE:
         problems.append("retry: a function with effect 'once' is never repeated")
     if problems:
@@ -219,6 +222,7 @@ _OPTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "sensitive": ("sensitive", _tags),
     "status_text": ("status_text", _text),
     "system_prompt": ("system_prompt", _text),
+    "line": ("line", _text),
     "immediate": ("immediate", _flag),
     "positional": ("positional", _words),
 }

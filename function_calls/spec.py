@@ -264,6 +264,9 @@ class FunctionSpec:
     """Everything that was declared and is not ours: kept on export."""
     source: str = ""
     """`file:line` of the definition."""
+    line: str = ""
+    """The text parameter that is given all of a typed command line, which the function takes apart itself. Empty: the
+    words fill the parameters in order."""
     immediate: bool = False
     """Runs beside the chat's queue instead of in it: only for what controls the queue, such as stop."""
     positional: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ def usage_line(spec: FunctionSpec) -> str:
     """`/weather <city> [days]`, in the order in which a command line fills the parameters; those that are only named
     come last, as `[days=…]`."""
     required = spec.parameters["required"]
-    properties = spec.parameters["properties"]
+    properties = [spec.line] if spec.line else spec.parameters["properties"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
     by_name = [name for name in order if spec.positional and name not in spec.positional]
     shown = [(name, name) for name in order if name not in by_name] + [(name, f"{name}=…") for name in by_name]

@@ -133,6 +133,15 @@ class Timetable:
         found = await self._timers(timers.last_fired(chat.key, kind.value))
         return found[0] if found else None
 
+    async def said_lately(self, chat: ChatRef, kind: TimerKind) -> list[Timer]:
+        """The ones that spoke last in the chat, latest first, ended ones too; at most 20."""
+        return await self._timers(timers.said_lately(chat.key, kind.value))
+
+    async def of_id(self, timer_id: int) -> Timer | None:
+        """The one of that id, ended ones too; None when there is none or it was removed."""
+        found = await self._timers(timers.of_id(timer_id))
+        return found[0] if found and found[0].state is not TimerState.REMOVED else None
+
     async def declared(self) -> list[Timer]:
         """Those that the settings declare, by their `source`, ended ones too."""
         return await self._timers(timers.declared())
@@ -181,6 +190,15 @@ class Timetable:
             return [self._change(row, marker, state=state), occurrences.drop_snoozed(row["id"]), due], ms_of(until)
 
         return await self._changed(timer, f"snooze {call_key}", writes)
+
+    async def drop_snoozed(self, timer: Timer, *, call_key: str) -> Timer:
+        """The timer without the moment to which it was put off; its rule stays as it is. Raises NoSuchTimer."""
+
+        async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
+            over = timers.end(row["id"], self._clock.now_ms())
+            return [self._change(row, marker), occurrences.drop_snoozed(row["id"]), over], None
+
+        return await self._changed(timer, f"done {call_key}", writes)
 
     async def pause(self, timer: Timer, *, call_key: str) -> Timer:
         """The timer, silent until `resume`; one that has ended stays as it is. Raises NoSuchTimer."""

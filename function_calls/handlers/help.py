@@ -9,9 +9,11 @@ from pydantic import BaseModel, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.spec import FunctionResult, FunctionSpec
+from function_calls.spec import FunctionResult, FunctionSpec, OfferedTo
 from function_calls.usage import allowed, usage_line
 from services.refs import ErrorCode
+
+_PEOPLES_WAYS = frozenset({OfferedTo.COMMAND, OfferedTo.MODEL})
 
 
 class HelpArguments(BaseModel, frozen=True):
@@ -44,12 +46,17 @@ class HelpArguments(BaseModel, frozen=True):
 )
 async def help_(ctx: MessageContext, args: HelpArguments, *, call: Call) -> FunctionResult:
     """List the functions that this member may call here, or one in detail."""
-    functions = call.functions()
+    functions = _for_people(call)
     if args.topic:
         return _one(args.topic, call)
     head, foot = call.say("help.head", name=call.profile.bot_name), call.say("help.foot")
     names = [spec.name for spec in functions]
     return FunctionResult.say("\n".join([head, *_lines(functions, call), foot]), data=names)
+
+
+def _for_people(call: Call) -> list[FunctionSpec]:
+    """Without those that only the clock, programs or other functions call."""
+    return [spec for spec in call.functions() if spec.offered_to & _PEOPLES_WAYS]
 
 
 def _lines(functions: Sequence[FunctionSpec], call: Call) -> list[str]:
@@ -72,7 +79,7 @@ def _line(spec: FunctionSpec) -> str:
 
 def _one(topic: str, call: Call) -> FunctionResult:
     wanted = topic.strip().lstrip("/").casefold()
-    for spec in call.functions():
+    for spec in _for_people(call):
         if wanted == spec.name.casefold() or wanted in spec.commands:
             return FunctionResult.say(_detail(spec, call), data={"name": spec.name, "parameters": spec.parameters})
     return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("help.unknown", topic=topic))

@@ -27,6 +27,7 @@ _LEADING = frozenset(listed("the a an my our that some between among 在 从"))
 """Words that come before a value without belonging to it."""
 _OPEN = frozenset(listed("the a an my our your this that"))
 """Words that something must follow: a text that ends with one goes on outside the slot."""
+_BEFORE_TIMES = frozenset(listed("at on by in for around"))
 _Range = tuple[int, int]
 """The numbers of the first and the last word."""
 
@@ -72,16 +73,28 @@ def _raw_texts(
         if span.slot.kind in TYPED:
             words = _fitting(said, span)
         else:
-            words = _trimmed(said, span.slot, (span.first, span.last))
+            words = _trimmed(said, span.slot, (span.first, _end_before_a_time(said, span, spans)))
             inner, time = _parted(said, words)
             if free_time is not None and inner is not None and time is not None:
                 texts[free_time], free_time, words = said.between(*time), None, inner
-            elif span.slot.kind is SlotKind.SHORT:
+            elif span.slot.kind is SlotKind.SHORT and not _is_bare_number(said, words):
                 words = inner
             words = _less_own(said, span.slot, _trimmed(said, span.slot, words), own) if words is not None else None
         if words is not None and not _says_nothing(said.words[words[0] : words[1] + 1], span.slot, own):
             texts[span.slot.name] = said.between(*words)
     return texts
+
+
+def _end_before_a_time(said: Utterance, span: Span, spans: Sequence[Span]) -> int:
+    """The last word of a text, less the preposition of a time that comes right behind it: `pizza at` before `7pm`."""
+    is_followed = any(one.slot.kind is SlotKind.TIME and one.first == span.last + 1 for one in spans)
+    loses_one = is_followed and span.last > span.first and said.words[span.last].text in _BEFORE_TIMES
+    return span.last - loses_one
+
+
+def _is_bare_number(said: Utterance, whole: _Range) -> bool:
+    """Whether there is nothing but one number: the number of something, though it might be an hour as well."""
+    return whole[0] == whole[1] and said.words[whole[0]].meaning.is_number
 
 
 def _fitting(said: Utterance, span: Span) -> _Range | None:

@@ -185,6 +185,12 @@ _LAST_FIRED = Statement(
     "timers.last_fired",
     _WHOLE.where(_HERE, _KEPT, TIMERS.c.fired_ms.is_not(None)).order_by(TIMERS.c.fired_ms.desc()).limit(_ONE),
 )
+_SAID_LATELY = Statement(
+    "timers.said_lately",
+    _WHOLE.where(_HERE, _KEPT, TIMERS.c.fired_ms.is_not(None))
+    .order_by(TIMERS.c.fired_ms.desc())
+    .limit(literal_column("20")),
+)
 _COUNT = Statement("timers.count", select(func.count().label("count")).select_from(TIMERS).where(_OWNERS))
 
 
@@ -261,6 +267,11 @@ def declared() -> Query:
 def last_fired(chat: str, kind: str) -> Query:
     """The one that was said last."""
     return _LAST_FIRED.query(chat=chat, kind=kind)
+
+
+def said_lately(chat: str, kind: str) -> Query:
+    """The 20 that were said last, latest first."""
+    return _SAID_LATELY.query(chat=chat, kind=kind)
 
 
 def count(owner: str, kind: str) -> Query:

@@ -21,6 +21,7 @@ RUN_BY_TESTS = {
     "docs/irc.md",
     "docs/news-and-search.md",
     "docs/operators.md",
+    "docs/reminders.md",
 }
 NO_FILES = {"ruamel.yaml"}
 """Names that only look like one of a file."""

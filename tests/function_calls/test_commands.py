@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from config.texts import Texts
 from function_calls.commands import arguments_of, is_command_word, plan_for
+from function_calls.definition import DefinitionError
 from function_calls.registry import BotFunctions, FunctionRegistry
 from function_calls.spec import ArgumentFault, FunctionSpec
 from function_calls.usage import fault_text, usage_line
@@ -394,3 +395,22 @@ OPTIONS = {"type": "array", "items": {"type": "string"}, "required": True}
 def test_a_question_before_a_list_ends_at_its_question_mark(line: str, arguments: dict[str, object]) -> None:
     poll = Recorder("poll", {"question": {"type": "string", "required": True}, "options": OPTIONS})
     assert arguments_of(plan_for(poll.spec), line) == arguments
+
+
+def test_a_function_may_take_the_whole_line_into_one_of_its_parameters() -> None:
+    parameters = {
+        "text": {"type": "string", "required": True},
+        "count": {"type": "integer"},
+        "when": {"type": "string"},
+    }
+    spec = Recorder("act", parameters, commands=["act"], line="text").spec
+    assert arguments_of(plan_for(spec), "tomorrow at 5 call mum 7") == {"text": "tomorrow at 5 call mum 7"}
+    assert arguments_of(plan_for(spec), 'a=b "c"') == {"text": 'a=b "c"'}
+    assert arguments_of(plan_for(spec), 'when="at 5" call mum') == {"when": "at 5", "text": "call mum"}
+    assert usage_line(spec) == "/act <text>"
+
+
+def test_a_line_goes_to_a_text_parameter_that_exists() -> None:
+    for line in ("count", "nothing"):
+        with pytest.raises(DefinitionError, match="line: there is no text parameter"):
+            Recorder("act", {"count": {"type": "integer"}}, line=line)

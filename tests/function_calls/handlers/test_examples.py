@@ -3,12 +3,32 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from function_calls.handlers import calculate, dice, poll, time, todo, weather
+from config.reminders import RemindersSettings
+from function_calls.handlers import (
+    calculate,
+    dice,
+    poll,
+    reminder_changes,
+    reminder_removal,
+    reminder_snooze,
+    reminders,
+    time,
+    timezone,
+    todo,
+    weather,
+)
+from function_calls.spec import OfferedTo
 from services.clock import VirtualClock
 from services.dice import Dice
 from services.http import WebClient
+from services.known_members import KnownMembers
+from services.member_zones import MemberZones
 from services.places import Places
 from services.polls import Polls
+from services.reminders import Reminders
+from services.store.ids import Ids
+from services.times import Times
+from services.timetable import Timetable
 from services.todo import TodoLists
 from services.units import Units
 from services.weather import OpenMeteo
@@ -19,7 +39,12 @@ from tests.function_calls.handlers.running import Functions
 async def test_every_slot_of_an_example_is_a_parameter_and_both_languages_have_examples(tmp_path: Path) -> None:
     clock = VirtualClock()
     async with a_store(tmp_path, clock) as store:
+        zones = MemberZones(store, clock)
+        timetable = Timetable(store, clock, Ids(clock))
         services = (
+            zones,
+            KnownMembers(store),
+            Reminders(timetable, zones, Times(), RemindersSettings(), clock),
             OpenMeteo(WebClient(), clock),
             Places(clock),
             TodoLists(store, clock),
@@ -27,10 +52,13 @@ async def test_every_slot_of_an_example_is_a_parameter_and_both_languages_have_e
             Dice(random.Random(1)),
             Units(),
         )
-        loaded = [Functions(module, *services) for module in (calculate, dice, poll, time, todo, weather)]
+        about_time = (reminder_changes, reminder_removal, reminder_snooze, reminders, time, timezone)
+        loaded = [Functions(module, *services) for module in (calculate, dice, poll, todo, weather, *about_time)]
     assert [slot for functions in loaded for slot in functions.unknown_slots()] == []
     for functions in loaded:
         for spec in functions.specs.values():
+            if OfferedTo.MODEL not in spec.offered_to:
+                continue
             chinese = [example for example in spec.examples if any("\u4e00" <= sign <= "\u9fff" for sign in example)]
             assert len(spec.examples) - len(chinese) >= 5, spec.name
             assert len(chinese) >= 2, spec.name

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bot.testing import a_group
 from config.texts import Texts
 from function_calls.handlers import help as help_handlers
 from function_calls.sources.python_functions import specs_of
@@ -84,3 +85,12 @@ async def test_help_speaks_the_language_of_the_chat() -> None:
 async def test_without_parameters_help_says_just_what_it_does() -> None:
     routing = Routing(*specs_of(help_handlers, {}), Recorder("plain"))
     assert said(await routing.hears("/help plain")) == ["plain — Does plain."]
+
+
+async def test_what_only_the_clock_or_other_functions_call_is_not_in_the_list() -> None:
+    async with a_group() as group:
+        [text] = await group.say("Ann", "/help")
+        assert "• Reminders: " in text
+        assert "others" not in text
+        assert "whose time has come" not in text
+        assert "nothing here called" in (await group.say("Ann", "/help reminder_for_others"))[0]

@@ -1,0 +1,186 @@
+"""Reminders that are set already: looked at, and changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.reminding import (
+    PROBLEMS,
+    WHICH,
+    RequestProblem,
+    asked,
+    asker_of,
+    choose,
+    data_of,
+    failed,
+    is_to_be_asked_again,
+    lines_of,
+    question,
+)
+from function_calls.spec import FunctionResult
+from services.reminder_choice import SeveralReminders, only
+from services.reminder_plans import Asker, one_line
+from services.reminder_words import was_set
+from services.reminders import Reminders, is_own_affair, require_mine
+from services.timer import Timer
+from services.wished_times import Repeat, WishedTime, wished_time
+
+
+class ListArguments(BaseModel):
+    """Which reminders."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    about: str | None = Field(default=None, description="Only those with these words", max_length=300)
+
+
+class ChangeArguments(BaseModel):
+    """A reminder, and what is to be different."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    which: str = Field(description=WHICH, min_length=1, max_length=300)
+    text: str | None = Field(default=None, description="What it is to say now", max_length=500)
+    when: str | None = Field(default=None, description="Its new time in the words that were used", max_length=300)
+    start: str | None = Field(default=None, description="That time, or the first: 2026-01-31T17:00", max_length=40)
+    repeat: Repeat | None = Field(default=None, description="How often; absent: once")
+    every: int | None = Field(default=None, description="Every so many of these", ge=1, le=525_600)
+    cron: str | None = Field(default=None, description="Cron rule of five fields", max_length=200)
+    end: str | None = Field(default=None, description="ISO date of the last", max_length=40)
+
+    @property
+    def time(self) -> WishedTime:
+        """Its new time."""
+        return wished_time(self.when, self.start, self.repeat, self.every, self.cron, self.end)
+
+
+@tool_function(
+    name="reminder_list",
+    description="Show the reminders of whoever asks in this chat",
+    examples=(
+        "show my reminders",
+        "list my reminders",
+        "what are my reminders",
+        "what reminders do i have",
+        "which reminders have i set",
+        "do i have any reminders about {about}",
+        "read my reminders to me",
+        "what's on my reminder list",
+        "tell me my reminders",
+        "do i have a reminder for {about}",
+        "查看我的提醒",
+        "我有哪些提醒",
+        "查看提醒",
+        "我的提醒列表",
+        "有没有关于{about}的提醒",
+    ),
+    commands=("reminders", "reminder list", "提醒列表", "我的提醒", "查看提醒"),
+    tags="reminder",
+    touches="reads_outside",
+    effect="read",
+)
+async def reminder_list(
+    ctx: MessageContext, args: ListArguments, *, reminders: Reminders, call: Call
+) -> FunctionResult:
+    """Show one's own reminders and those for everybody, soonest first."""
+    asker = asker_of(ctx, call)
+    timers = await reminders.of(asker)
+    words = (args.about or "").strip()
+    if words:
+        folded = words.casefold()
+        timers = [timer for timer in timers if folded in timer.title.casefold()]
+    if not timers:
+        text = call.say("reminders.none_like", words=words) if words else call.say("reminders.none")
+        return FunctionResult.say(text, data=[])
+    lines = [call.say("reminders.title", count=len(timers)), *await lines_of(timers, asker, reminders, call)]
+    return FunctionResult.say("\n".join(lines), data=[data_of(timer) for timer in timers])
+
+
+@tool_function(
+    name="reminder_change",
+    description="Change the text or the time of a reminder",
+    examples=(
+        "change reminder {which} to {when}",
+        "move reminder {which} to {when}",
+        "move my reminder about {which} to {when}",
+        "reschedule the {which} reminder to {when}",
+        "change the time of reminder {which} to {when}",
+        "change the text of reminder {which} to {text}",
+        "把提醒{which}改到{when}",
+        "提醒{which}改成{when}",
+        "把提醒{which}的内容改成{text}",
+    ),
+    commands=("reminder change", "提醒 修改"),
+    tags="reminder",
+    touches="stays_here",
+    effect="idempotent",
+    ask={"which": "@reminders.ask_which"},
+)
+async def reminder_change(
+    ctx: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
+) -> FunctionResult:
+    """Let a reminder say something else, or be at another time; the time is read in the zone that it keeps."""
+    asker = asker_of(ctx, call)
+    if args.time.is_empty and not (args.text or "").strip():
+        known = {"which": args.which}
+        return question(call, "reminder_change", "reminders.nothing_to_change", "when", known)
+    try:
+        timer = only(await reminders.meant(asker, args.which))
+        if not is_own_affair(timer, asker.member):
+            require_mine(timer, asker)
+            return await call.invoke("reminder_change_of_others", _raw(args, timer))
+        return await _changed(asker, timer, args, reminders, call)
+    except SeveralReminders as problem:
+        return await choose(problem, args.which, asker, reminders, call)
+    except PROBLEMS as problem:
+        return _failed_change(problem, "reminder_change", args, reminders, call)
+
+
+@tool_function(
+    name="reminder_change_of_others",
+    description="Change a reminder that is for others or for everybody in the group",
+    tags="reminder",
+    touches="reaches_out",
+    offered_to=[],
+    effect="idempotent",
+)
+async def reminder_change_of_others(
+    ctx: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
+) -> FunctionResult:
+    """The same where others are concerned: only `reminder_change` calls it, and a tainted turn is asked here."""
+    asker = asker_of(ctx, call)
+    try:
+        return await _changed(asker, only(await reminders.meant(asker, args.which)), args, reminders, call)
+    except PROBLEMS as problem:
+        return _failed_change(problem, "reminder_change", args, reminders, call)
+
+
+async def _changed(
+    asker: Asker, timer: Timer, args: ChangeArguments, reminders: Reminders, call: Call
+) -> FunctionResult:
+    changed, plan = await reminders.change(asker, timer, one_line(args.text or ""), args.time, call_key=call.key)
+    if plan is None:
+        said = (await lines_of([changed], asker, reminders, call))[0]
+    else:
+        now, texts = reminders.now(), call.profile.texts
+        said = was_set("reminders.changed", changed, plan, by=asker.member, now=now, texts=texts)
+    return FunctionResult.say(said, data=data_of(changed))
+
+
+def _failed_change(
+    problem: RequestProblem, function: str, args: ChangeArguments, reminders: Reminders, call: Call
+) -> FunctionResult:
+    result = failed(problem, reminders, call)
+    if is_to_be_asked_again(problem) and result.error is not None:
+        return asked(result.error.text, function, "when", {"which": args.which, "text": args.text})
+    return result
+
+
+def _raw(args: ChangeArguments, timer: Timer) -> dict[str, Any]:
+    """The arguments as they were given, for exactly this reminder."""
+    return {**args.model_dump(mode="json", exclude_defaults=True), "which": str(timer.number)}

@@ -1,0 +1,99 @@
+"""A member's own time zone."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from config.terms import is_timezone
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.spec import Choice, FunctionResult
+from services.member_zones import MemberZones
+from services.moment_words import clock
+from services.places import Place, Places, UnknownPlace, zone_label
+from services.refs import ErrorCode
+
+_MOST_CHOICES = 8
+
+
+class ZoneArguments(BaseModel):
+    """Which zone."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    place: str | None = Field(
+        default=None, description="City or IANA zone to set; `off` for the chat's; absent: show it", max_length=100
+    )
+
+
+@tool_function(
+    name="timezone",
+    description="Show or set the time zone of whoever asks, in which their reminders are",
+    examples=(
+        "set my time zone to {place}",
+        "change my timezone to {place}",
+        "please save my time zone: {place}",
+        "use {place} as my time zone from now on",
+        "switch my time zone to {place}",
+        "把我的时区设为{place}",
+        "把我的时区改成{place}",
+        "我的时区应该是{place}",
+    ),
+    commands=("timezone", "时区"),
+    tags="time",
+    touches="stays_here",
+    effect="idempotent",
+)
+async def timezone(
+    ctx: MessageContext, args: ZoneArguments, *, zones: MemberZones, places: Places, call: Call
+) -> FunctionResult:
+    """Show the zone that holds for the asker, set it, or go back to the chat's."""
+    member = ctx.sender.ref
+    said = " ".join((args.place or "").split())
+    if not said:
+        own = await zones.of(member)
+        return _shown("timezones.yours" if own else "timezones.chats", own or str(call.profile.timezone), places, call)
+    if said.casefold() in call.profile.texts.words("timezones.off_words"):
+        await zones.clear(member)
+        return _shown("timezones.off", str(call.profile.timezone), places, call, kept=True)
+    found = _found(said, places, call)
+    if isinstance(found, FunctionResult):
+        return found
+    await zones.set(member, found)
+    return _shown("timezones.set", found, places, call, kept=True)
+
+
+def _found(said: str, places: Places, call: Call) -> str | FunctionResult:
+    """The IANA name of the zone that is meant, or why none is."""
+    try:
+        candidates = places.find(said)
+    except UnknownPlace as error:
+        similar = ", ".join(error.similar)
+        key = "time.unknown_place_similar" if similar else "time.unknown_place"
+        text = call.say(key, place=error.name, similar=similar)
+        return FunctionResult.fail(ErrorCode.NOT_FOUND, text, ["place"])
+    zones = {str(one.zone): one for one in candidates}
+    if len(zones) > 1:
+        return _which(said, zones, call)
+    ((name, place),) = zones.items()
+    if not isinstance(place.zone, ZoneInfo) or not is_timezone(name):
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("timezones.no_zone", place=said), ["place"])
+    return name
+
+
+def _which(said: str, zones: dict[str, Place], call: Call) -> FunctionResult:
+    """There are several: each can be chosen."""
+    names = list(zones)[:_MOST_CHOICES]
+    text = call.say("timezones.which", place=said, zones=", ".join(names))
+    return FunctionResult.say(text, data=names, choices=tuple(Choice(name, f"/timezone {name}") for name in names))
+
+
+def _shown(key: str, zone: str, places: Places, call: Call, *, kept: bool = False) -> FunctionResult:
+    now = places.now(ZoneInfo(zone))
+    text = call.say(key, zone=zone, clock=clock(now.replace(second=0)), offset=zone_label(now))
+    if kept:
+        text = f"{text} {call.say('timezones.kept')}"
+    return FunctionResult.say(text, data={"zone": zone, "time": now.isoformat(timespec="minutes")})

@@ -1,0 +1,159 @@
+"""What the handlers of reminders share: who asks, and what went wrong as a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from config.texts import Phrases
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.spec import FunctionResult, Question
+from services.json_values import JsonObject
+from services.known_members import SeveralMembers, UnknownMember
+from services.moment_words import distance, moment
+from services.recurrence import BadRule
+from services.refs import ErrorCode
+from services.reminder_choice import NoSuchReminder, SeveralReminders
+from services.reminder_plans import Asker
+from services.reminder_words import in_list
+from services.reminders import NotYourReminder, Reminders
+from services.timer import Timer
+from services.times import Trouble
+from services.timetable import NoSuchTimer, TooMany
+from services.wished_times import TimeNotUnderstood
+
+RequestProblem = (
+    TimeNotUnderstood
+    | BadRule
+    | TooMany
+    | UnknownMember
+    | SeveralMembers
+    | NoSuchReminder
+    | NoSuchTimer
+    | NotYourReminder
+)
+PROBLEMS = (
+    TimeNotUnderstood,
+    BadRule,
+    TooMany,
+    UnknownMember,
+    SeveralMembers,
+    NoSuchReminder,
+    NoSuchTimer,
+    NotYourReminder,
+)
+"""All that can be wrong with what somebody asks for."""
+WHICH = "Number, or words of what it says"
+"""How the argument that names a reminder is described."""
+_ASKED_AGAIN = {Trouble.VAGUE: "vague", Trouble.AMBIGUOUS: "ambiguous"}
+
+
+def asker_of(ctx: MessageContext, call: Call) -> Asker:
+    """Who asks, where."""
+    return Asker(
+        chat=ctx.chat,
+        is_group=ctx.is_group,
+        is_private=ctx.private or not ctx.is_group,
+        bot=ctx.bot,
+        member=ctx.sender.ref,
+        name=ctx.sender.name,
+        role=ctx.sender.role,
+        home=call.profile.timezone,
+    )
+
+
+def question(call: Call, function: str, key: str, field: str, known: Mapping[str, Any]) -> FunctionResult:
+    """The question `key` for the argument `field`; `known` are the raw arguments so far."""
+    return asked(call.say(key), function, field, known)
+
+
+def asked(text: str, function: str, field: str, known: Mapping[str, Any]) -> FunctionResult:
+    """Ask for the argument `field` in these words; where it was asked for before, they are the failure."""
+    failed = FunctionResult.fail(ErrorCode.MISSING_ARGUMENTS, text, [field])
+    raw = {name: value for name, value in known.items() if value is not None}
+    return FunctionResult(error=failed.error, question=Question("argument", text, function, raw, field))
+
+
+def is_to_be_asked_again(problem: RequestProblem) -> bool:
+    """Whether the time was one, but not exact enough."""
+    return isinstance(problem, TimeNotUnderstood) and problem.trouble in _ASKED_AGAIN
+
+
+def failed(problem: RequestProblem, reminders: Reminders, call: Call) -> FunctionResult:
+    """What went wrong, in words."""
+    text, code, fields = _told(problem, reminders, call.profile.texts)
+    return FunctionResult.fail(code, text, fields)
+
+
+def _told(problem: RequestProblem, reminders: Reminders, texts: Phrases) -> tuple[str, ErrorCode, list[str]]:
+    match problem:
+        case TimeNotUnderstood():
+            return _time_told(problem, reminders, texts), ErrorCode.BAD_ARGUMENTS, ["when"]
+        case BadRule(reason=reason):
+            return texts.say(f"reminders.bad.{reason}"), ErrorCode.BAD_ARGUMENTS, ["when"]
+        case TooMany():
+            return texts.say("reminders.too_many", most=reminders.most_per_member), ErrorCode.REFUSED, []
+        case UnknownMember(name=name, similar=similar):
+            key = "reminders.unknown_member_similar" if similar else "reminders.unknown_member"
+            return texts.say(key, name=name, similar=", ".join(similar)), ErrorCode.NOT_FOUND, ["who"]
+        case SeveralMembers(name=name, names=names):
+            said = texts.say("reminders.several_members", name=name, names=", ".join(names))
+            return said, ErrorCode.BAD_ARGUMENTS, ["who"]
+        case NotYourReminder(timer=timer):
+            said = texts.say("reminders.not_yours", number=timer.number, name=timer.owner_name)
+            return said, ErrorCode.REFUSED, ["which"]
+        case NoSuchReminder() | NoSuchTimer():
+            which = str(problem)
+            key = "not_found" if which.isdigit() else "none_like"
+            return texts.say(f"reminders.{key}", which=which, words=which), ErrorCode.NOT_FOUND, ["which"]
+    raise TypeError(problem)
+
+
+def _time_told(problem: TimeNotUnderstood, reminders: Reminders, texts: Phrases) -> str:
+    said = " ".join(problem.what.split())
+    match problem.trouble:
+        case Trouble.PAST if problem.at is not None and problem.at.tzinfo is not None:
+            now = reminders.now()
+            return texts.say(
+                "reminders.past",
+                said=said,
+                moment=moment(problem.at, problem.at.tzinfo, now, texts),
+                distance=distance(problem.at, now, texts),
+            )
+        case Trouble.PAST:
+            return texts.say("reminders.past_words", said=said)
+        case Trouble.NO_SUCH:
+            return texts.say("reminders.bad.no_such_date")
+        case Trouble.SEVERAL:
+            return texts.say("reminders.several_times", said=said)
+        case Trouble.VAGUE | Trouble.AMBIGUOUS:
+            return texts.say(f"reminders.{_ASKED_AGAIN[problem.trouble]}", said=said)
+        case None:
+            return texts.say("reminders.unreadable", said=said)
+
+
+async def choose(
+    problem: SeveralReminders, words: str, asker: Asker, reminders: Reminders, call: Call
+) -> FunctionResult:
+    """Which ones there are to choose from."""
+    lines = [call.say("reminders.several", words=words)]
+    lines += await lines_of(problem.candidates[:10], asker, reminders, call)
+    return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, "\n".join(lines), ["which"])
+
+
+async def lines_of(timers: Sequence[Timer], asker: Asker, reminders: Reminders, call: Call) -> list[str]:
+    """A line for each, as the asker reads it."""
+    zone, now = await reminders.zone_of(asker.member, asker.home), reminders.now()
+    return [in_list(one, of=asker.member, zone=zone, now=now, texts=call.profile.texts) for one in timers]
+
+
+def data_of(timer: Timer) -> JsonObject:
+    """What a model is told of it."""
+    return {
+        "reminder": timer.number,
+        "text": timer.title,
+        "next": timer.next_at.isoformat(timespec="minutes") if timer.next_at else None,
+        "zone": timer.zone,
+        "by": timer.owner_name,
+    }

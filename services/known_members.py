@@ -1,0 +1,80 @@
+"""Members of a chat by name, as far as they have spoken there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from services.refs import ChatRef, MemberRef
+from services.store import history
+from services.store.port import Store
+
+_NEWEST = 2**62
+_LINES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class KnownMember:
+    """Somebody in a chat."""
+
+    ref: MemberRef
+    name: str
+    """The display name that was used last."""
+
+
+class UnknownMember(LookupError):
+    """Nobody of that name has spoken in the chat; `similar` are names of those who have."""
+
+    def __init__(self, name: str, similar: Sequence[str]) -> None:
+        super().__init__(name)
+        self.name = name
+        self.similar = tuple(similar)
+
+
+class SeveralMembers(LookupError):
+    """More than one member goes by that name."""
+
+    def __init__(self, name: str, names: Sequence[str]) -> None:
+        super().__init__(name)
+        self.name = name
+        self.names = tuple(names)
+
+
+class KnownMembers:
+    """Who has spoken in which chat, read from its history."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def of(self, chat: ChatRef) -> Sequence[KnownMember]:
+        """Those who spoke in the last 1000 messages, latest first."""
+        rows = await self._store.read(history.recent(chat.key, _NEWEST, _LINES))
+        names: dict[str, str] = {}
+        for row in rows:
+            if not row["from_bot"]:
+                names.setdefault(row["sender"], row["sender_name"])
+        return [KnownMember(MemberRef.parse(key), name) for key, name in names.items()]
+
+
+def called(name: str, members: Sequence[KnownMember], mentioned: Sequence[MemberRef] = ()) -> KnownMember:
+    """The one of `members` who goes by `name`: by all of it or by the first word, whatever the case. Those whom the
+    message mentions come before others; a sole mention of somebody who never spoke is taken at its word. Raises
+    UnknownMember and SeveralMembers."""
+    wanted = _folded(name)
+    for candidates in ([one for one in members if one.ref in mentioned], members):
+        same = [one for one in candidates if _folded(one.name) == wanted]
+        found = same or [one for one in candidates if _folded(one.name).split()[:1] == [wanted]]
+        if len(found) > 1:
+            raise SeveralMembers(name, [one.name for one in found])
+        if found:
+            return found[0]
+    strangers = [ref for ref in mentioned if all(one.ref != ref for one in members)]
+    if len(strangers) == 1:
+        return KnownMember(strangers[0], name.lstrip("@"))
+    near = get_close_matches(wanted, {_folded(one.name): one.name for one in members}, n=3, cutoff=0.6)
+    raise UnknownMember(name.lstrip("@"), [one.name for one in members if _folded(one.name) in near])
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.removeprefix("@").split()).casefold()

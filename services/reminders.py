@@ -1,0 +1,262 @@
+"""Reminders: timers whose function says something. Who may see and change which, and in whose time zone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from config.reminders import RemindersSettings
+from services.clock import Clock
+from services.json_values import JsonObject
+from services.known_members import KnownMember
+from services.member_zones import MemberZones
+from services.recurrence import Once, check
+from services.refs import ChatRef, MemberRef, Role
+from services.reminder_choice import NoSuchReminder, described, numbers_in, only
+from services.reminder_lines import read_line
+from services.reminder_plans import Asker, Plan, Wish
+from services.timer import Draft, Timer, TimerKind
+from services.times import Times
+from services.timetable import Removed, Timetable
+from services.wished_times import WishedTime, is_once, understood
+
+FUNCTION = "remind"
+"""What a fired reminder runs."""
+_UNTIL = re.compile(r"^(?:for|until|till|by|到|推迟)\s*", re.IGNORECASE)
+_NUMBER_FIRST = re.compile(r"#?(\d{1,9})(?:号|条)?(?:\s+(.+))?")
+
+
+class NotASingleTime(ValueError):
+    """A reminder can be put off until one moment only."""
+
+
+class NotYourReminder(PermissionError):
+    """It is somebody else's."""
+
+    def __init__(self, timer: Timer) -> None:
+        super().__init__(timer.number)
+        self.timer = timer
+
+
+class Reminders:
+    """The reminders of all chats."""
+
+    def __init__(
+        self, timetable: Timetable, zones: MemberZones, times: Times, settings: RemindersSettings, clock: Clock
+    ) -> None:
+        self._timetable = timetable
+        self._zones = zones
+        self._clock = clock
+        self.times = times
+        self.most_per_member = settings.most_per_member
+        self.default_time = time.fromisoformat(settings.default_time)
+        self.snooze_for = timedelta(minutes=settings.snooze_minutes)
+
+    def now(self) -> datetime:
+        """The instant, in UTC."""
+        return self._clock.now()
+
+    async def zone_of(self, member: MemberRef, home: ZoneInfo) -> ZoneInfo:
+        """The member's own zone, else `home`."""
+        own = await self._zones.of(member)
+        return home if own is None else ZoneInfo(own)
+
+    async def now_of(self, asker: Asker) -> datetime:
+        """The time where the asker is, aware."""
+        return self.now().astimezone(await self.zone_of(asker.member, asker.home))
+
+    async def plans(self, asker: Asker, wish: Wish, members: Sequence[KnownMember]) -> list[Plan]:
+        """What `wish` means for `members`, or for everybody in the chat where there are none. What is to happen at the
+        same time of day for people in several zones is a reminder for each of them. Raises TimeNotUnderstood and
+        BadRule."""
+        if not members:
+            return [self._plan(wish, (), asker.home)]
+        by_zone: dict[str, list[KnownMember]] = {}
+        for member in members:
+            zone = await self.zone_of(member.ref, asker.home)
+            by_zone.setdefault(str(zone), []).append(member)
+        plans = [self._plan(wish, together, ZoneInfo(zone)) for zone, together in by_zone.items()]
+        same = {plan.first.at for plan in plans}
+        if len(same) == 1 and all(isinstance(plan.time.rule.when, Once) for plan in plans):
+            return [replace(plans[0], members=tuple(members))]
+        return plans
+
+    async def create(self, asker: Asker, plans: Sequence[Plan], *, call_key: str) -> list[Timer]:
+        """Set all of `plans`, or none; the same ones again where this call set them before. Raises TooMany and BadRule,
+        whose index is that of the plan."""
+        drafts = [
+            Draft(
+                kind=TimerKind.REMINDER,
+                bot=asker.bot,
+                chat=asker.chat,
+                is_group=asker.is_group,
+                private_to=asker.private_to if plan.is_for_alone(asker.member) else None,
+                owner=asker.member,
+                owner_name=asker.name,
+                members=tuple((one.ref, one.name) for one in plan.members),
+                function=FUNCTION,
+                arguments=_arguments(plan.wish.text),
+                title=plan.wish.text,
+                rule=plan.time.rule,
+                zone=plan.time.zone,
+            )
+            for plan in plans
+        ]
+        return await self._timetable.add(drafts, call_key=call_key, most_per_owner=self.most_per_member)
+
+    async def added_by(self, *call_keys: str) -> list[Timer]:
+        """What one of these calls set before, for a call that is repeated."""
+        return [timer for key in call_keys for timer in await self._timetable.added_by(key)]
+
+    async def removed_by(self, chat: ChatRef, *call_keys: str) -> list[Removed]:
+        """What one of these calls removed before."""
+        return [one for key in call_keys for one in await self._timetable.removed_by(chat, key)]
+
+    async def of_id(self, timer_id: int) -> Timer | None:
+        """The reminder of that id; None when it was deleted."""
+        return await self._timetable.of_id(timer_id)
+
+    async def of(self, asker: Asker) -> list[Timer]:
+        """The asker's own reminders in this chat and those for everybody, soonest first."""
+        timers = await self._timetable.of_chat(
+            asker.chat, kind=TimerKind.REMINDER, private_to=asker.member if asker.is_private else None
+        )
+        return [timer for timer in timers if concerns(timer, asker.member)]
+
+    async def meant(self, asker: Asker, which: str) -> list[Timer]:
+        """The reminders that `which` names, by number or by what one says. Raises NoSuchReminder, SeveralReminders and
+        NotYourReminder."""
+        numbers = numbers_in(which)
+        if not numbers:
+            return [described(await self.of(asker), which)]
+        return [await self._numbered(asker, number) for number in numbers]
+
+    async def change(
+        self, asker: Asker, timer: Timer, text: str, time: WishedTime, *, call_key: str
+    ) -> tuple[Timer, Plan | None]:
+        """Let `timer` say `text`, or be at another time, or both; what is empty stays. The plan is that of the new
+        time. Raises NotYourReminder, TimeNotUnderstood and BadRule."""
+        require_mine(timer, asker)
+        plan = None
+        if not time.is_empty:
+            zone = ZoneInfo(timer.zone)
+            members = tuple(KnownMember(ref, name) for ref, name in timer.members)
+            plan = self._plan(Wish(text or timer.title, time), members, zone)
+        changed = await self._timetable.change(
+            timer,
+            call_key=call_key,
+            title=text or None,
+            arguments=_arguments(text) if text else None,
+            rule=plan.time.rule if plan else None,
+            zone=plan.time.zone if plan else None,
+        )
+        return changed, plan
+
+    async def done_with(self, asker: Asker, timer: Timer, *, call_key: str) -> None:
+        """What of it was put off does not come again; what repeats goes on."""
+        if timer.snoozed_until is not None:
+            await self._timetable.drop_snoozed(timer, call_key=call_key)
+
+    async def said_or_meant(self, asker: Asker, which: str, line: str) -> tuple[Timer | None, str]:
+        """The reminder that `which` names; else the one that a line such as `3 10 minutes` begins with; else the one
+        that was said to the asker last, None where there was none. And the rest of the line: the time. Raises
+        NoSuchReminder, SeveralReminders and NotYourReminder."""
+        if not which.strip():
+            which, line = await self._apart(asker, line)
+        timer = await self._spoken_of(asker, which)
+        if timer is not None and not (concerns(timer, asker.member) and timer.members):
+            require_mine(timer, asker)
+        return timer, line
+
+    async def put_off(self, asker: Asker, timer: Timer, words: str, *, call_key: str) -> Timer:
+        """Let it come once more at the time in `words`, or after the usual while; its rule stays. Raises
+        TimeNotUnderstood and BadRule."""
+        now = await self.now_of(asker)
+        if not words:
+            return await self._timetable.snooze(timer, now + self.snooze_for, call_key=call_key)
+        time = understood(WishedTime(words), self.times, now, self.default_time)
+        if not is_once(time.rule):
+            raise NotASingleTime(words)
+        first = check(time.rule, ZoneInfo(time.zone), now)
+        return await self._timetable.snooze(timer, first.at, call_key=call_key)
+
+    async def remove(self, asker: Asker, timers: Sequence[Timer], *, call_key: str) -> list[Removed]:
+        """Take all of `timers` away, or none. Raises NotYourReminder."""
+        for timer in timers:
+            require_mine(timer, asker)
+        return await self._timetable.remove(timers, by=asker.member, call_key=call_key)
+
+    def _plan(self, wish: Wish, members: Sequence[KnownMember], zone: ZoneInfo) -> Plan:
+        now = self.now().astimezone(zone)
+        time = understood(wish.time, self.times, now, self.default_time)
+        return Plan(wish, tuple(members), time, check(time.rule, ZoneInfo(time.zone), now))
+
+    async def _said_lately(self, asker: Asker) -> list[Timer]:
+        """What was said lately and concerns the asker, latest first; ended ones too."""
+        timers = await self._timetable.said_lately(asker.chat, TimerKind.REMINDER)
+        return [timer for timer in timers if may_see(timer, asker) and concerns(timer, asker.member)]
+
+    async def _spoken_of(self, asker: Asker, which: str) -> Timer | None:
+        """The one that `which` means; without it the one that was said last, None where there was none."""
+        lately = await self._said_lately(asker)
+        if not which.strip():
+            return lately[0] if lately else None
+        if numbers_in(which):
+            return only(await self.meant(asker, which))
+        known = {timer.id: timer for timer in [*lately, *await self.of(asker)]}
+        return described(list(known.values()), which)
+
+    async def _apart(self, asker: Asker, line: str) -> tuple[str, str]:
+        """Which reminder a line speaks of, and until when it says; empty where it does not."""
+        line, now = _UNTIL.sub("", line.strip()), await self.now_of(asker)
+        numbered = _NUMBER_FIRST.fullmatch(line)
+        if numbered:
+            number, until = numbered[1], _UNTIL.sub("", (numbered[2] or "").strip())
+            if line.startswith("#") or ((not until or self.times.read(until, now)) and await self._has(asker, number)):
+                return number, until
+            if not until:
+                return "", f"{number} minutes"
+        if not line or self.times.read(line, now) is not None:
+            return "", line
+        parts = read_line(line, now, self.times)
+        return (parts.text, parts.when) if parts.when else ("", line)
+
+    async def _has(self, asker: Asker, number: str) -> bool:
+        timer = await self._timetable.get(asker.chat, int(number), TimerKind.REMINDER)
+        return timer is not None and may_see(timer, asker) and concerns(timer, asker.member)
+
+    async def _numbered(self, asker: Asker, number: int) -> Timer:
+        timer = await self._timetable.get(asker.chat, number, TimerKind.REMINDER)
+        if timer is None or not may_see(timer, asker):
+            raise NoSuchReminder(str(number))
+        return timer
+
+
+def concerns(timer: Timer, member: MemberRef) -> bool:
+    """Whether it is the member's own, or for them, or for everybody."""
+    return not timer.members or timer.concerns(member)
+
+
+def require_mine(timer: Timer, asker: Asker) -> None:
+    """Return when the asker may change `timer`: the one who set it, the only one whom it is for, and of what concerns
+    others a moderator. Raises NotYourReminder."""
+    is_in_charge = not is_own_affair(timer, timer.owner) and asker.role in Role.at_least(Role.MODERATOR)
+    if not (timer.owner == asker.member or is_own_affair(timer, asker.member) or is_in_charge):
+        raise NotYourReminder(timer)
+
+
+def is_own_affair(timer: Timer, member: MemberRef) -> bool:
+    """Whether it is for `member` and nobody else."""
+    return [ref for ref, _ in timer.members] == [member]
+
+
+def may_see(timer: Timer, asker: Asker) -> bool:
+    """A private reminder is not there for others, nor where others read along."""
+    return timer.private_to is None or (asker.is_private and timer.private_to == asker.member)
+
+
+def _arguments(text: str) -> JsonObject:
+    return {"text": text}

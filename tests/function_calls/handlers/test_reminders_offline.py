@@ -1,0 +1,63 @@
+"""Reminders in plain sentences without any language model."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from bot.testing import a_group
+from config.texts import Texts
+from services.clock import VirtualClock
+from services.llm.offline import OfflineModel
+
+START = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
+SETTINGS = {"timezone": "Europe/Oslo", "chats": {"allow": ["*"]}}
+
+
+@pytest.mark.requirement("D14")
+@pytest.mark.parametrize(
+    ("sentence", "when", "text"),
+    [
+        ("remind me to call mum tomorrow at 5pm", "tomorrow, Saturday 21 November at 17:00", "call mum"),
+        ("remind me tomorrow at 5pm to call mum", "tomorrow, Saturday 21 November at 17:00", "call mum"),
+        ("remind me to order pizza at 7pm", "today, Friday 20 November at 19:00", "order pizza"),
+        ("remind me in 20 minutes to check the oven", "today, Friday 20 November at 16:20", "check the oven"),
+        ("remind me to stretch every 45 minutes", "every 45 minutes", "stretch"),
+        ("set a reminder for 8am tomorrow to feed the cat", "tomorrow, Saturday 21 November at 08:00", "feed the cat"),
+        ("remind Bob to bring cake tomorrow at 9am", "for Bob: tomorrow, Saturday 21 November at 09:00", "bring cake"),
+        ("remind everyone to vote tomorrow at 9am", "for everybody here: tomorrow", "vote"),
+        ("提醒我明天下午3点开会", "tomorrow, Saturday 21 November at 15:00", "开会"),
+        ("明天早上8点提醒我吃药", "tomorrow, Saturday 21 November at 08:00", "吃药"),
+        ("20分钟后提醒我关火", "today, Friday 20 November at 16:20", "关火"),
+        ("提醒我每天晚上10点睡觉", "every day at 22:00", "睡觉"),
+    ],
+)
+async def test_a_sentence_sets_a_reminder_perhaps_after_a_yes(sentence: str, when: str, text: str) -> None:
+    async with a_group(model=OfflineModel(Texts()), settings=SETTINGS, clock=VirtualClock(START)) as group:
+        await group.say("Bob", "hello")
+        said = await group.say("Ann", f"@Rollcall {sentence}")
+        if said[0].startswith("Shall I"):
+            said = await group.say("Ann", "yes")
+        assert said[0].startswith("⏰ OK, reminder 1")
+        assert when in said[0]
+        assert said[0].endswith(f": {text}")
+
+
+@pytest.mark.requirement("D14", "D53")
+async def test_a_sentence_without_a_time_is_asked_for_it() -> None:
+    async with a_group(model=OfflineModel(Texts()), settings=SETTINGS, clock=VirtualClock(START)) as group:
+        for sentence in ("remind me to buy milk", "提醒我开会"):
+            [asked] = await group.say("Ann", f"@Rollcall {sentence}")
+            assert asked.startswith("When should I remind you?")
+            assert (await group.say("Ann", "tomorrow at 5pm"))[0].startswith("⏰ OK, reminder ")
+
+
+async def test_sentences_look_at_reminders_and_change_them() -> None:
+    async with a_group(model=OfflineModel(Texts()), settings=SETTINGS, clock=VirtualClock(START)) as group:
+        await group.say("Ann", "/remind tomorrow at 5pm call mum")
+        await group.say("Ann", "/remind tomorrow at 6pm go to the dentist")
+        assert "Your reminders here (2)" in (await group.say("Ann", "@Rollcall show my reminders"))[0]
+        assert "at 18:30" in (await group.say("Ann", "@Rollcall move reminder 1 to tomorrow at 6:30pm"))[0]
+        said = await group.say("Ann", "@Rollcall cancel my reminder about the dentist")
+        assert said == ["🗑 Reminder 2 is deleted: go to the dentist"]
