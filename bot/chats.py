@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from config.chat_settings import ResolvedChat, Unheeded, chat_settings, is_allowed, why_unheeded
+from config.schedules import SchedulesSettings
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.profile import ChatProfile
@@ -54,6 +55,11 @@ class Chats:
         """From now on these settings hold."""
         self._settings = settings
         self._resolved.clear()
+
+    @property
+    def schedules(self) -> SchedulesSettings:
+        """What the settings let run by the clock."""
+        return self._settings.schedules
 
     def of(self, chat: ChatRef) -> ServedChat:
         """What holds in `chat` now."""

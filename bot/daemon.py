@@ -17,6 +17,7 @@ from bot.intake import Intake
 from bot.metrics import Metrics
 from bot.open_questions import OpenQuestions
 from bot.platforms.base import ChatPlatform
+from bot.settings_schedules import SettingsSchedules
 from bot.summaries import Summaries
 from bot.timers import Timers
 from function_calls.invocation import Invoker
@@ -62,6 +63,7 @@ class Daemon:
     chats: Chats
     questions: OpenQuestions
     grants: Grants
+    schedules: SettingsSchedules
     engine: EmbeddedEngine
     delivery: Delivery
     summaries: Summaries
@@ -83,6 +85,7 @@ class Daemon:
         await self.chats.load(self.store)
         await self.questions.load(self.store)
         await self.grants.load()
+        await self.schedules.keep_in_step()
         unsent = await self.delivery.recover()
         unfinished = await self.intake.recover()
         if unsent or unfinished:
@@ -127,6 +130,7 @@ class Daemon:
         ticker.every(_QUESTIONS_SECONDS, "expire questions", self.housekeeping.expire_questions)
         ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
+        ticker.every(_CHANGES_SECONDS, "keep schedules in step", self.schedules.keep_in_step)
         return ticker
 
     async def settle(self) -> None:

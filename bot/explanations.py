@@ -21,23 +21,32 @@ class StoredExplanations:
 
     async def last(self, chat: ChatRef, before_native_id: str, count: int) -> Sequence[Explanation]:
         """The outcomes of the last `count` messages of `chat`, newest first, without the one asking."""
-        rows = await self._store.read(outcomes.last(chat.key, before_native_id, count))
-        return [_explained(row) for row in rows]
+        return [_explained(row) for row in await self._last(chat, before_native_id, count)]
 
     async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
         """The outcome of the message that is `number` back, counted without the one asking; 1 is the last."""
-        rows = await self._store.read(outcomes.last(chat.key, before_native_id, 1, skip=number - 1))
-        return _explained(rows[0]) if rows else None
+        rows = await self._last(chat, before_native_id, number)
+        return _explained(rows[-1]) if len(rows) == number else None
 
     async def of(self, chat: ChatRef, native_id: str) -> Sequence[Explanation]:
         """The outcome of one message of `chat` and of its changes, oldest first; of the bot's own messages, of those
         that they answered."""
-        rows = await self._store.read(outcomes.of_native(chat.key, native_id))
+        rows: Sequence[Row] = await self._store.read(outcomes.of_native(chat.key, native_id))
         if not rows:
             sent = await self._store.read(outbox.turn_of(chat.key, native_id))
             # A turn of another chat may have sent it here: what was said there is not told.
-            rows = await self._store.read(outcomes.in_chat(chat.key, sent[0]["turn_id"])) if sent else []
+            rows = await self._in_chat(chat, sent[0]["turn_id"]) if sent else []
         return [_explained(row) for row in rows]
+
+    async def _last(self, chat: ChatRef, before_native_id: str, count: int) -> list[Row]:
+        """Messages and what was to run by the clock, newest first."""
+        said = await self._store.read(outcomes.last(chat.key, before_native_id, count))
+        by_clock = await self._store.read(outcomes.last_timers(chat.key, count))
+        return sorted([*said, *by_clock], key=lambda row: int(row["id"]), reverse=True)[:count]
+
+    async def _in_chat(self, chat: ChatRef, turn_id: int) -> Sequence[Row]:
+        by_clock = await self._store.read(outcomes.timer_in_chat(chat.key, turn_id))
+        return by_clock or await self._store.read(outcomes.in_chat(chat.key, turn_id))
 
 
 def _explained(row: Row) -> Explanation:

@@ -9,9 +9,11 @@ from collections.abc import Collection, Sequence
 from enum import StrEnum
 from pathlib import Path
 
+from bot.schedule_plans import ScheduleFault
 from bot.scratch import scratch_daemon
 from config.diagnostics import Diagnostic, Severity
 from config.settings import Settings
+from config.yaml_document import YamlDocument
 from function_calls.arguments import SchemaArguments
 from function_calls.definition import DefinitionError
 from function_calls.encodings import openai_tool
@@ -34,14 +36,17 @@ class Code(StrEnum):
     RAW_TEXT = "functions.raw_text"
     READS_TEXT = "functions.reads_text"
     CONTESTED_EXAMPLE = "functions.contested_example"
+    SCHEDULE = "functions.schedule"
 
 
-async def check_functions(settings: Settings) -> list[Diagnostic]:
-    """Every finding. One function that cannot be registered hides what else is wrong with the others."""
+async def check_functions(settings: Settings, document: YamlDocument | None = None) -> list[Diagnostic]:
+    """Every finding. One function that cannot be registered hides what else is wrong with the others. `document`: the
+    file of the settings, for the places of what it says of functions."""
     try:
         async with scratch_daemon(settings) as daemon:
             specs = daemon.registry.specs
             functions_of = {bot: daemon.registry.of(bot) for bot in settings.bots}
+            schedules = daemon.schedules.plans.of(settings.schedules)
     except DefinitionError as error:
         return [_unusable(error.where, problem) for problem in error.problems]
     bad_schemas = {spec: problem for spec in specs if (problem := _schema_problem(spec))}
@@ -51,6 +56,7 @@ async def check_functions(settings: Settings) -> list[Diagnostic]:
     ]
     found += _unknown_names(settings, specs)
     found += _unknown_tags(settings, specs)
+    found += [_of_schedule(fault, document) for fault in schedules.faults]
     for spec in specs:
         found += _lints(spec)
     found += _text_readers(specs)
@@ -117,6 +123,15 @@ def _unknown_tags(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Dia
         for tag in rule.tags
         if tag not in known
     ]
+
+
+def _of_schedule(fault: ScheduleFault, document: YamlDocument | None) -> Diagnostic:
+    """At its place in the file, where there is one."""
+    message = f"schedules.{fault.name}.{fault.key}: {fault.message}"
+    if document is None:
+        return _finding("", Code.SCHEDULE, message, fault.severity)
+    at = document.value_at(("schedules", fault.name, fault.key))
+    return Diagnostic(document.file, at.line, at.column, Code.SCHEDULE.value, message, fault.severity)
 
 
 def _near(name: str, known: Collection[str]) -> str:

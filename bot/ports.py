@@ -12,6 +12,7 @@ from function_calls.ports import Speaker
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.refs import ChatRef, MemberRef, Role
+from services.schedules import OPERATORS_PLATFORM
 from services.store import history
 from services.store.port import Store
 
@@ -50,7 +51,11 @@ class PlatformMembers:
         self._delivery = delivery
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
-        """The member's role now; None when the platform does not tell within three seconds."""
+        """The member's role now; None when the platform does not tell within three seconds. An entry of the settings'
+        schedules has the role that it is given there now."""
+        if member.platform == OPERATORS_PLATFORM:
+            entry = self._chats.schedules.get(member.native)
+            return Role(entry.as_role) if entry is not None and entry.chat == chat.key else None
         platform = self._delivery.platform(chat) if self._delivery else None
         if platform is None:
             return None

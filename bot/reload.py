@@ -11,8 +11,9 @@ from config.settings import Settings
 
 _log = structlog.get_logger("reload")
 
-# What is resolved for each chat when a message comes. All else was built into the daemon's parts at the start.
-LIVE = frozenset({"language", "timezone", "rollout", "bots", "functions", "chats", "members"})
+# What is resolved for each chat when a message comes, or kept in step. All else was built into the daemon's parts at
+# the start.
+LIVE = frozenset({"language", "timezone", "rollout", "bots", "functions", "chats", "members", "schedules"})
 
 
 class Reload:

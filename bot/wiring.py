@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import time
 from pathlib import Path
 from random import Random, SystemRandom
 
@@ -27,14 +28,15 @@ from bot.own_settings import StoredOwnSettings
 from bot.paid_requests import PaidRequests
 from bot.platforms.base import ChatPlatform, Linked
 from bot.ports import EngineActions, PlatformMembers
+from bot.schedule_plans import SchedulePlans
+from bot.services import services_of
+from bot.settings_schedules import SettingsSchedules
 from bot.shadow_records import FILE as SHADOW_LOG
 from bot.shadow_records import ShadowRecords
 from bot.summaries import Summaries
 from bot.timers import Timers
 from bot.turns import Turns
-from bot.web_services import news_of, search_of
 from config.settings import Settings
-from config.summary import SummarySettings
 from config.texts import Texts
 from function_calls.approvals import Approvals
 from function_calls.budgets import FunctionBudgets, RequestBudgets
@@ -44,27 +46,24 @@ from function_calls.llm import FunctionCallLLM
 from function_calls.outages import Outages
 from function_calls.policies import Open, Policies
 from function_calls.ports import ChatActions, ChatWriter, Explanations, Members, OwnSettings
+from function_calls.rehearsal import Rehearsal
 from function_calls.router import FunctionCallRouter
+from function_calls.schedule_ends import ScheduleEnds
 from function_calls.shadow import Shadow
 from function_calls.sources.base import FunctionSource
 from function_calls.taint import Taint
 from services.call_log import JsonLines
-from services.chat_past import ChatPast
 from services.clock import Clock, SystemClock
 from services.deadlines import Deadlines
-from services.dice import Dice
 from services.fault_points import FaultPoints
 from services.grants import Grants
 from services.http import WebClient
-from services.known_members import KnownMembers
 from services.llm.model import ChatModel
 from services.llm.offline import OfflineModel
-from services.member_zones import MemberZones
 from services.news import News
-from services.places import Places
-from services.polls import Polls
 from services.redaction import Redactor
-from services.reminders import Reminders
+from services.schedule_times import WhenReader
+from services.schedules import Schedules
 from services.search import WebSearch
 from services.store.all_tables import all_tables
 from services.store.ids import Ids
@@ -73,9 +72,6 @@ from services.store.sqlite import SqliteStore
 from services.store.upgrade import upgrade
 from services.times import Times
 from services.timetable import Timetable
-from services.todo import TodoLists
-from services.units import Units
-from services.weather import OpenMeteo
 
 DATABASE = "rollcall.sqlite"
 
@@ -128,48 +124,6 @@ def secrets_of(settings: Settings) -> list[str]:
     return [*keys, settings.platforms.http.token.get_secret_value(), *irc]
 
 
-def services_of(
-    settings: Settings,
-    store: Store,
-    given: Given,
-    ids: Ids,
-    members: Members,
-    actions: ChatActions,
-    own: OwnSettings,
-    grants: Grants,
-    writer: ChatWriter,
-    timetable: Timetable,
-) -> dict[type, object]:
-    """What handlers may name by type."""
-    clock, web = given.clock, given.web or WebClient()
-    zones, times = MemberZones(store, clock), Times()
-    return {
-        Clock: clock,
-        WebClient: web,
-        OpenMeteo: OpenMeteo(web, clock),
-        TodoLists: TodoLists(store, clock),
-        Polls: Polls(store, clock),
-        Places: Places(clock),
-        Dice: Dice(given.rng),
-        Units: Units(),
-        Grants: grants,
-        News: news_of(settings.news, clock, given.web),
-        WebSearch: search_of(settings.search, clock, given.web),
-        ChatPast: ChatPast(store, clock, ids, most_lines=settings.summary.lines),
-        SummarySettings: settings.summary,
-        Timetable: timetable,
-        MemberZones: zones,
-        KnownMembers: KnownMembers(store),
-        Times: times,
-        Reminders: Reminders(timetable, zones, times, settings.reminders, clock),
-        Explanations: StoredExplanations(store),
-        Members: members,
-        ChatActions: actions,
-        OwnSettings: own,
-        ChatWriter: writer,
-    }
-
-
 def build_daemon(
     settings: Settings,
     store: Store,
@@ -192,9 +146,20 @@ def build_daemon(
     requests = counted if counted.is_limited else None
     # The offline model puts nothing in short.
     paid = None if isinstance(model, OfflineModel) else PaidRequests(model, requests)
-    writer = ModelWriter(paid, store, deadlines, clock)
     timetable = Timetable(store, clock, ids)
-    services = services_of(settings, store, given, ids, members, actions, own_settings, grants, writer, timetable)
+    reader = WhenReader(Times(), time.fromisoformat(settings.reminders.default_time))
+    most_here, most_in_all = settings.limits.schedules_per_chat, settings.timers.per_member
+    schedules, rehearsal = Schedules(timetable, reader, store, clock, ids, most_here, most_in_all), Rehearsal()
+    ports: dict[type, object] = {
+        Explanations: StoredExplanations(store),
+        Members: members,
+        ChatActions: actions,
+        OwnSettings: own_settings,
+        ChatWriter: ModelWriter(paid, store, deadlines, clock),
+    }
+    shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
+    own = services_of(settings, store, clock, ids, given.rng, given.web, timetable)
+    services = {**own, **shared, **ports}
     sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
     registry = registry_of(sources)
     metrics = Metrics()
@@ -203,8 +168,9 @@ def build_daemon(
     redact = Redactor(secrets_of(settings))
     records = CallRecords(call_log, metrics, clock, redact)
     filters = FilterFactory(store, clock, deadlines, redact).build(settings.filters)
+    policies = _policies(settings, store, clock, grants, questions)
     invoker = Invoker(
-        _policies(settings, store, clock, grants, questions),
+        policies,
         deadlines,
         clock,
         filters=[*given.filters, *filters.call],
@@ -213,6 +179,7 @@ def build_daemon(
         faults=faults,
     )
     invoker.check(registry.specs)
+    rehearsal.bind(registry.of, invoker, policies.approval)
     asked = ModelRecords(model_log, clock)
     delivery = _delivery(settings, store, platforms, chats, clock, epoch, faults)
     shadow_log = _lines(settings, SHADOW_LOG)
@@ -230,7 +197,7 @@ def build_daemon(
         outages=Outages(clock, settings.failover.say_again_seconds),
         budgets=requests,
     )
-    router = FunctionCallRouter(invoker, llm, filters.turn)
+    router = FunctionCallRouter(invoker, llm, filters.turn, ScheduleEnds(schedules))
     summaries = Summaries(store, paid, settings.router, settings.memory, clock)
     turns = Turns(
         router=router,
@@ -298,6 +265,7 @@ def build_daemon(
         chats=chats,
         questions=questions,
         grants=grants,
+        schedules=SettingsSchedules(chats, SchedulePlans(chats, rehearsal, reader, clock, texts.of("en")), schedules),
         engine=engine,
         delivery=delivery,
         summaries=summaries,

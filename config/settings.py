@@ -19,6 +19,7 @@ from config.models import ModelSettings
 from config.news import NewsSettings
 from config.reminders import RemindersSettings
 from config.rollout import RolloutSettings
+from config.schedules import SchedulesSettings
 from config.search import SearchSettings
 from config.shadow import ShadowSettings
 from config.summary import SummarySettings
@@ -135,6 +136,8 @@ class LimitsSettings(Section):
     """The longest message that is read; of a longer one the beginning is, with a word that the rest is missing."""
     attempts_per_turn: Count = Field(default=3, ge=1, le=100)
     """How often a message is tried that ends the process or fails within the daemon."""
+    schedules_per_chat: Count = Field(default=20, ge=0, le=10_000)
+    """Schedules that a chat may have by command, beside those of the settings. 0: none."""
 
 
 class DeliverySettings(Section):
@@ -259,6 +262,8 @@ class Settings(Section):
     chats: ChatsSettings = ChatsSettings()
     members: MembersSettings = Field(default_factory=dict)
     """Roles of members in all their chats, as `platform:account:member: role`, beside what their platform says."""
+    schedules: SchedulesSettings = Field(default_factory=dict)
+    """Functions that run by the clock, by names of your own."""
     platforms: PlatformsSettings = PlatformsSettings()
     sources: SourcesSettings = SourcesSettings()
 

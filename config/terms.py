@@ -13,6 +13,9 @@ from pydantic_core import PydanticCustomError
 RoleName = Literal["member", "moderator", "admin", "owner"]
 """What a member may be in a chat, weakest first."""
 ROLE_NAMES: tuple[RoleName, ...] = get_args(RoleName)
+Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+"""A day of the week."""
+WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 
 _LANGUAGE = r"[a-z]{2,3}([-_][A-Za-z0-9]{2,8})*"
 _BOT = r"[a-z][a-z0-9_-]{0,63}"
@@ -149,6 +152,12 @@ ChatPattern = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^({_NATIVE_KEY}|{_PATTERN})$"}),
 ]
 """The key of a chat, or a pattern for keys of chats in which `*` stands for any characters."""
+ChatKey = Annotated[
+    str,
+    _matching(_NATIVE_KEY, "has to be platform:account:chat, such as web:main:family, without *"),
+    WithJsonSchema({"type": "string", "pattern": f"^{_NATIVE_KEY}$"}),
+]
+"""The key of one chat."""
 MemberKey = Annotated[
     str,
     _matching(_NATIVE_KEY, "has to be platform:account:member, such as web:main:ann, without *"),

@@ -9,7 +9,10 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from config.chat_settings import Unheeded
+from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
+from function_calls.spec import FunctionResult
+from function_calls.turn import Turn
 from services.llm.model import ModelMessage
 from services.refs import ChatRef, MemberRef, ReasonCode, Role
 
@@ -97,6 +100,14 @@ class ChatWriter(Protocol):
         self, chat: ChatRef, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
     ) -> str | Unwritten:
         """The model's words to `messages`, asked without functions; why there are none, in time."""
+
+
+class TimerEnds(Protocol):
+    """How a run by the clock ends for the chat."""
+
+    async def ended(self, context: MessageContext, result: FunctionResult, turn: Turn) -> FunctionResult | None:
+        """`result` as the chat is to have it, an error without a text in silence; None where it is to have it as it
+        is."""
 
 
 class Explanations(Protocol):

@@ -19,6 +19,7 @@ from function_calls.lateness import said_late
 from function_calls.llm import FunctionCallLLM
 from function_calls.permissions import switched_on
 from function_calls.policies import OVER_BUDGET
+from function_calls.ports import TimerEnds
 from function_calls.progress import cause, shown
 from function_calls.questions import fingerprint, question_message, read_answer
 from function_calls.registry import BotFunctions, CommandLine
@@ -48,10 +49,18 @@ _REASONS = {
 class FunctionCallRouter:
     """Decides how a message is answered."""
 
-    def __init__(self, invoker: Invoker, llm: FunctionCallLLM, filters: Sequence[TurnFilter] = ()) -> None:
-        """`filters` stand around every turn, the first one outermost."""
+    def __init__(
+        self,
+        invoker: Invoker,
+        llm: FunctionCallLLM,
+        filters: Sequence[TurnFilter] = (),
+        timer_ends: TimerEnds | None = None,
+    ) -> None:
+        """`filters` stand around every turn, the first one outermost. `timer_ends` is asked how runs by the clock end
+        for the chat."""
         self._invoker = invoker
         self._llm = llm
+        self._timer_ends = timer_ends
         self._filtered = turn_chain(self._routed, filters)
 
     def prepare(self, functions: BotFunctions) -> None:
@@ -116,7 +125,10 @@ class FunctionCallRouter:
         context = replace(context, sender=replace(sender, role=role))
         result = await self._invoker.invoke(context, timer.function, timer.arguments, turn, Path.TIMER)
         title = timer.title or plain_name(timer.function)
-        if result.error is not None and OVER_BUDGET not in result.metadata:
+        ended = await self._timer_ends.ended(context, result, turn) if self._timer_ends is not None else None
+        if ended is not None:
+            result = ended
+        elif result.error is not None and OVER_BUDGET not in result.metadata:
             result = result.with_error_text(texts.say("timers.problem", title=title, problem=result.error.text))
         spec = turn.functions.find(timer.function)
         if spec is None:
@@ -124,7 +136,8 @@ class FunctionCallRouter:
         outcome = self._ended(turn, spec, result, ReasonCode.TIMER, (), Path.TIMER)
         if outcome.kind is OutcomeKind.FALLBACK:
             return sent(ReasonCode.TIMER, (), spec.name)
-        return replace(outcome, messages=said_late(outcome.messages, turn))
+        said = [one for one in outcome.messages if one.text or one.attachments]
+        return replace(outcome, messages=said_late(said, turn))
 
     def _ended(
         self,

@@ -11,6 +11,7 @@ from bot.cli.options import SHIPPED, config_path
 from bot.functions_check import check_functions
 from config.diagnostics import Diagnostics
 from config.loader import check_settings
+from config.yaml_document import read_yaml_file
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     for path in options.files or [config_path(options)]:
         settings, found = check_settings(path, os.environ)
         if settings is not None:
-            found = Diagnostics([*found, *asyncio.run(check_functions(settings))])
+            found = Diagnostics([*found, *asyncio.run(check_functions(settings, read_yaml_file(path)))])
         for diagnostic in found:
             print(diagnostic)
         failed = failed or bool(found.errors)

@@ -1,4 +1,5 @@
-"""What became of messages: the inbox and the history of one chat side by side, for those who explain."""
+"""What became of messages: the inbox and the history of one chat side by side, for those who explain; and beside them
+what was to run by the clock and did not work."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ from sqlalchemy import bindparam, literal_column, select
 
 from services.store.history import HISTORY
 from services.store.inbox import INBOX
+from services.store.occurrences import OCCURRENCES
 from services.store.port import Query, Statement
+from services.store.timers import TIMERS
 
 _ROWS = select(
     INBOX.c.id,
@@ -27,8 +30,34 @@ _LAST = Statement(
         INBOX.c.kind == literal_column("'message'"),
     )
     .order_by(HISTORY.c.id.desc())
-    .limit(bindparam("count"))
-    .offset(bindparam("skip")),
+    .limit(bindparam("count")),
+)
+_TIMER = TIMERS.join(OCCURRENCES, OCCURRENCES.c.timer_id == TIMERS.c.id).join(
+    INBOX, INBOX.c.id == OCCURRENCES.c.turn_id
+)
+_OF_TIMERS = select(
+    INBOX.c.id,
+    INBOX.c.native_id,
+    INBOX.c.sender_name,
+    INBOX.c.received_ms,
+    INBOX.c.reason,
+    INBOX.c.detail,
+    TIMERS.c.title.label("text"),
+).select_from(_TIMER)
+# What went well is there to be read, and people who ask why mean what is not.
+_LAST_TIMERS = Statement(
+    "outcomes.last_timers",
+    _OF_TIMERS.where(
+        TIMERS.c.chat == bindparam("chat"),
+        TIMERS.c.private_to.is_(None),
+        INBOX.c.reason.not_in([literal_column("'timer'"), literal_column("'waiting'")]),
+    )
+    .order_by(INBOX.c.id.desc())
+    .limit(bindparam("count")),
+)
+_TIMER_IN_CHAT = Statement(
+    "outcomes.timer_in_chat",
+    _OF_TIMERS.where(TIMERS.c.chat == bindparam("chat"), INBOX.c.id == bindparam("row_id")),
 )
 _EVENTS = _ROWS.join(HISTORY, HISTORY.c.id == INBOX.c.id, isouter=True)
 # The keys of a message and of its changes stand together in the index: they begin alike.
@@ -46,10 +75,10 @@ _IN_CHAT = Statement(
 )
 
 
-def last(chat: str, but_native_id: str, count: int, skip: int = 0) -> Query:
-    """`count` messages that everybody in `chat` has seen, newest first, without the `skip` newest and the one of that
-    id. Each with its `text`, empty where it was taken back."""
-    return _LAST.query(chat=chat, but=but_native_id, count=count, skip=skip)
+def last(chat: str, but_native_id: str, count: int) -> Query:
+    """`count` messages that everybody in `chat` has seen, newest first, without the one of that id. Each with its
+    `text`, empty where it was taken back."""
+    return _LAST.query(chat=chat, but=but_native_id, count=count)
 
 
 def of_native(chat: str, native_id: str) -> Query:
@@ -62,3 +91,14 @@ def of_native(chat: str, native_id: str) -> Query:
 def in_chat(chat: str, id: int) -> Query:
     """The event of that id, if it came from `chat`."""
     return _IN_CHAT.query(chat=chat, row_id=id)
+
+
+def last_timers(chat: str, count: int) -> Query:
+    """`count` runs by the clock, for everybody in `chat`, that ended otherwise than they should, newest first; `text`
+    is what the timer is called."""
+    return _LAST_TIMERS.query(chat=chat, count=count)
+
+
+def timer_in_chat(chat: str, id: int) -> Query:
+    """The run by the clock of that id, however it ended, if it was in `chat`."""
+    return _TIMER_IN_CHAT.query(chat=chat, row_id=id)

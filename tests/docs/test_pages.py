@@ -22,6 +22,7 @@ RUN_BY_TESTS = {
     "docs/news-and-search.md",
     "docs/operators.md",
     "docs/reminders.md",
+    "docs/schedules.md",
 }
 NO_FILES = {"ruamel.yaml"}
 """Names that only look like one of a file."""

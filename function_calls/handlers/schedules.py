@@ -1,0 +1,346 @@
+"""Schedules of a chat: what runs here by the clock, made and looked after by its admins."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from function_calls.call import Call
+from function_calls.context import Kind, MessageContext
+from function_calls.declaration import tool_function
+from function_calls.rehearsal import Rehearsal, Rehearsed, Unfit
+from function_calls.spec import FunctionResult
+from services.clock import Clock
+from services.json_values import JsonObject
+from services.moment_words import moment
+from services.recurrence import BadRule
+from services.refs import ErrorCode, MemberRef
+from services.rule_words import in_words
+from services.schedule_times import UnclearWhen, When
+from services.schedules import ChatFull, Listed, MemberFull, NoSuchSchedule, Schedules, SetElsewhere
+from services.timer import Draft, Timer, TimerKind
+
+_ASIDE = ["command", "model", "mcp", "api"]
+"""Every way but the clock: no schedule makes or changes schedules."""
+
+
+class PlanArguments(BaseModel):
+    """When, and what."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    plan: str | None = Field(
+        default=None, description="When, and the command to run then: daily 07:00 weather Oslo", max_length=2000
+    )
+
+
+class CreateArguments(BaseModel):
+    """When, and which function with which arguments."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    when: str = Field(
+        description="When it is to run, as the user said it: every weekday at 8:00", min_length=1, max_length=300
+    )
+    function: str = Field(description="The name of the function that is to run", min_length=1, max_length=128)
+    arguments: dict[str, JsonValue] = Field(default_factory=dict, description="The arguments of that function")
+
+
+class NumberArguments(BaseModel):
+    """One schedule."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    number: int = Field(description="The schedule's number, as the list shows it", ge=1)
+
+
+@tool_function(
+    name="schedule",
+    description="Run a command in this chat by the clock, such as daily 07:00 weather Oslo.",
+    commands=("schedule", "定时"),
+    tags="schedules",
+    offered_to=["command"],
+    roles="admin",
+    effect="idempotent",
+)
+async def schedule(
+    ctx: MessageContext,
+    args: PlanArguments,
+    *,
+    schedules: Schedules,
+    rehearsal: Rehearsal,
+    clock: Clock,
+    call: Call,
+) -> FunctionResult:
+    """Put a command line on a schedule; with nothing given, show what there is."""
+    if not (args.plan or "").strip():
+        shown = await _listing(ctx, schedules, clock, call)
+        return FunctionResult.say(f"{shown}\n{call.say('schedules.how')}")
+    try:
+        zone = call.profile.timezone.key
+        when, line = schedules.reader.head(
+            args.plan or "", clock.now(), zone, lambda rest: rehearsal.is_command(ctx, rest)
+        )
+        run = rehearsal.line(ctx, line, call.profile)
+    except UnclearWhen as error:
+        return _unclear(error, call)
+    except Unfit as error:
+        return _unfit(error)
+    return await _created(ctx, when, run, schedules, clock, call)
+
+
+@tool_function(
+    name="schedule_create",
+    description="Let a function run in this chat by itself at set times: every morning, each Friday, daily, weekly, "
+    "hourly, or once. To remind people there are other functions",
+    examples=(
+        "schedule {function} for {when}",
+        "run {function} here {when}",
+        "post {function} in this chat {when}",
+        "let {function} run automatically {when}",
+        "定时运行{function}：{when}",
+        "{when}在这里自动运行{function}",
+    ),
+    tags="schedules",
+    offered_to=["model", "mcp", "api"],
+    roles="admin",
+    effect="idempotent",
+)
+async def schedule_create(
+    ctx: MessageContext,
+    args: CreateArguments,
+    *,
+    schedules: Schedules,
+    rehearsal: Rehearsal,
+    clock: Clock,
+    call: Call,
+) -> FunctionResult:
+    """Put a function with its arguments on a schedule."""
+    try:
+        when = schedules.reader.said_now(args.when, clock.now(), call.profile.timezone.key)
+        run = rehearsal.call(ctx, args.function, args.arguments, call.profile)
+    except UnclearWhen as error:
+        return _unclear(error, call)
+    except Unfit as error:
+        return _unfit(error)
+    return await _created(ctx, when, run, schedules, clock, call)
+
+
+@tool_function(
+    name="schedule_list",
+    description="Show what runs in this chat by the clock: numbers, times, and how it went the last time.",
+    examples=(
+        "what runs here by the clock",
+        "show the schedules of this chat",
+        "which functions are scheduled here",
+        "这里有哪些定时任务",
+        "看看定时任务",
+    ),
+    commands=("schedule list", "schedules", "定时 列表"),
+    tags="schedules",
+    touches="reads_outside",
+    offered_to=_ASIDE,
+)
+async def schedule_list(ctx: MessageContext, *, schedules: Schedules, clock: Clock, call: Call) -> FunctionResult:
+    """Show every schedule of the chat, the next one first."""
+    found = await schedules.of_chat(ctx.chat, private_to=_private_to(ctx))
+    return FunctionResult.say(await _listing(ctx, schedules, clock, call), data=[_data(one.timer) for one in found])
+
+
+@tool_function(
+    name="schedule_pause",
+    description="Stop a schedule of this chat for the time being; its number stands in the list.",
+    examples=(
+        "pause schedule {number}",
+        "stop schedule number {number} for now",
+        "暂停定时任务{number}",
+    ),
+    commands=("schedule pause", "定时 暂停"),
+    tags="schedules",
+    offered_to=_ASIDE,
+    roles="admin",
+    effect="idempotent",
+    ask={"number": "@schedules.ask_number"},
+)
+async def schedule_pause(
+    ctx: MessageContext, args: NumberArguments, *, schedules: Schedules, call: Call
+) -> FunctionResult:
+    """Pause one schedule, of the settings too."""
+    try:
+        timer = await schedules.pause(ctx.chat, args.number, private_to=_private_to(ctx), call_key=call.key)
+    except NoSuchSchedule:
+        return _no_such(args.number, call)
+    return FunctionResult.say(call.say("schedules.paused", number=timer.number, line=timer.title), data=_data(timer))
+
+
+@tool_function(
+    name="schedule_resume",
+    description="Let a paused schedule of this chat go on.",
+    examples=(
+        "resume schedule {number}",
+        "let schedule number {number} go on",
+        "继续定时任务{number}",
+    ),
+    commands=("schedule resume", "定时 继续", "定时 恢复"),
+    tags="schedules",
+    offered_to=_ASIDE,
+    roles="admin",
+    effect="idempotent",
+    ask={"number": "@schedules.ask_number"},
+)
+async def schedule_resume(
+    ctx: MessageContext, args: NumberArguments, *, schedules: Schedules, clock: Clock, call: Call
+) -> FunctionResult:
+    """Let one schedule go on, from its next time on."""
+    try:
+        timer = await schedules.resume(ctx.chat, args.number, private_to=_private_to(ctx), call_key=call.key)
+    except NoSuchSchedule:
+        return _no_such(args.number, call)
+    except BadRule as error:
+        return _bad_rule(error, call)
+    text = call.say("schedules.resumed", number=timer.number, line=timer.title, next=_next(timer, clock, call))
+    return FunctionResult.say(text, data=_data(timer))
+
+
+@tool_function(
+    name="schedule_remove",
+    description="Delete a schedule of this chat.",
+    examples=(
+        "delete schedule {number}",
+        "remove schedule number {number}",
+        "cancel schedule {number}",
+        "删除定时任务{number}",
+    ),
+    commands=("schedule remove", "schedule delete", "定时 删除"),
+    tags="schedules",
+    offered_to=_ASIDE,
+    roles="admin",
+    effect="idempotent",
+    ask={"number": "@schedules.ask_number"},
+)
+async def schedule_remove(
+    ctx: MessageContext, args: NumberArguments, *, schedules: Schedules, call: Call
+) -> FunctionResult:
+    """Delete one schedule; those of the settings are deleted there."""
+    try:
+        timer = await schedules.remove(
+            ctx.chat, args.number, by=ctx.sender.ref, private_to=_private_to(ctx), call_key=call.key
+        )
+    except NoSuchSchedule:
+        return _no_such(args.number, call)
+    except SetElsewhere as error:
+        text = call.say("schedules.set_elsewhere", number=args.number, source=error.source)
+        return FunctionResult.fail(ErrorCode.REFUSED, text)
+    return FunctionResult.say(call.say("schedules.removed", number=timer.number, line=timer.title))
+
+
+async def _created(
+    ctx: MessageContext, when: When, run: Rehearsed, schedules: Schedules, clock: Clock, call: Call
+) -> FunctionResult:
+    if ctx.kind is Kind.TIMER:
+        # A function that runs by the clock may call this one.
+        return FunctionResult.fail(ErrorCode.REFUSED, call.say("schedules.not_from_a_schedule"))
+    draft = Draft(
+        kind=TimerKind.SCHEDULE,
+        bot=ctx.bot,
+        chat=ctx.chat,
+        is_group=ctx.is_group,
+        private_to=_private_to(ctx),
+        owner=ctx.sender.ref,
+        owner_name=ctx.sender.name,
+        members=(),
+        function=run.spec.name,
+        arguments=run.arguments,
+        title=run.line,
+        rule=when.rule,
+        zone=when.zone,
+    )
+    try:
+        timer = await schedules.create(draft, call_key=call.key)
+    except ChatFull as error:
+        return FunctionResult.fail(ErrorCode.REFUSED, call.say("schedules.full", most=error.most))
+    except MemberFull as error:
+        return FunctionResult.fail(ErrorCode.REFUSED, call.say("schedules.full_of_yours", most=error.most))
+    except BadRule as error:
+        return _bad_rule(error, call)
+    said = in_words(timer.rule, ZoneInfo(timer.zone), clock.now(), call.profile.texts)
+    text = call.say(
+        "schedules.created",
+        rule=said[:1].upper() + said[1:],
+        zone=timer.zone,
+        line=timer.title,
+        number=timer.number,
+        next=_next(timer, clock, call),
+    )
+    return FunctionResult.say(text, data=_data(timer))
+
+
+async def _listing(ctx: MessageContext, schedules: Schedules, clock: Clock, call: Call) -> str:
+    found = await schedules.of_chat(ctx.chat, private_to=_private_to(ctx))
+    if not found:
+        return call.say("schedules.none")
+    return "\n".join([call.say("schedules.title"), *(_line(one, clock, call) for one in found)])
+
+
+def _line(one: Listed, clock: Clock, call: Call) -> str:
+    """One schedule: number, what, when, and what is to be known of it."""
+    timer, zone = one.timer, ZoneInfo(one.timer.zone)
+    rule = in_words(timer.rule, zone, clock.now(), call.profile.texts)
+    if zone.key != call.profile.timezone.key:
+        rule = f"{rule} ({zone.key})"
+    parts = [rule]
+    if timer.next_at is None:
+        parts.append(call.say("schedules.is_paused"))
+    else:
+        parts.append(call.say("schedules.next", next=_next(timer, clock, call)))
+    if one.failing_since is not None:
+        parts.append(call.say("schedules.failing", since=_here(one.failing_since, clock, call)))
+    elif one.last_at is not None:
+        parts.append(call.say("schedules.ran", at=_here(one.last_at, clock, call)))
+    if timer.source:
+        parts.append(call.say("schedules.of_the_settings", source=timer.source))
+    return call.say("schedules.line", number=timer.number, line=timer.title, facts="; ".join(parts))
+
+
+def _next(timer: Timer, clock: Clock, call: Call) -> str:
+    """The next time, by the clocks of the schedule's own zone."""
+    if timer.next_at is None:
+        return "–"
+    return moment(timer.next_at, ZoneInfo(timer.zone), clock.now(), call.profile.texts)
+
+
+def _here(at: datetime, clock: Clock, call: Call) -> str:
+    """An instant by the chat's clocks."""
+    return moment(at, call.profile.timezone, clock.now(), call.profile.texts)
+
+
+def _unclear(error: UnclearWhen, call: Call) -> FunctionResult:
+    return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say(f"schedules.when.{error.why}"), ["when"])
+
+
+def _bad_rule(error: BadRule, call: Call) -> FunctionResult:
+    return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say(f"schedules.when.{error.reason.value}"), ["when"])
+
+
+def _unfit(error: Unfit) -> FunctionResult:
+    return FunctionResult.fail(error.code, error.text)
+
+
+def _no_such(number: int, call: Call) -> FunctionResult:
+    return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("schedules.no_such", number=number), ["number"])
+
+
+def _private_to(ctx: MessageContext) -> MemberRef | None:
+    return ctx.sender.ref if ctx.private else None
+
+
+def _data(timer: Timer) -> JsonObject:
+    return {
+        "number": timer.number,
+        "runs": timer.title,
+        "function": timer.function,
+        "zone": timer.zone,
+        "next": timer.next_at.astimezone(UTC).isoformat() if timer.next_at else None,
+    }

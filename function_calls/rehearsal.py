@@ -1,0 +1,158 @@
+"""Rehearsal: would a function run by the clock, with these arguments, for this member? Asked before it is kept, because
+at seven in the morning nobody is there to answer a question."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from config.texts import Phrases
+from function_calls.commands import arguments_of
+from function_calls.context import MessageContext
+from function_calls.invocation import Invoker
+from function_calls.policies import Policy, Verdict
+from function_calls.profile import ChatProfile
+from function_calls.registry import BotFunctions
+from function_calls.spec import ArgumentFault, FunctionSpec, OfferedTo
+from function_calls.turn import Path, Turn
+from function_calls.usage import fault_text, spoken_name
+from services.json_values import JsonObject
+from services.refs import Effect, ErrorCode
+
+_FOR_PEOPLE = frozenset({OfferedTo.COMMAND, OfferedTo.MODEL, OfferedTo.API})
+_OF_TIMERS = frozenset({"reminder", "schedules"})
+"""The tags of what makes or changes what runs by the clock: by the clock it would pile up."""
+
+
+class Unfit(Exception):
+    """It would not run. `text` says why and what to do; `setting` is the key of the settings that decided, if any."""
+
+    def __init__(self, code: ErrorCode, text: str, setting: str = "") -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+        self.setting = setting
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """A run that can be kept."""
+
+    spec: FunctionSpec
+    arguments: JsonObject
+    """Raw, as they were given: they are read again at each run."""
+    line: str
+    """How people are shown it: `/weather Oslo`."""
+
+
+class Rehearsal:
+    """Judges runs before their time, by the checks that will hold then."""
+
+    def __init__(self) -> None:
+        self._functions: Callable[[str], BotFunctions] | None = None
+        self._invoker: Invoker | None = None
+        self._approvals: Policy | None = None
+
+    def bind(self, functions: Callable[[str], BotFunctions], invoker: Invoker, approvals: Policy) -> None:
+        """Say who knows the functions of a bot, who checks, and what waits for a person's yes: they exist only after
+        the functions do."""
+        self._functions, self._invoker, self._approvals = functions, invoker, approvals
+
+    def is_command(self, context: MessageContext, line: str) -> bool:
+        """Whether `line` begins with a command there is."""
+        functions, _, _ = self._bound()
+        return functions(context.bot).command_line(f"/{line.strip().lstrip('/')}", bare=False) is not None
+
+    def line(self, context: MessageContext, line: str, profile: ChatProfile) -> Rehearsed:
+        """The run that a command line means. `context` is a message of whoever is responsible, in the chat where it is
+        to run. Raises Unfit."""
+        functions, _, _ = self._bound()
+        text, texts = line.strip().lstrip("/"), profile.texts
+        if not text:
+            raise Unfit(ErrorCode.MISSING_ARGUMENTS, texts.say("schedules.nothing_to_run"))
+        command = functions(context.bot).command_line(f"/{text}", bare=False)
+        if command is None:
+            raise Unfit(ErrorCode.NOT_FOUND, self._no_such_command(text, functions(context.bot), texts))
+        self._may_run(context, command.spec, profile)
+        try:
+            raw = arguments_of(command.plan, command.rest)
+        except ArgumentFault as fault:
+            raise Unfit(ErrorCode.BAD_ARGUMENTS, fault_text(command.spec, fault, texts)) from None
+        self._fits(context, command.spec, raw, profile)
+        shown = _as_line(command.spec, raw, texts.language) if command.spec.sensitive else f"/{text}"
+        return Rehearsed(command.spec, raw, shown)
+
+    def call(self, context: MessageContext, name: str, raw: Mapping[str, Any], profile: ChatProfile) -> Rehearsed:
+        """The same for a function by its name. Raises Unfit."""
+        functions, _, _ = self._bound()
+        known = functions(context.bot)
+        spec = known.find(name)
+        if spec is None or spec not in known.specs:
+            near = difflib.get_close_matches(name, [one.name for one in known.specs], n=1)
+            text = profile.texts.say("refusals.unknown_function", name=name)
+            hint = profile.texts.say("commands.did_you_mean", commands=near[0]) if near else ""
+            raise Unfit(ErrorCode.NOT_FOUND, f"{text} {hint}".strip())
+        self._may_run(context, spec, profile)
+        self._fits(context, spec, raw, profile)
+        return Rehearsed(spec, dict(raw), _as_line(spec, raw, profile.texts.language))
+
+    def _may_run(self, context: MessageContext, spec: FunctionSpec, profile: ChatProfile) -> None:
+        """Whether it may be called here by the clock at all, with this member's rights."""
+        _, invoker, _ = self._bound()
+        texts = profile.texts
+        name = spoken_name(spec, texts.language)
+        is_open = OfferedTo.TIMER in spec.offered_to and not spec.offered_to.isdisjoint(_FOR_PEOPLE)
+        if not is_open or (spec.effect is not Effect.READ and not spec.tags.isdisjoint(_OF_TIMERS)):
+            raise Unfit(ErrorCode.REFUSED, texts.say("schedules.not_by_the_clock", name=name))
+        refused = invoker.refused(context, spec, self._turn(context, profile), Path.TIMER)
+        if refused is not None and refused.error is not None:
+            raise Unfit(refused.error.code, refused.error.text, str(refused.metadata.get("refused_by", "")))
+
+    def _fits(self, context: MessageContext, spec: FunctionSpec, raw: Mapping[str, Any], profile: ChatProfile) -> None:
+        """Whether it could run with these arguments without asking anybody."""
+        _, _, approvals = self._bound()
+        texts = profile.texts
+        name = spoken_name(spec, texts.language)
+        try:
+            arguments = spec.arguments.parse(raw)
+        except ArgumentFault as fault:
+            code = ErrorCode.BAD_ARGUMENTS if fault.problems else ErrorCode.MISSING_ARGUMENTS
+            raise Unfit(code, fault_text(spec, fault, texts)) from None
+        if spec.confirm:
+            raise Unfit(ErrorCode.REFUSED, texts.say("schedules.asks_each_time", name=name))
+        judged = approvals.judge(context, spec, arguments, self._turn(context, profile))
+        if not isinstance(judged, Verdict):
+            raise TypeError("the policy of approvals has to judge without waiting")
+        if judged.refusal is not None:
+            raise Unfit(ErrorCode.REFUSED, texts.say("schedules.waits_for_a_yes", name=name), "approvals.required")
+
+    def _turn(self, context: MessageContext, profile: ChatProfile) -> Turn:
+        """A turn in which nothing was read and nobody can be asked."""
+        functions, _, _ = self._bound()
+        return Turn("rehearsal", functions(context.bot), lambda: profile, math.inf)
+
+    def _no_such_command(self, text: str, functions: BotFunctions, texts: Phrases) -> str:
+        word = text.split()[0]
+        near = difflib.get_close_matches(word.casefold(), functions.command_words, n=3, cutoff=0.6)
+        known = texts.say("commands.did_you_mean", commands=", ".join(f"/{one}" for one in near)) if near else ""
+        return f"{texts.say('commands.unknown', word=word[:60])} {known}".strip()
+
+    def _bound(self) -> tuple[Callable[[str], BotFunctions], Invoker, Policy]:
+        if self._functions is None or self._invoker is None or self._approvals is None:
+            raise RuntimeError("rehearsals are bound when the daemon is built")
+        return self._functions, self._invoker, self._approvals
+
+
+def _as_line(spec: FunctionSpec, raw: Mapping[str, Any], language: str) -> str:
+    """A call as a command line that would do the same, for people to read."""
+    values = ", ".join(f"{name}={_shown(value)}" for name, value in raw.items() if name not in spec.sensitive)
+    return f"{spoken_name(spec, language)} {values}".strip()
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value)
