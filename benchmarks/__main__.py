@@ -23,6 +23,7 @@ BENCHMARKS = {
     "many_functions": "provider",
     "crowd": "provider",
     "process": "process",
+    "timers": "timers",
     "first_request": "routed",
 }
 

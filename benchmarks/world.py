@@ -29,7 +29,7 @@ from function_calls.registry import BotFunctions
 from function_calls.spec import FunctionResult, FunctionSpec
 from function_calls.turn import HistoryLine, Turn
 from services.call_log import JsonLines
-from services.clock import SystemClock
+from services.clock import Clock, SystemClock
 from services.collector import collect_seldom
 from services.deadlines import Deadlines
 from services.llm.model import ChatModel
@@ -173,18 +173,22 @@ async def a_daemon(
     *,
     model: ChatModel | None = None,
     settings: Mapping[str, Any] | None = None,
+    home: Path | None = None,
+    clock: Clock | None = None,
 ) -> AsyncIterator[tuple[Daemon, MemoryNetwork]]:
-    """A daemon as it runs, on a database in a temporary folder, with `specs` in place of its own functions."""
-    with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as home:
-        set_up_process(Path(home) / "logs")
+    """A daemon as it runs, on a database in `home` or a temporary folder, with `specs` in place of its own
+    functions."""
+    with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as folder:
+        home = home or Path(folder)
+        set_up_process(home / "logs")
         given: dict[str, Any] = {
-            "home": home,
+            "home": str(home),
             "logging": {"folder": f"{home}/logs", "console": "off"},
             "chats": {"allow": ["*"]},
             **(settings or {}),
         }
         loaded = Settings.model_validate(given)
-        clock, network = SystemClock(), MemoryNetwork()
+        clock, network = clock or SystemClock(), MemoryNetwork()
         store = await open_store(loaded, clock)
         parts = Given(clock=clock, model=model, sources=lambda services: [_Source(specs)], filters=FILTERS)
         daemon = build_daemon(loaded, store, [network], Ids(clock), Texts(), parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,23 @@ async def test_what_needs_a_yes_asks_its_owner_and_goes_on_with_the_answer() -> 
         (asked,) = await pass_time(group, 6)
         assert "Really?" in asked
         assert await group.say("Ann", "yes") == ["⏰ tea"]
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+async def test_what_needs_somebodys_approval_waits_for_it_and_runs_as_its_owners(tmp_path: Path, crashes: bool) -> None:
+    settings = {"approvals": {"required": [{"functions": ["note"], "by": "admin"}]}}
+    note = a_note()
+    async with a_group([note.spec], settings=settings, home=tmp_path) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        (asked,) = await pass_time(group, 6)
+        [code] = re.findall(r"#([0-9a-f]{5})", asked)
+        clock = group.clock
+        if not crashes:
+            assert await group.say("Eve", f"approve {code}", role=Role.ADMIN) == ["⏰ tea"]
+    if crashes:
+        async with a_group([note.spec], settings=settings, home=tmp_path, clock=clock) as group:
+            assert await group.say("Eve", f"approve {code}", role=Role.ADMIN) == ["⏰ tea"]
+    assert [one.sender.ref for one in note.contexts] == [ANN]
 
 
 async def test_what_is_private_is_said_to_its_owner_alone() -> None:

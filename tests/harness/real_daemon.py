@@ -53,6 +53,11 @@ class RealDaemon:
                     return found
                 await asyncio.sleep(0.02)
 
+    async def said(self, chat: str, count: int) -> list[str]:
+        """The texts of the first `count` answers in `chat`, as soon as there are as many."""
+        await self.answers([chat], count)
+        return [event["text"] for event in (await self._texts(chat))[:count]]
+
     async def told_to_stop(self) -> None:
         """Send SIGTERM, and return when it takes no more connections."""
         self.process.send_signal(signal.SIGTERM)
@@ -80,10 +85,11 @@ class RealDaemon:
 
 
 @asynccontextmanager
-async def a_real_daemon(home: Path, model: str) -> AsyncIterator[RealDaemon]:
-    """The daemon with its data in `home` and its language model at `model`; killed at the end if it still runs."""
+async def a_real_daemon(home: Path, model: str, more: str = "") -> AsyncIterator[RealDaemon]:
+    """The daemon with its data in `home` and its language model at `model`; killed at the end if it still runs. `more`
+    is added to its settings."""
     file = home / "bot.yaml"
-    file.write_text(_SETTINGS.format(home=home, model=model, token=TOKEN))
+    file.write_text(_SETTINGS.format(home=home, model=model, token=TOKEN) + more)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bot", "run", "--config", str(file), "--no-console"),
         cwd=REPOSITORY,
