@@ -17,6 +17,7 @@ from bot.engine.embedded import EmbeddedEngine
 from bot.explanations import StoredExplanations
 from bot.filters import FilterFactory
 from bot.functions import registry_of, sources_of
+from bot.gauges import show_links, show_models, show_timers, show_turns
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
 from bot.metrics import Metrics
@@ -26,7 +27,7 @@ from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from bot.own_settings import StoredOwnSettings
 from bot.paid_requests import PaidRequests
-from bot.platforms.base import ChatPlatform, Linked
+from bot.platforms.base import ChatPlatform
 from bot.ports import EngineActions, PlatformMembers
 from bot.schedule_plans import SchedulePlans
 from bot.services import services_of
@@ -247,13 +248,13 @@ def build_daemon(
         ids=ids,
         faults=faults,
     )
-    _show(metrics, engine, delivery, notices)
-    _show_links(metrics, platforms)
-    _show_timers(metrics, timers)
+    show_turns(metrics, engine, delivery, notices)
+    show_links(metrics, platforms)
+    show_timers(metrics, timers)
     if shadow is not None:
         dropped = shadow.dropped
         metrics.counter("rollcall_shadow_dropped", "Questions the shadow was not asked", "reason", lambda: dropped)
-    _show_models(metrics, model)
+    show_models(metrics, model)
     return Daemon(
         store=store,
         ids=ids,
@@ -330,50 +331,4 @@ def _lines(settings: Settings, name: str) -> JsonLines:
         Path(settings.logging.folder) / name,
         max_bytes=settings.logging.max_megabytes * 1_000_000,
         keep_files=settings.logging.keep_files,
-    )
-
-
-def _show(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices: Notices) -> None:
-    metrics.gauge("rollcall_turns_waiting", "Turns that wait", lambda: engine.waiting)
-    metrics.gauge("rollcall_turns_running", "Turns that run", lambda: engine.running)
-    metrics.gauge("rollcall_messages_given_up", "Messages that no network took", lambda: delivery.failed)
-    metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: notices.dropped)
-
-
-def _show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:
-    linked = {f"{one.name}:{one.account}": one for one in platforms if isinstance(one, Linked)}
-    if not linked:
-        return
-    metrics.gauges(
-        "rollcall_platform_connected",
-        "Whether there is a connection to a network",
-        "platform",
-        lambda: {name: float(one.link().is_up) for name, one in linked.items()},
-    )
-    metrics.counter(
-        "rollcall_platform_losses",
-        "Connections to a network that were lost or could not be made",
-        "platform",
-        lambda: {name: one.link().losses for name, one in linked.items()},
-    )
-
-
-def _show_timers(metrics: Metrics, timers: Timers) -> None:
-    metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
-    metrics.gauge("rollcall_timers_held", "1: timers are held back, the clock is in doubt", lambda: timers.is_holding)
-    metrics.counter("rollcall_timers_fired", "Moments that came", "outcome", lambda: timers.outcomes)
-
-
-def _show_models(metrics: Metrics, model: ChatModel) -> None:
-    metrics.gauges(
-        "rollcall_model_left_alone_seconds",
-        "How long a model is left alone after failures",
-        "model",
-        lambda: {state.name: state.seconds_left for state in states_of(model)},
-    )
-    metrics.counter(
-        "rollcall_model_failures",
-        "Questions that a model could not be asked",
-        "model",
-        lambda: {state.name: state.failures for state in states_of(model)},
     )

@@ -1,0 +1,64 @@
+"""What /metrics shows of the daemon's parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.delivery import Delivery
+from bot.engine.embedded import EmbeddedEngine
+from bot.metrics import Metrics
+from bot.models import states_of
+from bot.notices import Notices
+from bot.platforms.base import ChatPlatform, Linked
+from bot.timers import Timers
+from services.llm.model import ChatModel
+
+
+def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices: Notices) -> None:
+    """How much there is to do, and what came to nothing."""
+    metrics.gauge("rollcall_turns_waiting", "Turns that wait", lambda: engine.waiting)
+    metrics.gauge("rollcall_turns_running", "Turns that run", lambda: engine.running)
+    metrics.gauge("rollcall_messages_given_up", "Messages that no network took", lambda: delivery.failed)
+    metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: notices.dropped)
+
+
+def show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:
+    """The connections of networks that keep one."""
+    linked = {f"{one.name}:{one.account}": one for one in platforms if isinstance(one, Linked)}
+    if not linked:
+        return
+    metrics.gauges(
+        "rollcall_platform_connected",
+        "Whether there is a connection to a network",
+        "platform",
+        lambda: {name: float(one.link().is_up) for name, one in linked.items()},
+    )
+    metrics.counter(
+        "rollcall_platform_losses",
+        "Connections to a network that were lost or could not be made",
+        "platform",
+        lambda: {name: one.link().losses for name, one in linked.items()},
+    )
+
+
+def show_timers(metrics: Metrics, timers: Timers) -> None:
+    """What is due, and how what was due ended."""
+    metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
+    metrics.gauge("rollcall_timers_held", "1: timers are held back, the clock is in doubt", lambda: timers.is_holding)
+    metrics.counter("rollcall_timers_fired", "Moments that came", "outcome", lambda: timers.outcomes)
+
+
+def show_models(metrics: Metrics, model: ChatModel) -> None:
+    """Which models are well."""
+    metrics.gauges(
+        "rollcall_model_left_alone_seconds",
+        "How long a model is left alone after failures",
+        "model",
+        lambda: {state.name: state.seconds_left for state in states_of(model)},
+    )
+    metrics.counter(
+        "rollcall_model_failures",
+        "Questions that a model could not be asked",
+        "model",
+        lambda: {state.name: state.failures for state in states_of(model)},
+    )
