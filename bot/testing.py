@@ -41,6 +41,7 @@ from services.store.port import Store
 PLATFORM = "test"
 ACCOUNT = "bot"
 _HANGS_SECONDS = 60.0
+_TEXTS = Texts()  # read once for all groups of a run of tests
 FAMILY = ChatRef(PLATFORM, ACCOUNT, "family")
 Step = str | ToolCall | ModelAnswer | ModelError | Sequence[ToolCall]
 
@@ -266,7 +267,7 @@ async def a_group(
             deadlines=deadlines,
         )
         try:
-            daemon = build_daemon(loaded, store, [network], Ids(clock), Texts(), given)
+            daemon = build_daemon(loaded, store, [network], Ids(clock), _TEXTS, given)
         except BaseException:
             await store.close()
             raise

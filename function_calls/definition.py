@@ -89,8 +89,10 @@ def misspelt_options(options: Mapping[str, Any]) -> list[str]:
     that, and as metadata it would loosen what it should hold."""
     problems: list[str] = []
     for key in options:
+        if key in _OPTIONS or key == "metadata":
+            continue
         near = difflib.get_close_matches(key, [*_OPTIONS, "metadata"], n=1, cutoff=0.75)
-        if near and key != near[0]:
+        if near:
             problems.append(f"there is no option {key!r}; did you mean {near[0]!r}? Put what is your own into metadata")
     return problems
 
