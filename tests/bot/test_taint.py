@@ -177,7 +177,8 @@ async def test_what_was_allowed_for_always_is_not_allowed_to_a_tainted_turn() ->
 BENIGN = [
     [call("forecast"), call("todo_add", text="take an umbrella")],
     [call("page"), call("todo_add", text="read the rest of it")],
-    [call("page"), call("remind", city="tomorrow")],
+    [call("page"), call("reminder_create", text="call mum", when="tomorrow at 9")],
+    [call("page"), call("diary"), call("note", city="Oslo")],
     [call("todo_list"), call("todo_done", item="1")],
     [call("todo_list"), call("todo_remove", item="1"), call("todo_add", text="bread")],
     [call("page"), call("poll_create", question="Which?", options=["this", "that"])],
@@ -191,7 +192,7 @@ BENIGN = [
 
 @pytest.mark.parametrize("conversation", BENIGN, ids=lambda calls: "-".join(one.name for one in calls))
 async def test_everyday_things_ask_nothing(conversation: list[ToolCall]) -> None:
-    own = Recorder("remind", CITY, effect="once", touches="stays_here", gives="I will.")
+    own = Recorder("note", CITY, effect="once", touches="stays_here", gives="I will.")
     forecast = Recorder("forecast", gives="rain", touches="reads_outside")
     async with a_group([page().spec, diary().spec, forecast.spec, own.spec]) as group:
         await group.say("Ann", "/todo add milk")
