@@ -15,15 +15,15 @@ from bot.chats import Chats
 from bot.delivery import Delivery, Parcel
 from bot.engine.job import Job
 from bot.metrics import Metrics
-from bot.open_questions import Asked, OpenQuestions
+from bot.open_questions import OpenQuestions
 from bot.outgoing import addressed_to, outgoing_to_json, pieces
 from bot.past import Past
 from bot.summaries import Summaries
+from bot.turn_ends import explained, interrupted, of_this_text, stopped, told, unheeded
 from bot.turn_log import StoreTurnLog
 from bot.typing_sign import TypingSign, TypingSigns
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
-from function_calls.failures import unknown
 from function_calls.ports import Members
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
@@ -110,7 +110,7 @@ class Turns:
         past = self._past(job)
         turn = self._turn(job, log, sign, past)
         try:
-            outcome = _stopped(turn) if job.stopped else await self._outcome(job, turn, log)
+            outcome = stopped(turn) if job.stopped else await self._outcome(job, turn, log)
             job.answered = True
             await self._close(job, turn, log, outcome)
             past.is_over()
@@ -183,17 +183,15 @@ class Turns:
         except asyncio.CancelledError:
             if not job.stopped:
                 raise
-            return _stopped(turn)
+            return stopped(turn)
         except TimeoutError:
-            return _interrupted(
-                turn, ReasonCode.MODEL_FAILED, texts.say("model.timeout"), "router.turn_timeout_seconds"
-            )
+            return interrupted(turn, ReasonCode.MODEL_FAILED, texts.say("model.timeout"), "router.turn_timeout_seconds")
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - the border where a failing turn becomes an answer
             short_id = uuid.uuid4().hex[:8]
             _log.error("turn_failed", turn=turn.id, id=short_id, exc_info=error)
-            return _interrupted(turn, ReasonCode.FUNCTION_FAILED, texts.say("failures.turn", id=short_id), short_id)
+            return interrupted(turn, ReasonCode.FUNCTION_FAILED, texts.say("failures.turn", id=short_id), short_id)
 
     def _no_longer_served(self, context: MessageContext) -> TurnOutcome | None:
         """The silent end of a turn whose chat was taken off the settings while it waited."""
@@ -211,7 +209,7 @@ class Turns:
             context = replace(context, sender=replace(context.sender, role=role))
         outcome = await self._router.dispatch(context, turn)
         if outcome.kind is OutcomeKind.FALLBACK and not turn.effects:
-            return _explained(await self._router.run_chat_fallback(context, turn), outcome, turn)
+            return explained(await self._router.run_chat_fallback(context, turn), outcome, turn)
         is_silent = outcome.kind is not OutcomeKind.SENT and outcome.error is None
         if is_silent and outcome.reason is not ReasonCode.NOT_ADDRESSED:
             return replace(outcome, kind=OutcomeKind.SILENT, reason=ReasonCode.SILENT)
@@ -220,15 +218,15 @@ class Turns:
     async def _close(self, job: Job, turn: Turn, log: StoreTurnLog, outcome: TurnOutcome) -> None:
         now_ms = self._clock.now_ms()
         writes = log.rest()
-        said, parcels = self._said(job, turn, _of_this_text(job, turn, outcome.messages), now_ms)
+        said, parcels = self._said(job, turn, of_this_text(job, turn, outcome.messages), now_ms)
         writes += said
-        writes += _told(turn, outcome.messages)
+        writes += told(turn, outcome.messages)
         question = outcome.question
         question_id = self._ids.next() if question is not None else 0
         chat, member = job.context.chat.key, (turn.asker or job.context).sender.ref.key
         if question is not None:
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
-        given_back = _unheeded(job, turn, outcome)
+        given_back = unheeded(job, turn, outcome)
         if given_back is not None:
             writes += self._questions.give_back(chat, job.context.sender.ref.key, given_back, job.turn_id)
         writes.append(inbox.end(job.turn_id, outcome.reason.value, outcome.detail, now_ms))
@@ -310,45 +308,3 @@ class Turns:
 
 async def _nothing_is_shown(text: str) -> None:
     return None
-
-
-def _unheeded(job: Job, turn: Turn, outcome: TurnOutcome) -> Asked | None:
-    """The question that still waits, because a filter stopped its answer. Of a turn that was tried before nobody knows
-    here how far it came."""
-    is_unheeded = outcome.reason is ReasonCode.FILTERED and not turn.resumed and not job.repeated
-    return job.taken if is_unheeded else None
-
-
-def _told(turn: Turn, messages: Sequence[Message]) -> list[Write]:
-    """What notes the notices of the turn that `messages` hold. A model may have kept one to itself."""
-    return [notice.told for notice in turn.notices if any(notice.text in message.text for message in messages)]
-
-
-def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
-    """`messages`; when what they answer was edited meanwhile, the last one says so."""
-    if not job.edited or not messages:
-        return messages
-    *others, last = messages
-    note = turn.profile().texts.say("turns.edited_meanwhile")
-    return [*others, replace(last, text=f"{last.text}\n{note}".strip())]
-
-
-def _explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome:
-    """An answer in plain words, and why it is no more than that where settings decided it."""
-    if routed.reason is not ReasonCode.FUNCTIONS_OFF or chat.reason is not ReasonCode.CHAT:
-        return chat
-    return replace(chat, reason=ReasonCode.FUNCTIONS_OFF, detail=turn.profile().layers["functions_on"])
-
-
-def _stopped(turn: Turn) -> TurnOutcome:
-    return _interrupted(turn, ReasonCode.STOPPED, turn.profile().texts.say("stop.stopped"), "")
-
-
-def _interrupted(turn: Turn, reason: ReasonCode, text: str, detail: str) -> TurnOutcome:
-    """The end of a turn that was cut short: what effects have said is said all the same, and one that was under way is
-    told as unknown."""
-    messages = [*turn.said, Message(text)]
-    if turn.in_flight:
-        messages += unknown(turn.functions.find(turn.in_flight) or turn.in_flight, turn.profile().texts).for_chat()
-        reason, detail = ReasonCode.UNKNOWN_OUTCOME, turn.in_flight
-    return sent(reason, messages, detail)

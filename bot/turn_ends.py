@@ -1,0 +1,57 @@
+"""How turns end that did not simply come to an answer, and what is said with an end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bot.engine.job import Job
+from bot.open_questions import Asked
+from function_calls.failures import unknown
+from function_calls.spec import Message
+from function_calls.turn import Turn, TurnOutcome, sent
+from services.refs import ReasonCode
+from services.store.port import Write
+
+
+def unheeded(job: Job, turn: Turn, outcome: TurnOutcome) -> Asked | None:
+    """The question that still waits, because a filter stopped its answer. Of a turn that was tried before nobody knows
+    here how far it came."""
+    is_unheeded = outcome.reason is ReasonCode.FILTERED and not turn.resumed and not job.repeated
+    return job.taken if is_unheeded else None
+
+
+def told(turn: Turn, messages: Sequence[Message]) -> list[Write]:
+    """What notes the notices of the turn that `messages` hold. A model may have kept one to itself."""
+    return [notice.told for notice in turn.notices if any(notice.text in message.text for message in messages)]
+
+
+def of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
+    """`messages`; when what they answer was edited meanwhile, the last one says so."""
+    if not job.edited or not messages:
+        return messages
+    *others, last = messages
+    note = turn.profile().texts.say("turns.edited_meanwhile")
+    return [*others, replace(last, text=f"{last.text}\n{note}".strip())]
+
+
+def explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome:
+    """An answer in plain words, and why it is no more than that where settings decided it."""
+    if routed.reason is not ReasonCode.FUNCTIONS_OFF or chat.reason is not ReasonCode.CHAT:
+        return chat
+    return replace(chat, reason=ReasonCode.FUNCTIONS_OFF, detail=turn.profile().layers["functions_on"])
+
+
+def stopped(turn: Turn) -> TurnOutcome:
+    """The end of a turn that somebody stopped."""
+    return interrupted(turn, ReasonCode.STOPPED, turn.profile().texts.say("stop.stopped"), "")
+
+
+def interrupted(turn: Turn, reason: ReasonCode, text: str, detail: str) -> TurnOutcome:
+    """The end of a turn that was cut short: what effects have said is said all the same, and one that was under way is
+    told as unknown."""
+    messages = [*turn.said, Message(text)]
+    if turn.in_flight:
+        messages += unknown(turn.functions.find(turn.in_flight) or turn.in_flight, turn.profile().texts).for_chat()
+        reason, detail = ReasonCode.UNKNOWN_OUTCOME, turn.in_flight
+    return sent(reason, messages, detail)
