@@ -201,11 +201,11 @@ class Invoker:
             self._record(context, run, stopped, turn.id, int((self._clock.monotonic() - started) * 1e6))
             raise
         # An effect that was begun within and not seen to end makes the outcome of the whole run unknown.
-        abandoned = turn.abandoned_by(run.key)
+        abandoned = turn.abandoned_by(run.key) if turn.unfinished else ""
         if abandoned:
             result = unknown(turn.functions.find(abandoned) or abandoned, profile.texts)
         self._reach("tool.after_call_before_result_record")
-        if turn.is_from_outside(run):
+        if (run.spec.touches or turn.outside) and turn.is_from_outside(run):
             result = replace(result, outside=True)
         turn.end(run, result)
         turn.log.result(run, result)

@@ -32,9 +32,8 @@ _DOORS = {
 }
 
 
-def enabled(spec: FunctionSpec, profile: ChatProfile) -> Refusal | None:
+def enabled(setting: ResolvedFunction | None) -> Refusal | None:
     """Off here by settings?"""
-    setting = profile.functions.get(spec.name)
     if setting is None or setting.enabled:
         return None
     return Refusal("refusals.disabled", setting=setting.layers["enabled"])
@@ -55,32 +54,39 @@ def open_to(spec: FunctionSpec, path: Path) -> Refusal | None:
     return Refusal("refusals.closed", path.value)
 
 
-def in_scope(spec: FunctionSpec, context: MessageContext, profile: ChatProfile) -> Refusal | None:
+def in_scope(spec: FunctionSpec, setting: ResolvedFunction | None, context: MessageContext) -> Refusal | None:
     """Group, private, or both?"""
-    setting = profile.functions.get(spec.name)
     scope = (setting.scope if setting else None) or spec.scope
     if scope == "both" or (scope == "group") == context.is_group:
         return None
     return Refusal(f"refusals.only_{scope}", scope, _key(spec, setting, "scope"))
 
 
-def addressed(spec: FunctionSpec, context: MessageContext, turn: Turn, profile: ChatProfile) -> Refusal | None:
+def addressed(
+    spec: FunctionSpec, setting: ResolvedFunction | None, context: MessageContext, turn: Turn
+) -> Refusal | None:
     """Does it insist on being addressed, in a group?"""
-    setting = profile.functions.get(spec.name)
     require_at = spec.require_at if setting is None or setting.require_at is None else setting.require_at
     if not require_at or turn.addressed or not context.is_group:
         return None
     return Refusal("refusals.not_addressed", setting=_key(spec, setting, "require_at"))
 
 
-def role_allows(spec: FunctionSpec, context: MessageContext, profile: ChatProfile) -> Refusal | None:
-    """Is the sender's role among those that may?"""
-    return _among(context.sender.role, spec, profile)
+def role_allows(spec: FunctionSpec, setting: ResolvedFunction | None, role: Role) -> Refusal | None:
+    """Is `role` among those that may?"""
+    roles = spec.roles if setting is None else _roles(spec, setting)
+    if role in roles:
+        return None
+    least = min(roles, key=lambda one: one.rank).value if roles else ""
+    return Refusal("refusals.role", least, _key(spec, setting, "roles"))
 
 
 def roles_here(spec: FunctionSpec, profile: ChatProfile) -> frozenset[Role]:
     """Who may call it in this chat."""
-    setting = profile.functions.get(spec.name)
+    return _roles(spec, profile.functions.get(spec.name))
+
+
+def _roles(spec: FunctionSpec, setting: ResolvedFunction | None) -> frozenset[Role]:
     return spec.roles if setting is None or setting.roles is None else frozenset(map(Role, setting.roles))
 
 
@@ -92,16 +98,7 @@ def is_risky(spec: FunctionSpec, profile: ChatProfile) -> bool:
 
 async def refusal_now(context: MessageContext, spec: FunctionSpec, turn: Turn, profile: ChatProfile) -> Refusal | None:
     """The refusal where the sender is no longer what the message says."""
-    return _among(await turn.role_now(context.sender), spec, profile)
-
-
-def _among(role: Role, spec: FunctionSpec, profile: ChatProfile) -> Refusal | None:
-    """The refusal of a member who is `role`."""
-    roles = roles_here(spec, profile)
-    if role in roles:
-        return None
-    least = min(roles, key=lambda one: one.rank).value if roles else ""
-    return Refusal("refusals.role", least, _key(spec, profile.functions.get(spec.name), "roles"))
+    return role_allows(spec, profile.functions.get(spec.name), await turn.role_now(context.sender))
 
 
 def _key(spec: FunctionSpec, setting: ResolvedFunction | None, name: str) -> str:
@@ -120,13 +117,14 @@ def refusal(
     context: MessageContext, spec: FunctionSpec, turn: Turn, profile: ChatProfile, path: Path
 ) -> Refusal | None:
     """The first reason why the sender may not run `spec` here; None when they may."""
+    setting = profile.functions.get(spec.name)
     return (
-        enabled(spec, profile)
+        enabled(setting)
         or switched_on(profile, path)
         or open_to(spec, path)
-        or in_scope(spec, context, profile)
-        or addressed(spec, context, turn, profile)
-        or role_allows(spec, context, profile)
+        or in_scope(spec, setting, context)
+        or addressed(spec, setting, context, turn)
+        or role_allows(spec, setting, context.sender.role)
     )
 
 

@@ -276,22 +276,28 @@ async def nothing_repeats_an_effect_that_must_happen_once(invoker: type[Invoker]
     assert len(act.runs) == 1
 
 
-_REFUSALS = "        enabled(spec, profile)\n"
+_REFUSALS = "        enabled(setting)\n"
 _POLICIES = "in self._policies[1:] if paid else self._policies:"
 REMOVALS = [
     Removal("known", invocation, "= turn.functions.find(name)", "= turn.functions.specs[0]", only_known_functions_run),
     Removal("enabled", permissions, _REFUSALS, "        None\n", a_disabled_function_is_refused),
     Removal("switched on", permissions, "        or switched_on(profile, path)\n", "", switched_off_is_refused),
     Removal("path open", permissions, "        or open_to(spec, path)\n", "", a_closed_way_is_refused),
-    Removal("scope", permissions, "        or in_scope(spec, context, profile)\n", "", another_scope_is_refused),
+    Removal("scope", permissions, "        or in_scope(spec, setting, context)\n", "", another_scope_is_refused),
     Removal(
         "mention",
         permissions,
-        "        or addressed(spec, context, turn, profile)\n",
+        "        or addressed(spec, setting, context, turn)\n",
         "",
         a_message_that_is_not_addressed_is_refused,
     ),
-    Removal("role", permissions, "        or role_allows(spec, context, profile)\n", "", a_weaker_role_is_refused),
+    Removal(
+        "role",
+        permissions,
+        "        or role_allows(spec, setting, context.sender.role)\n",
+        "",
+        a_weaker_role_is_refused,
+    ),
     Removal("all rights", invocation, "        if refused is not None:", "        if False:", a_weaker_role_is_refused),
     Removal(
         "arguments",
