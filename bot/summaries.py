@@ -177,7 +177,14 @@ class Summaries:
 
 def line_of(row: Row) -> HistoryLine:
     """A row of history as a model is told of it."""
-    return HistoryLine(row["sender_name"], row["text"], row["at_ms"], bool(row["from_bot"]), row["reply_to_name"])
+    return HistoryLine(
+        row["sender_name"],
+        row["text"],
+        row["at_ms"],
+        bool(row["from_bot"]),
+        row["reply_to_name"],
+        outside=bool(row["from_bot"]) and row["sender"] == history.OUTSIDE,
+    )
 
 
 def _as_many_as_fit(rows: Sequence[Row]) -> list[Row]:

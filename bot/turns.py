@@ -269,13 +269,14 @@ class Turns:
                     history.said(
                         id=history_id,
                         chat=chat.key,
-                        sender="",
                         sender_name=profile.bot_name,
                         text=message.text,
                         at_ms=now_ms,
                         reply_to=message.reply_to,
                         asked_by=context.sender.ref.key,
                         answers=job.turn_id,
+                        # What is due was worded by whoever set it, perhaps for somebody else.
+                        outside=bool(turn.outside) or job.context.timer is not None,
                     )
                 )
             claimed = platform.limits.sends_are_idempotent

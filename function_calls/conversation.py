@@ -143,11 +143,12 @@ def _is_cut(history: Sequence[HistoryLine], kept: Sequence[HistoryLine], setting
 
 
 def _transcript(history: Sequence[HistoryLine], profile: ChatProfile, today: date) -> list[ModelMessage]:
-    """History as messages: the bot's lines as its own, others' lines joined while they follow each other."""
+    """History as messages: the bot's lines as its own, others' lines joined while they follow each other. Where the bot
+    passed on what others wrote, the line stands among theirs: a model takes what it said itself for true and meant."""
     messages: list[ModelMessage] = []
     lines: list[str] = []
     for line in history:
-        if not line.from_bot:
+        if not line.from_bot or line.outside:
             lines.append(attributed(line, profile, today))
             continue
         if lines:

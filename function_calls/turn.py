@@ -120,6 +120,8 @@ class HistoryLine(NamedTuple):
     at_ms: int
     from_bot: bool
     reply_to_name: str = ""
+    outside: bool = False
+    """The bot's own, with words that may be others'."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from services.store.inbox import INBOX
 from services.store.port import Query, Statement, Write
 from services.store.schema import TEXT, integer, table, text
 
+OUTSIDE = "outside"
+"""The sender of what the bot said that may hold words of others: of the web, of files, of other members."""
 HISTORY = table(
     "history",
     integer("id", primary_key=True),
@@ -195,21 +197,21 @@ def said(
     *,
     id: int,
     chat: str,
-    sender: str,
     sender_name: str,
     text: str,
     at_ms: int,
     reply_to: str | None,
     asked_by: str,
     answers: int,
+    outside: bool = False,
 ) -> Write:
     """A message of the bot's own, in the unit that puts it into the outbox: the answer to the row `answers`, which
-    `asked_by` said."""
+    `asked_by` said. `outside`: it may hold words of others."""
     return _SAID.write(
         id=id,
         chat=chat,
         native_id=None,
-        sender=sender,
+        sender=OUTSIDE if outside else "",
         sender_name=sender_name,
         text=text,
         at_ms=at_ms,

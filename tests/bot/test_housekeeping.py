@@ -48,7 +48,6 @@ async def test_summaries_and_what_was_done_to_settings_are_kept_no_longer_than_t
                 history.said(
                     id=1,
                     chat="c",
-                    sender="a",
                     sender_name="Ann",
                     text="long",
                     at_ms=0,
