@@ -15,7 +15,8 @@ _MOST_HOURS, _MOST_DAYS, _MOST_MONTHS = 48, 60, 24
 def moment(at: datetime, zone: tzinfo, now: datetime, texts: Phrases) -> str:
     """`tomorrow, Saturday 21 November at 17:00`, as the clocks of `zone` show the instant `at`. Both are aware."""
     there = at.astimezone(zone)
-    return texts.say("moments.moment", day=day(there.date(), now.astimezone(zone).date(), texts), clock=clock(there))
+    said = day(there.date(), now.astimezone(zone).date(), texts)
+    return texts.say("moments.moment", day=said, clock=f"{there:%H:%M}")
 
 
 def day(which: date, today: date, texts: Phrases) -> str:

@@ -63,8 +63,8 @@ class Plan:
     @property
     def moved_to(self) -> datetime | None:
         """What the clocks show instead of its first wall time, where they skip that; naive."""
-        shown = self.first.at.astimezone(self.zone).replace(tzinfo=None)
-        return shown if shown != self.first.wall.replace(fold=0) else None
+        shown = self.first.at.astimezone(self.zone).replace(tzinfo=None, microsecond=0, fold=0)
+        return shown if shown != self.first.wall.replace(fold=0, microsecond=0) else None
 
     @property
     def comes_twice(self) -> bool:

@@ -136,7 +136,8 @@ class Reading:
         if wall.fold:
             # A wall time that comes twice means its first: only what has elapsed names the second one.
             return Rule(Every(round((instant - now).total_seconds()), now.astimezone(UTC)), count=1)
-        return Rule(Once(wall))
+        # Clocks on walls show no more than seconds, and nobody means more.
+        return Rule(Once(wall.replace(microsecond=0)))
 
     def rule_zone(self, now: datetime) -> tzinfo | None:
         """The zone for `rule(now)`: the one that was said for what comes again and again, otherwise that of `now`."""

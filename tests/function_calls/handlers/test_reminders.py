@@ -52,6 +52,17 @@ async def test_what_was_understood_is_said_back_with_zone_and_distance() -> None
         )
 
 
+async def test_a_moment_between_two_seconds_is_no_other_moment() -> None:
+    given = {"timezone": "Europe/Oslo", "chats": {"allow": ["*"]}}
+    async with a_group(settings=given, clock=VirtualClock(START.replace(second=57, microsecond=123_456))) as group:
+        assert await group.say("Ann", "/remind in 20 minutes take out the pizza") == [
+            "⏰ OK, reminder 1: today, Friday 20 November at 16:20 (Europe/Oslo), in 20 minutes: take out the pizza"
+        ]
+        assert await group.say("Ann", "/reminder change 1 when=\"in 3 hours\"") == [
+            "⏰ Reminder 1 is changed: today, Friday 20 November at 19:00 (Europe/Oslo), in 3 hours: take out the pizza"
+        ]
+
+
 async def test_what_repeats_is_said_with_its_rule_and_what_comes_next() -> None:
     async with a_family() as group:
         said = await asks(group, text="cake", repeat="weekly", every=2, start="2026-11-27T18:00", end="2027-06-01")
