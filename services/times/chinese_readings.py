@@ -10,6 +10,7 @@ from services.times.chinese_clocks import Clock, DayPart, waking_hour
 from services.times.chinese_days import Days, one_day
 from services.times.chinese_lengths import Amount
 from services.times.chinese_parts import Phrase
+from services.times.moments import is_likely
 from services.times.readings import Grain, Kind, Length, Reading, shifted
 from services.times.repeats import Repeats, Trouble
 
@@ -141,14 +142,17 @@ def _at_clock(phrase: Phrase, moment: Moment) -> Reading:
 
 
 def _next_shown(clock: Clock, moment: Moment) -> datetime:
-    """When the clock on the wall shows it next."""
+    """When the clock on the wall shows it next; without a part of the day the next time that people may mean."""
     midnight = _midnight(moment.wall.date())
     shown = [
         midnight + timedelta(days=day, seconds=clock.seconds(hour))
         for day in (-1, 0, 1)
         for hour in _hours(clock, is_today=True)
     ]
-    return min(each for each in (*shown, midnight + timedelta(days=2)) if each > moment.wall)
+    coming = [each for each in (*shown, midnight + timedelta(days=2)) if each > moment.wall]
+    return min(
+        [each for each in coming if is_likely(each, moment.wall)] if clock.is_open else coming, default=min(coming)
+    )
 
 
 def _after_a_while(phrase: Phrase, ahead: Amount, moment: Moment) -> Reading:

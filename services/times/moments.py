@@ -65,7 +65,7 @@ def time_of_day(clock: Clock, moment: Moment) -> Reading:
         datetime.combine(moment.today + days * _DAY, clock.at(half)) for days in (0, 1, 2) for half in halves
     )
     for wall in candidates:
-        if wall > moment.wall and (not is_plain or _is_likely(wall, moment)):
+        if wall > moment.wall and (not is_plain or is_likely(wall, moment.wall)):
             return Reading(Kind.TIME_OF_DAY, wall, wall + STEPS[clock.grain], clock.grain, has_clock=True)
     raise ValueError("a day has every time of day")
 
@@ -93,13 +93,14 @@ def on_day(day: date, clock: Clock, portion: str | None, moment: Moment) -> date
         return late
     if day == moment.today:
         for wall in (early, late):
-            if wall > moment.wall and _is_likely(wall, moment):
+            if wall > moment.wall and is_likely(wall, moment.wall):
                 return wall
     return early if early.hour in WAKING_HOURS else late
 
 
-def _is_likely(wall: datetime, moment: Moment) -> bool:
-    return wall.hour in WAKING_HOURS or wall - moment.wall <= _SOON
+def is_likely(wall: datetime, now: datetime) -> bool:
+    """Whether somebody may mean it who says neither am nor pm: people are awake then, or it is soon."""
+    return wall.hour in WAKING_HOURS or wall - now <= _SOON
 
 
 def _in_portion(clock: Clock, portion: str, early: datetime, late: datetime) -> datetime:

@@ -58,7 +58,7 @@ async def test_a_moment_between_two_seconds_is_no_other_moment() -> None:
         assert await group.say("Ann", "/remind in 20 minutes take out the pizza") == [
             "⏰ OK, reminder 1: today, Friday 20 November at 16:20 (Europe/Oslo), in 20 minutes: take out the pizza"
         ]
-        assert await group.say("Ann", "/reminder change 1 when=\"in 3 hours\"") == [
+        assert await group.say("Ann", '/reminder change 1 when="in 3 hours"') == [
             "⏰ Reminder 1 is changed: today, Friday 20 November at 19:00 (Europe/Oslo), in 3 hours: take out the pizza"
         ]
 

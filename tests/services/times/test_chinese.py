@@ -497,3 +497,14 @@ def test_long_texts_take_no_longer_than_their_length(text: str) -> None:
 def test_a_reading_is_the_same_at_any_time_of_day() -> None:
     assert read("明天").default is None
     assert read("明天早上").default == time(9)
+
+
+@pytest.mark.parametrize(
+    ("text", "day", "shows"),
+    [("3点", 21, time(15)), ("两点半", 21, time(14, 30)), ("8点", 20, time(20))],
+)
+def test_an_hour_alone_is_the_next_one_at_which_people_are_awake(text: str, day: int, shows: time) -> None:
+    evening = datetime(2026, 11, 20, 18, 59, tzinfo=ZoneInfo("Europe/Oslo"))
+    reading = Times().read(text, evening)
+    assert reading is not None
+    assert reading.start == datetime.combine(date(2026, 11, day), shows)
