@@ -86,7 +86,12 @@ def _one(topic: str, call: Call) -> FunctionResult:
 
 
 def _detail(spec: FunctionSpec, call: Call) -> str:
-    """Everything a person needs to call it."""
+    """Everything a person needs to call it: what can be typed, where the texts have it, else what it takes."""
+    typed = f"help.typed.{spec.name}"
+    if call.profile.texts.has(typed):
+        others = ", ".join(f"/{one}" for one in spec.commands[1:])
+        also = [call.say("help.also", commands=others)] if others else []
+        return "\n".join([spec.description, *(f"• {line}" for line in call.say(typed).splitlines()), *also])
     lines = [f"{usage_line(spec)} — {spec.description}"]
     required = spec.parameters["required"]
     for name, schema in spec.parameters["properties"].items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -24,6 +25,12 @@ WEATHER = Recorder(
     description="Tell the weather of a place. It may be any town.",
     commands=["weather", "天气", "weather now"],
     examples=["weather in {city}", "is it cold in {city}", "rain in {city}?", "a fourth"],
+)
+
+
+DONE = re.compile(
+    r"⏰ OK, reminder 3|⏰ Reminder 2 is changed|^#2 .*(mum and dad|给爸妈打电话)$|💤 Reminder 2|🗑 Reminder"
+    r"|I'll run /|By the clock I run|is paused|goes on|is removed|Which reminder\?"
 )
 
 
@@ -94,3 +101,29 @@ async def test_what_only_the_clock_or_other_functions_call_is_not_in_the_list() 
         assert "others" not in text
         assert "whose time has come" not in text
         assert "nothing here called" in (await group.say("Ann", "/help reminder_for_others"))[0]
+
+
+def typed_lines() -> list[str]:
+    """The command lines that help shows, without what is said about them."""
+    found: list[str] = []
+    for language in ("en", "zh"):
+        texts = Texts().of(language)
+        for key in texts.templates:
+            if key.startswith("help.typed."):
+                lines = re.split(r"\n|[,，] ?(?=/)", texts.say(key))
+                found += [re.sub(r"\s*[(（].*", "", line) for line in lines]
+    return found
+
+
+@pytest.mark.parametrize("line", typed_lines())
+async def test_what_help_shows_can_be_typed(line: str) -> None:
+    async with a_group() as group:
+        for name in ("Ben", "小王"):
+            await group.say(name, "hello")
+        for text in ("dentist", "牙医"):
+            await group.say("Ann", f"/remind in 3 hours {text}", role=Role.ADMIN)
+        for _ in range(2):
+            await group.say("Ann", "/schedule daily 07:00 todo", role=Role.ADMIN)
+        await group.say("Ann", "/schedule pause 2", role=Role.ADMIN)
+        (said,) = await group.say("Ann", line, role=Role.ADMIN)
+        assert DONE.search(said), said
