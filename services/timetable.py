@@ -16,6 +16,7 @@ from services.json_values import JsonObject
 from services.recurrence import (
     BadRule,
     Occurrence,
+    Once,
     Rule,
     RuleFault,
     check,
@@ -296,6 +297,9 @@ class Timetable:
         zone, now = ZoneInfo(zone_name), self._clock.now()
         found: Occurrence | None = check(rule, zone, now)
         been = {row["wall"] for row in await self._store.read(occurrences.over_since(timer_id, ms_of(now)))}
+        if found is not None and isinstance(rule.when, Once) and occurrence_text(rule, found) in been:
+            # The same wall time, but another moment: it has been in another zone.
+            return self._moment(timer_id, instant_text(found.at), ms_of(found.at), snoozed=False), ms_of(found.at)
         while found is not None and occurrence_text(rule, found) in been:
             found = next_after(rule, zone, found.at)
         if found is None or (rule.count is not None and done >= rule.count):

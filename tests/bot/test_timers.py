@@ -13,7 +13,7 @@ from bot.explanations import StoredExplanations
 from bot.platforms.base import Limits, SendFailed
 from bot.testing import FAMILY, TestPlatform, a_group
 from function_calls.context import Kind
-from services.recurrence import Calendar, Rule
+from services.recurrence import Calendar, Once, Rule
 from services.refs import ChatRef, Role
 from services.store.occurrences import OCCURRENCES
 from services.store.port import Query, Row, Store, StoreBroken, Write
@@ -280,6 +280,17 @@ async def test_removing_what_is_being_said_tells_so_and_it_is_said_once() -> Non
         held.let_go()
         await group.settle()
         assert [one.text for one in group.platform.sent].count("⏰ tea") == 1
+
+
+async def test_the_same_time_in_a_zone_farther_west_is_another_moment() -> None:
+    async with a_group([a_note().spec]) as group:
+        at = later(group.clock.now(), minutes=1)
+        timer = await ask(group, "tea", at, zone="UTC")
+        assert await pass_time(group, 61) == ["⏰ tea"]
+        rule = Rule(Once(at.replace(tzinfo=None)))
+        await group.daemon.timetable.change(timer, call_key="c", rule=rule, zone="America/New_York")
+        assert await pass_time(group, 5 * HOUR - 60, step=HOUR / 10) == []
+        assert await pass_time(group, 120) == ["⏰ tea"]
 
 
 async def test_removing_before_its_time_silences_it() -> None:
