@@ -34,7 +34,7 @@ _PAGE = 2000
 _MOST_KNOWN = 10_000
 _ATTEMPTS = 3
 _FULL_SECONDS = 5.0
-_BROKEN_SECONDS = 60.0
+_NO_PLATFORM_SECONDS = 60.0
 _WINDOW_SECONDS = 60.0
 _TURNED_BACK_SECONDS = -60.0
 
@@ -122,7 +122,7 @@ class Timers:
             (row,) = await self._store.read(due.overdue(now_ms, self._settings.hold_over + 1))
             if self._guard.holds(row["count"]):
                 return
-        if self._queue.known >= _MOST_KNOWN:
+        if self._queue.known - self._queue.aside >= _MOST_KNOWN:
             return
         # From the beginning each time: something that was asked for meanwhile may be due before what is known.
         most = self._queue.known + _PAGE
@@ -151,18 +151,24 @@ class Timers:
 
     async def _run(self, chat: str, occurrence_id: int) -> None:
         """Fire one, and let the chat give its next one when what it says has been sent."""
-        pause = 0.0
+        pause, is_broken = 0.0, False
         try:
             pause = await self._fire(ChatRef.parse(chat), occurrence_id)
+        except Conflict:
+            _log.error("timer_conflicts", chat=chat, occurrence=occurrence_id)
+            is_broken = True
         except StoreError as problem:
             _log.error("timer_waits_for_the_store", chat=chat, problem=str(problem))
             pause = _FULL_SECONDS
         except Exception as error:  # noqa: BLE001 - one that cannot be fired must not keep the others from it
             _log.error("timer_cannot_be_fired", chat=chat, occurrence=occurrence_id, exc_info=error)
-            pause = _BROKEN_SECONDS
+            is_broken = True
         finally:
             self._running -= 1
-        if pause:
+        if is_broken:
+            self._queue.put_aside(chat, occurrence_id)
+            self._queue.release(chat)
+        elif pause:
             self._queue.put_back(chat, occurrence_id)
             self._queue.release(chat, pause)
         else:
@@ -178,13 +184,13 @@ class Timers:
         self._begin()
 
     async def _fire(self, chat: ChatRef, occurrence_id: int) -> float:
-        """Say what is due, or note that it is missed or cannot be. 0 when it is over, else after how many seconds it is
-        to be tried again."""
+        """Say what is due, or note that it is missed or cannot be. 0 when it is over, else after how many seconds the
+        chat is to be tried again. Raises Conflict when it is changed all the time."""
         if self._delivery.platform(chat) is None:
             _log.error("timer_without_a_platform", chat=chat.key, setting="platforms")
-            return _BROKEN_SECONDS
+            return _NO_PLATFORM_SECONDS
         been: set[str] = set()
-        for _ in range(_ATTEMPTS):
+        for attempt in range(1, _ATTEMPTS + 1):
             row = next(iter(await self._store.read(due.row(occurrence_id))), None)
             if row is None:
                 return 0.0
@@ -195,11 +201,12 @@ class Timers:
                     return 0.0
                 return await self._say(row, decision)
             except Conflict:
+                if attempt == _ATTEMPTS:
+                    raise
                 # It was changed or taken back meanwhile, or the clock went back over what has been.
                 found = await self._store.read(occurrences.over_since(row["id"], row["due_ms"]))
                 been = {one["wall"] for one in found}
-        _log.error("timer_conflicts", chat=chat.key, occurrence=occurrence_id)
-        return _BROKEN_SECONDS
+        return 0.0
 
     async def _miss(self, row: Row, decision: Decision) -> None:
         now_ms = self._clock.now_ms()

@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import bindparam, update
 
 from bot.explanations import StoredExplanations
 from bot.platforms.base import Limits, SendFailed
-from bot.testing import FAMILY, TestPlatform, a_group
+from bot.testing import FAMILY, Group, TestPlatform, a_group
 from function_calls.context import Kind
-from services.recurrence import Calendar, Once, Rule
+from services.recurrence import Calendar, Once, Rule, rule_to_json
 from services.refs import ChatRef, Role
 from services.store.occurrences import OCCURRENCES
-from services.store.port import Query, Row, Store, StoreBroken, Write
+from services.store.port import Query, Row, Statement, Store, StoreBroken, Write
+from services.store.schema import TEXT
 from services.store.timers import TIMERS
+from services.timer import json_text
 from services.timetable import TimerKind, TimerState
 from tests.fakes.drafts import ANN, BOB, DAILY, a_draft, every, later
 from tests.fakes.functions import Recorder
@@ -291,6 +294,43 @@ async def test_the_same_time_in_a_zone_farther_west_is_another_moment() -> None:
         await group.daemon.timetable.change(timer, call_key="c", rule=rule, zone="America/New_York")
         assert await pass_time(group, 5 * HOUR - 60, step=HOUR / 10) == []
         assert await pass_time(group, 120) == ["⏰ tea"]
+
+
+@pytest.mark.parametrize("moments", [1, 3])
+async def test_what_cannot_be_fired_keeps_nothing_else_of_its_chat_from_it_and_is_said_once_it_can(
+    moments: int,
+) -> None:
+    async with a_group([a_note().spec]) as group:
+        hourly = Rule(Calendar("0 * * * *"))
+        for number in range(moments):
+            await ask(group, f"broken {number}", hourly)
+        await ask(group, "tea", later(group.clock.now(), hours=1, minutes=1))
+        await set_zone(group, hourly, "Mars/Base")
+        assert await pass_time(group, 2 * HOUR, step=20) == ["⏰ tea"]
+        assert group.daemon.timers.waiting == moments
+        await set_zone(group, hourly, "UTC")
+        said = await pass_time(group, HOUR, step=20)
+        assert {f"⏰ broken {number}" for number in range(moments)} <= {one.rpartition("\n")[2] for one in said}
+
+
+async def test_lists_show_a_timer_whose_zone_nobody_knows_by_the_clock_of_utc() -> None:
+    async with a_group([a_note().spec], settings={"timezone": "Europe/Oslo"}) as group:
+        await group.say("Ann", "/remind every day at 10:00 to drink")
+        schedule = await ask(group, "report", DAILY, kind=TimerKind.SCHEDULE, arguments={"text": "report"})
+        [timer] = await group.daemon.timetable.of_chat(FAMILY, kind=TimerKind.REMINDER)
+        for rule in (timer.rule, schedule.rule):
+            await set_zone(group, rule, "Mars/Base")
+        (reminders,) = await group.say("Ann", "/reminders")
+        assert "at 09:00 (UTC): drink" in reminders
+        (schedules,) = await group.say("Ann", "/schedule list")
+        assert "(UTC)" in schedules
+
+
+async def set_zone(group: Group, rule: Rule, zone: str) -> None:
+    """All timers of that rule are in `zone`, which the machine need not know."""
+    where = TIMERS.c.rule == bindparam("of_rule", type_=TEXT)
+    statement = Statement("set_zone", update(TIMERS).where(where).values(zone=bindparam("new_zone", type_=TEXT)))
+    await group.daemon.store.commit([statement.write(of_rule=json_text(rule_to_json(rule)), new_zone=zone)])
 
 
 async def test_removing_before_its_time_silences_it() -> None:
