@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from services.store.schema import TEXT
 from services.store.timers import TIMERS
 from services.timer import json_text
 from services.timetable import TimerKind, TimerState
+from tests.bot.test_delivery import Distant
 from tests.fakes.drafts import ANN, BOB, DAILY, a_draft, every, later
 from tests.fakes.functions import Recorder
 from tests.fakes.held import Held, until
@@ -92,6 +94,73 @@ async def test_what_is_late_says_by_how_much(tmp_path: Path, language: str, late
     await clock.advance(2 * HOUR + 90)
     async with a_group([a_note().spec], settings=settings, home=tmp_path, clock=clock) as group:
         assert await tick(group) == [f"{late}\n⏰ tea"]
+
+
+async def test_what_was_about_to_be_sent_when_the_process_died_says_how_late_it_is_then(tmp_path: Path) -> None:
+    async with a_group([a_note().spec], home=tmp_path, platform=(platform := Distant())) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        await group.clock.advance(6)
+        await group.daemon.timers.tick()
+        await platform.asked.wait()
+        clock = group.clock
+        await group.crash()
+    await clock.advance(5 * HOUR)
+    async with a_group([a_note().spec], home=tmp_path, clock=clock) as group:
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["(5 hours late: I was away.)\n⏰ tea"]
+
+
+async def test_what_waited_for_the_network_says_how_late_it_is_when_it_is_sent() -> None:
+    async with a_group([a_note().spec], settings={"language": "zh"}, platform=(platform := Distant())) as group:
+        await ask(group, "tea", later(group.clock.now(), minutes=10))
+        await ask(group, "milk", later(group.clock.now(), minutes=129, seconds=30))
+        for _ in range(260):
+            await group.clock.advance(30)
+            await group.daemon.timers.tick()
+        platform.is_up.set()
+        await group.settle()
+        await tick(group)
+        assert [one.text for one in platform.sent] == ["（晚了2小时。）\n⏰ tea", "⏰ milk"]
+
+
+async def test_a_send_that_fails_until_it_is_late_says_so_and_none_says_it_twice() -> None:
+    async with a_group([a_note().spec]) as group:
+        group.platform.failures = [SendFailed("later", retryable=True, retry_after_seconds=some) for some in (120, 90)]
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        await group.clock.advance(6)
+        await group.daemon.timers.tick()
+        for left in (1, 0):
+            await until(lambda left=left: len(group.platform.failures) == left)  # type: ignore[misc]
+            await group.clock.advance(120)
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["(4 minutes late.)\n⏰ tea"]
+
+
+async def test_the_time_that_its_own_function_takes_makes_nothing_late() -> None:
+    held = Held(offered_to=["timer"])
+    async with a_group([held.spec]) as group:
+        await ask(group, "report", later(group.clock.now(), seconds=5), function="hold")
+        await group.clock.advance(6)
+        await group.daemon.timers.tick()
+        await held.has_begun("report")
+        await group.clock.advance(20)
+        for _ in range(5):
+            await group.clock.advance(10)
+        held.let_go()
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["done: report"]
+
+
+async def test_a_long_message_leaves_room_for_the_word_that_it_is_late() -> None:
+    platform = TestPlatform(replace(TestPlatform().limits, text_chars=300))
+    async with a_group([a_note().spec], platform=platform) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5), arguments={"text": "word " * 200})
+        await group.clock.advance(2 * HOUR)
+        first, *others = await tick(group)
+        assert first.startswith("(2 hours late: I was away.)\n⏰ word")
+        assert others
+        assert not any("late" in one for one in others)
+        assert max(map(len, [first, *others])) <= 300
 
 
 async def test_under_a_minute_nobody_minds_and_a_delay_of_its_own_making_is_no_absence() -> None:
