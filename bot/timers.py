@@ -14,7 +14,7 @@ import structlog
 
 from bot.clock_guard import ClockGuard
 from bot.delivery import Delivery, Parcel
-from bot.due_queue import DueQueue
+from bot.due_queue import DueQueue, Line
 from bot.gate import Verdict
 from bot.intake import Intake
 from bot.timer_context import timer_context
@@ -27,6 +27,7 @@ from services.refs import ChatRef, ReasonCode
 from services.store import due, occurrences, timers
 from services.store.ids import Ids
 from services.store.port import Conflict, Row, Store, StoreError, Write
+from services.timer import TimerKind
 from services.timetable import Timetable
 
 _log = structlog.get_logger("timers")
@@ -64,8 +65,8 @@ class Timers:
         self._reach = faults.reach
         self._guard = ClockGuard(clock, settings)
         self._review = TimerReview(store, clock)
-        self._queue = DueQueue(clock)
-        self._running = 0
+        self._queue = DueQueue(clock, TimerKind)
+        self._running: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._said_at: dict[str, deque[float]] = {}
         self._speaking: dict[str, int] = {}
@@ -128,7 +129,7 @@ class Timers:
         most = self._queue.known + _PAGE
         rows = await self._store.read(due.page(now_ms, (-1, 0), most))
         for row in rows:
-            self._queue.add(row["chat"], row["id"])
+            self._queue.add(Line(row["kind"], row["chat"]), row["id"])
         if len(rows) < most:
             await self._set_soonest(now_ms)
 
@@ -137,21 +138,23 @@ class Timers:
         self._timetable.soonest_ms = row["due_ms"]
 
     def _begin(self) -> None:
-        while not self._is_closed and self._running < self._settings.at_once:
-            taken = self._queue.take()
-            if taken is None:
-                return
-            self._running += 1
-            self._spawn(self._run(*taken))
+        # Each kind has places of its own: reminders must not wait for schedules, which may take long.
+        for kind in TimerKind:
+            while not self._is_closed and self._running[kind] < self._settings.at_once:
+                taken = self._queue.take(kind)
+                if taken is None:
+                    break
+                self._running[kind] += 1
+                self._spawn(self._run(*taken))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, chat: str, occurrence_id: int) -> None:
+    async def _run(self, line: Line, occurrence_id: int) -> None:
         """Fire one, and let the chat give its next one when what it says has been sent."""
-        pause, is_broken = 0.0, False
+        chat, pause, is_broken = line.chat, 0.0, False
         try:
             pause = await self._fire(ChatRef.parse(chat), occurrence_id)
         except Conflict:
@@ -164,12 +167,12 @@ class Timers:
             _log.error("timer_cannot_be_fired", chat=chat, occurrence=occurrence_id, exc_info=error)
             is_broken = True
         finally:
-            self._running -= 1
+            self._running[line.kind] -= 1
         if is_broken:
-            self._queue.put_aside(chat, occurrence_id)
+            self._queue.put_aside(line, occurrence_id)
             self._queue.release(chat)
         elif pause:
-            self._queue.put_back(chat, occurrence_id)
+            self._queue.put_back(line, occurrence_id)
             self._queue.release(chat, pause)
         else:
             self._queue.forget(occurrence_id)

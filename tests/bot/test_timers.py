@@ -402,6 +402,41 @@ async def set_zone(group: Group, rule: Rule, zone: str) -> None:
     await group.daemon.store.commit([statement.write(of_rule=json_text(rule_to_json(rule)), new_zone=zone)])
 
 
+async def test_reminders_do_not_wait_for_schedules_that_take_their_time() -> None:
+    held = Held(offered_to=["timer"])
+    async with a_group([a_note().spec, held.spec], settings={"timers": {"at_once": 2}}) as group:
+        soon = later(group.clock.now(), seconds=5)
+        for number in range(4):
+            chat = ChatRef("test", "bot", f"c{number % 3}")
+            await ask(group, f"s{number}", soon, function="hold", kind=TimerKind.SCHEDULE, chat=chat)
+        await ask(group, "tea", soon)
+        await ask(group, "milk", soon, chat=ChatRef("test", "bot", "c2"))
+        await group.clock.advance(6)
+        await group.daemon.timers.tick()
+        await until(lambda: len(group.platform.sent) == 2)
+        assert sorted(one.text for one in group.platform.sent) == ["⏰ milk", "⏰ tea"]
+        assert held.running == ["s0", "s1"]
+        held.let_go()
+        await group.settle()
+        assert sorted(one.text for one in group.platform.sent[2:]) == [f"done: s{number}" for number in range(4)]
+
+
+async def test_in_one_chat_a_reminder_and_a_schedule_are_said_one_after_the_other() -> None:
+    held = Held(offered_to=["timer"])
+    async with a_group([a_note().spec, held.spec]) as group:
+        await ask(group, "report", later(group.clock.now(), seconds=5), function="hold", kind=TimerKind.SCHEDULE)
+        await ask(group, "tea", later(group.clock.now(), seconds=7))
+        await group.clock.advance(6)
+        await group.daemon.timers.tick()
+        await held.has_begun("report")
+        await group.clock.advance(2)
+        await group.daemon.timers.tick()
+        assert await states(group) == ["fired", "due"]
+        held.let_go()
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["done: report", "⏰ tea"]
+
+
 async def test_removing_before_its_time_silences_it() -> None:
     async with a_group([a_note().spec]) as group:
         timer = await ask(group, "tick", every(60, group.clock.now()))
