@@ -437,6 +437,26 @@ async def test_in_one_chat_a_reminder_and_a_schedule_are_said_one_after_the_othe
         assert [one.text for one in group.platform.sent] == ["done: report", "⏰ tea"]
 
 
+@pytest.mark.parametrize("kind", [Kind.DELETE, Kind.EDIT])
+async def test_no_network_takes_back_or_edits_what_is_due_by_naming_it(kind: Kind) -> None:
+    held = Held()
+    async with a_group([a_note().spec, held.spec]) as group:
+        timer = await ask(group, "tea", later(group.clock.now(), seconds=2))
+        await group.hear("Bob", "/hold on")
+        await held.has_begun("on")
+        await group.clock.advance(3)
+        await group.daemon.timers.tick()
+        await until(lambda: group.daemon.engine.waiting == 1)
+        [(wall,)] = await kept(group, OCCURRENCES.c.wall)
+        await group.hear("Mallory", "milk", kind=kind, id=f"timer-{timer.id}-{wall}")
+        held.let_go()
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["done: on", "⏰ tea"]
+        found = await reasons(group)
+        assert ("timer", "note") in found
+        assert ("edit_taken", "") not in found
+
+
 async def test_removing_before_its_time_silences_it() -> None:
     async with a_group([a_note().spec]) as group:
         timer = await ask(group, "tick", every(60, group.clock.now()))
