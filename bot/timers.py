@@ -89,6 +89,7 @@ class Timers:
         """Look through what is to come. `newest_ms`: the instant of the newest thing in the store."""
         now_ms = self._clock.now_ms()
         self._guard.begin(newest_ms)
+        self._timetable.begin_look()
         await self._review.run(turned_back=newest_ms is not None and newest_ms > now_ms + _WINDOW_SECONDS * 1000)
         await self._set_soonest(-1)
 
@@ -96,6 +97,7 @@ class Timers:
         """See whether something has become due; called once a second."""
         if self._guard.look() < _TURNED_BACK_SECONDS:
             self._queue.clear()
+            self._timetable.begin_look()
             await self._review.run(turned_back=True)
             await self._set_soonest(-1)
         soonest, now_ms = self._timetable.soonest_ms, self._clock.now_ms()
@@ -126,6 +128,7 @@ class Timers:
         if self._queue.known - self._queue.aside >= _MOST_KNOWN:
             return
         # From the beginning each time: something that was asked for meanwhile may be due before what is known.
+        self._timetable.begin_look()
         most = self._queue.known + _PAGE
         rows = await self._store.read(due.page(now_ms, (-1, 0), most))
         for row in rows:
@@ -135,7 +138,7 @@ class Timers:
 
     async def _set_soonest(self, after_ms: int) -> None:
         (row,) = await self._store.read(due.soonest(after_ms))
-        self._timetable.soonest_ms = row["due_ms"]
+        self._timetable.end_look(row["due_ms"])
 
     def _begin(self) -> None:
         # Each kind has places of its own: reminders must not wait for schedules, which may take long.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -542,6 +542,33 @@ class Counting:
 
     async def close(self) -> None:
         await self._inner.close()
+
+
+class Yielding(Counting):
+    """Lets everything else run before a read returns what it found."""
+
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def read(self, query: Query) -> list[Row]:
+        found = await super().read(query)
+        if query.statement.name == "due.soonest" and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+        return found
+
+
+async def test_what_is_asked_for_while_it_is_looked_at_what_comes_next_is_not_lost() -> None:
+    async with a_group([a_note().spec], around_store=Yielding) as group:
+        store = group.daemon.store
+        assert isinstance(store, Yielding)
+
+        async def meanwhile() -> None:
+            await ask(group, "soon", later(group.clock.now(), minutes=1))
+
+        await ask(group, "first", later(group.clock.now(), seconds=5))
+        await ask(group, "later", later(group.clock.now(), hours=1))
+        store.meanwhile = meanwhile
+        assert await pass_time(group, 70) == ["⏰ first", "⏰ soon"]
 
 
 async def test_a_tick_with_nothing_due_does_not_touch_the_store() -> None:
