@@ -10,6 +10,7 @@ from collections.abc import Coroutine, Sequence
 from datetime import timedelta
 from typing import Any
 
+import orjson
 import structlog
 
 from bot.clock_guard import ClockGuard
@@ -27,7 +28,7 @@ from services.refs import ChatRef, ReasonCode
 from services.store import due, occurrences, timers
 from services.store.ids import Ids
 from services.store.port import Conflict, Row, Store, StoreError, Write
-from services.timer import TimerKind
+from services.timer import TimerKind, at_ms
 from services.timetable import Timetable
 
 _log = structlog.get_logger("timers")
@@ -37,6 +38,7 @@ _ATTEMPTS = 3
 _FULL_SECONDS = 5.0
 _NO_PLATFORM_SECONDS = 60.0
 _WINDOW_SECONDS = 60.0
+_MUCH_LATE_SECONDS = 1800.0
 _TURNED_BACK_SECONDS = -60.0
 
 
@@ -200,7 +202,7 @@ class Timers:
             row = next(iter(await self._store.read(due.row(occurrence_id))), None)
             if row is None:
                 return 0.0
-            decision = decide(row, self._clock.now(), timedelta(hours=self._settings.recurring_late_hours), been)
+            decision = await self._decide(row, been)
             try:
                 if not decision.says:
                     await self._miss(row, decision)
@@ -213,6 +215,14 @@ class Timers:
                 found = await self._store.read(occurrences.over_since(row["id"], row["due_ms"]))
                 been = {one["wall"] for one in found}
         return 0.0
+
+    async def _decide(self, row: Row, been: set[str]) -> Decision:
+        now, most_late = self._clock.now(), timedelta(hours=self._settings.recurring_late_hours)
+        is_much_late = (now - at_ms(row["due_ms"])).total_seconds() >= _MUCH_LATE_SECONDS
+        if is_much_late and "count" in orjson.loads(row["rule"]):
+            # Thousands may have to be counted, and nobody else is to wait for that.
+            return await asyncio.to_thread(decide, row, now, most_late, been)
+        return decide(row, now, most_late, been)
 
     async def _miss(self, row: Row, decision: Decision) -> None:
         now_ms = self._clock.now_ms()
