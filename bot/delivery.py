@@ -13,7 +13,7 @@ from typing import NamedTuple
 import orjson
 import structlog
 
-from bot.outgoing import outgoing_from_json
+from bot.outgoing import Due, due_from_json, outgoing_from_json
 from bot.platforms.base import ChatPlatform, Linked, Outgoing, SendFailed
 from config.settings import DeliverySettings
 from services.clock import Clock
@@ -35,6 +35,8 @@ class Parcel(NamedTuple):
     """The row of history that learns the network's id."""
     claimed: bool
     """It stands in the outbox as being sent by this process."""
+    due: Due | None = None
+    """Set where it is said by the clock, and has to say when it comes late."""
 
 
 class Delivery:
@@ -49,11 +51,14 @@ class Delivery:
         epoch: int,
         faults: FaultPoints,
         resent: Callable[[ChatRef], str],
+        late: Callable[[ChatRef, Due], str],
     ) -> None:
-        """`resent` words, for a chat, that a message may have been there before."""
+        """`resent` words, for a chat, that a message may have been there before; `late` that it comes later than it was
+        due, empty where nobody would mind."""
         self._platforms = platforms
         self._store = store
         self._resent = resent
+        self._late = late
         self._settings = settings
         self._clock = clock
         self._epoch = epoch
@@ -83,10 +88,13 @@ class Delivery:
         """Take up what an earlier process left; returns how many parcels."""
         parcels: list[Parcel] = []
         for row in await self._store.read(outbox.unsent()):
-            outgoing = outgoing_from_json(row["key"], orjson.loads(row["body"]))
+            body = orjson.loads(row["body"])
+            outgoing, due = outgoing_from_json(row["key"], body), due_from_json(body)
+            if due is not None:
+                due = due._replace(was_away=True)
             if row["state"] == "sending":
                 outgoing = self._marked(outgoing)
-            parcels.append(Parcel(row["id"], outgoing, row["history_id"], claimed=False))
+            parcels.append(Parcel(row["id"], outgoing, row["history_id"], claimed=False, due=due))
         self.hand_over(parcels)
         return len(parcels)
 
@@ -100,6 +108,15 @@ class Delivery:
         if outgoing.text.endswith(f"\n{note}"):
             return outgoing
         text = f"{outgoing.text}\n{note}"
+        return replace(outgoing, text=text) if len(text) <= platform.limits.text_chars else outgoing
+
+    def _said_late(self, outgoing: Outgoing, due: Due | None) -> Outgoing:
+        """With a word in front of it when it comes late, as late as it is now. `pieces` has left room for that."""
+        platform = self.platform(outgoing.chat)
+        note = self._late(outgoing.chat, due) if due is not None else ""
+        if platform is None or not note:
+            return outgoing
+        text = f"{note}\n{outgoing.text}"
         return replace(outgoing, text=text) if len(text) <= platform.limits.text_chars else outgoing
 
     async def typing(self, chat: ChatRef, status: str) -> None:
@@ -188,7 +205,8 @@ class Delivery:
             await self._pace(chat, platform.limits.sends_per_minute)
             try:
                 self._reach("reply.during_send")
-                receipt = await platform.send(outgoing)
+                # What waited for its turn or for the network may have become late only there.
+                receipt = await platform.send(self._said_late(outgoing, parcel.due))
             except SendFailed as failure:
                 if not failure.retryable or attempt == self._settings.attempts:
                     self._give_up(parcel, str(failure))

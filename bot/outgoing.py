@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import NamedTuple
 
 from bot.platforms.base import Limits, Outgoing
 from config.texts import Phrases
@@ -16,6 +17,8 @@ from services.refs import ChatRef, MemberRef
 LONGEST_REPLY = 20_000
 _ROOM_FOR_A_NOTE = 100
 """Characters for the word that a piece may have been there before."""
+ROOM_FOR_LATENESS = 100
+"""Characters for the word that a message comes late."""
 _FENCE = "```"
 _JOINER = "\u200d"
 # Beside combining marks: the joiner, skin tones, and the tags of a flag.
@@ -26,6 +29,15 @@ _REGIONALS_AT_END = re.compile("[\U0001f1e6-\U0001f1ff]+$")
 _BREAKS = (re.compile(r"\n\n"), re.compile(r"\n"), re.compile(r"[.!?。！？]\s*"), re.compile(r"\s"))
 
 
+class Due(NamedTuple):
+    """What is said by the clock keeps this until it is sent: only then it is known whether it comes late."""
+
+    at_ms: int
+    """When it was to be said."""
+    was_away: bool
+    """The bot was not there then."""
+
+
 def addressed_to(message: Message, here: ChatRef) -> tuple[ChatRef, MemberRef | None]:
     """The chat that `message` goes to, and the member when it is for one alone."""
     if isinstance(message.to, ChatRef):
@@ -34,16 +46,24 @@ def addressed_to(message: Message, here: ChatRef) -> tuple[ChatRef, MemberRef | 
 
 
 def pieces(
-    message: Message, chat: ChatRef, private_to: MemberRef | None, key: str, limits: Limits, texts: Phrases
+    message: Message,
+    chat: ChatRef,
+    private_to: MemberRef | None,
+    key: str,
+    limits: Limits,
+    texts: Phrases,
+    room: int = 0,
 ) -> list[Outgoing]:
-    """`message` as it goes over the wire. `key` and a number make each piece's idempotency key."""
+    """`message` as it goes over the wire. `key` and a number make each piece's idempotency key. Each leaves `room`
+    characters free."""
     text = message.text
     if len(text) > LONGEST_REPLY:
         text = f"{text[:LONGEST_REPLY]}\n{texts.say('delivery.cut')}"
     if message.choices and not limits.choices:
         words = " / ".join(choice.value for choice in message.choices)
         text = f"{text}\n{texts.say('delivery.choices', choices=words)}"
-    parts = split(text, limits.text_chars if limits.sends_are_idempotent else limits.text_chars - _ROOM_FOR_A_NOTE)
+    room += 0 if limits.sends_are_idempotent else _ROOM_FOR_A_NOTE
+    parts = split(text, limits.text_chars - room)
     last = len(parts) - 1
     return [
         Outgoing(
@@ -108,9 +128,9 @@ def _open_fence(piece: str, longest: int) -> str:
     return f"{line if len(line) < longest // 3 else _FENCE}\n"
 
 
-def outgoing_to_json(outgoing: Outgoing) -> JsonObject:
-    """`outgoing` as plain data, for the outbox."""
-    return {
+def outgoing_to_json(outgoing: Outgoing, due: Due | None = None) -> JsonObject:
+    """`outgoing`, and when it is `due`, as plain data, for the outbox."""
+    data: JsonObject = {
         "chat": outgoing.chat.key,
         "text": outgoing.text,
         "reply_to": outgoing.reply_to,
@@ -119,6 +139,14 @@ def outgoing_to_json(outgoing: Outgoing) -> JsonObject:
         "choices": [[choice.label, choice.value] for choice in outgoing.choices],
         "private_to": outgoing.private_to.key if outgoing.private_to else None,
     }
+    if due is not None:
+        data["due"] = [due.at_ms, due.was_away]
+    return data
+
+
+def due_from_json(data: JsonObject) -> Due | None:
+    """When it is due, as `outgoing_to_json` wrote it; None for what is not said by the clock."""
+    return Due(*data["due"]) if "due" in data else None
 
 
 def outgoing_from_json(key: str, data: JsonObject) -> Outgoing:

@@ -10,11 +10,12 @@ from collections.abc import Coroutine, Sequence
 from datetime import timedelta
 from typing import Any
 
+import orjson
 import structlog
 
 from bot.clock_guard import ClockGuard
 from bot.delivery import Delivery, Parcel
-from bot.due_queue import DueQueue
+from bot.due_queue import DueQueue, Line
 from bot.gate import Verdict
 from bot.intake import Intake
 from bot.timer_context import timer_context
@@ -27,6 +28,7 @@ from services.refs import ChatRef, ReasonCode
 from services.store import due, occurrences, timers
 from services.store.ids import Ids
 from services.store.port import Conflict, Row, Store, StoreError, Write
+from services.timer import TimerKind, at_ms
 from services.timetable import Timetable
 
 _log = structlog.get_logger("timers")
@@ -34,8 +36,9 @@ _PAGE = 2000
 _MOST_KNOWN = 10_000
 _ATTEMPTS = 3
 _FULL_SECONDS = 5.0
-_BROKEN_SECONDS = 60.0
+_NO_PLATFORM_SECONDS = 60.0
 _WINDOW_SECONDS = 60.0
+_MUCH_LATE_SECONDS = 1800.0
 _TURNED_BACK_SECONDS = -60.0
 
 
@@ -64,8 +67,8 @@ class Timers:
         self._reach = faults.reach
         self._guard = ClockGuard(clock, settings)
         self._review = TimerReview(store, clock)
-        self._queue = DueQueue(clock)
-        self._running = 0
+        self._queue = DueQueue(clock, TimerKind)
+        self._running: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._said_at: dict[str, deque[float]] = {}
         self._speaking: dict[str, int] = {}
@@ -88,6 +91,7 @@ class Timers:
         """Look through what is to come. `newest_ms`: the instant of the newest thing in the store."""
         now_ms = self._clock.now_ms()
         self._guard.begin(newest_ms)
+        self._timetable.begin_look()
         await self._review.run(turned_back=newest_ms is not None and newest_ms > now_ms + _WINDOW_SECONDS * 1000)
         await self._set_soonest(-1)
 
@@ -95,6 +99,7 @@ class Timers:
         """See whether something has become due; called once a second."""
         if self._guard.look() < _TURNED_BACK_SECONDS:
             self._queue.clear()
+            self._timetable.begin_look()
             await self._review.run(turned_back=True)
             await self._set_soonest(-1)
         soonest, now_ms = self._timetable.soonest_ms, self._clock.now_ms()
@@ -122,48 +127,57 @@ class Timers:
             (row,) = await self._store.read(due.overdue(now_ms, self._settings.hold_over + 1))
             if self._guard.holds(row["count"]):
                 return
-        if self._queue.known >= _MOST_KNOWN:
+        if self._queue.known - self._queue.aside >= _MOST_KNOWN:
             return
         # From the beginning each time: something that was asked for meanwhile may be due before what is known.
+        self._timetable.begin_look()
         most = self._queue.known + _PAGE
         rows = await self._store.read(due.page(now_ms, (-1, 0), most))
         for row in rows:
-            self._queue.add(row["chat"], row["id"])
+            self._queue.add(Line(row["kind"], row["chat"]), row["id"])
         if len(rows) < most:
             await self._set_soonest(now_ms)
 
     async def _set_soonest(self, after_ms: int) -> None:
         (row,) = await self._store.read(due.soonest(after_ms))
-        self._timetable.soonest_ms = row["due_ms"]
+        self._timetable.end_look(row["due_ms"])
 
     def _begin(self) -> None:
-        while not self._is_closed and self._running < self._settings.at_once:
-            taken = self._queue.take()
-            if taken is None:
-                return
-            self._running += 1
-            self._spawn(self._run(*taken))
+        # Each kind has places of its own: reminders must not wait for schedules, which may take long.
+        for kind in TimerKind:
+            while not self._is_closed and self._running[kind] < self._settings.at_once:
+                taken = self._queue.take(kind)
+                if taken is None:
+                    break
+                self._running[kind] += 1
+                self._spawn(self._run(*taken))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, chat: str, occurrence_id: int) -> None:
+    async def _run(self, line: Line, occurrence_id: int) -> None:
         """Fire one, and let the chat give its next one when what it says has been sent."""
-        pause = 0.0
+        chat, pause, is_broken = line.chat, 0.0, False
         try:
             pause = await self._fire(ChatRef.parse(chat), occurrence_id)
+        except Conflict:
+            _log.error("timer_conflicts", chat=chat, occurrence=occurrence_id)
+            is_broken = True
         except StoreError as problem:
             _log.error("timer_waits_for_the_store", chat=chat, problem=str(problem))
             pause = _FULL_SECONDS
         except Exception as error:  # noqa: BLE001 - one that cannot be fired must not keep the others from it
             _log.error("timer_cannot_be_fired", chat=chat, occurrence=occurrence_id, exc_info=error)
-            pause = _BROKEN_SECONDS
+            is_broken = True
         finally:
-            self._running -= 1
-        if pause:
-            self._queue.put_back(chat, occurrence_id)
+            self._running[line.kind] -= 1
+        if is_broken:
+            self._queue.put_aside(line, occurrence_id)
+            self._queue.release(chat)
+        elif pause:
+            self._queue.put_back(line, occurrence_id)
             self._queue.release(chat, pause)
         else:
             self._queue.forget(occurrence_id)
@@ -178,28 +192,37 @@ class Timers:
         self._begin()
 
     async def _fire(self, chat: ChatRef, occurrence_id: int) -> float:
-        """Say what is due, or note that it is missed or cannot be. 0 when it is over, else after how many seconds it is
-        to be tried again."""
+        """Say what is due, or note that it is missed or cannot be. 0 when it is over, else after how many seconds the
+        chat is to be tried again. Raises Conflict when it is changed all the time."""
         if self._delivery.platform(chat) is None:
             _log.error("timer_without_a_platform", chat=chat.key, setting="platforms")
-            return _BROKEN_SECONDS
+            return _NO_PLATFORM_SECONDS
         been: set[str] = set()
-        for _ in range(_ATTEMPTS):
+        for attempt in range(1, _ATTEMPTS + 1):
             row = next(iter(await self._store.read(due.row(occurrence_id))), None)
             if row is None:
                 return 0.0
-            decision = decide(row, self._clock.now(), timedelta(hours=self._settings.recurring_late_hours), been)
+            decision = await self._decide(row, been)
             try:
                 if not decision.says:
                     await self._miss(row, decision)
                     return 0.0
                 return await self._say(row, decision)
             except Conflict:
+                if attempt == _ATTEMPTS:
+                    raise
                 # It was changed or taken back meanwhile, or the clock went back over what has been.
                 found = await self._store.read(occurrences.over_since(row["id"], row["due_ms"]))
                 been = {one["wall"] for one in found}
-        _log.error("timer_conflicts", chat=chat.key, occurrence=occurrence_id)
-        return _BROKEN_SECONDS
+        return 0.0
+
+    async def _decide(self, row: Row, been: set[str]) -> Decision:
+        now, most_late = self._clock.now(), timedelta(hours=self._settings.recurring_late_hours)
+        is_much_late = (now - at_ms(row["due_ms"])).total_seconds() >= _MUCH_LATE_SECONDS
+        if is_much_late and "count" in orjson.loads(row["rule"]):
+            # Thousands may have to be counted, and nobody else is to wait for that.
+            return await asyncio.to_thread(decide, row, now, most_late, been)
+        return decide(row, now, most_late, been)
 
     async def _miss(self, row: Row, decision: Decision) -> None:
         now_ms = self._clock.now_ms()

@@ -16,7 +16,7 @@ from bot.delivery import Delivery, Parcel
 from bot.engine.job import Job
 from bot.metrics import Metrics
 from bot.open_questions import OpenQuestions
-from bot.outgoing import addressed_to, outgoing_to_json, pieces
+from bot.outgoing import ROOM_FOR_LATENESS, Due, addressed_to, outgoing_to_json, pieces
 from bot.past import Past
 from bot.summaries import Summaries
 from bot.turn_ends import explained, interrupted, of_this_text, stopped, told, unheeded
@@ -36,6 +36,7 @@ from services.refs import ChatRef, ReasonCode
 from services.store import history, inbox, outbox
 from services.store.ids import Ids
 from services.store.port import Conflict, Store, StoreError, StoreFull, Write
+from services.timer import ms_of
 
 _log = structlog.get_logger("turns")
 _GRACE_SECONDS = 5.0
@@ -60,15 +61,13 @@ class Turns:
         metrics: Metrics,
         settings: RouterSettings,
         attempts: int,
-        late_after_seconds: float,
         clock: Clock,
         ids: Ids,
         epoch: int,
         faults: FaultPoints,
         after: Callable[[str, ChatRef], None] | None = None,
     ) -> None:
-        """What is due speaks of being late from `late_after_seconds` on. `after` is told of each turn that has ended,
-        once its messages are handed over."""
+        """`after` is told of each turn that has ended, once its messages are handed over."""
         self._router = router
         self._functions = functions
         self._chats = chats
@@ -82,7 +81,6 @@ class Turns:
         self._metrics = metrics
         self._settings = settings
         self._attempts = attempts
-        self._late_after_seconds = late_after_seconds
         self._clock = clock
         self._ids = ids
         self._epoch = epoch
@@ -105,7 +103,7 @@ class Turns:
                 return
 
     async def _attempt(self, job: Job, log: StoreTurnLog) -> None:
-        job.answered = False
+        job.answered, job.begun_ms = False, self._clock.now_ms()
         sign = self._signs.begin(job.context.chat)
         past = self._past(job)
         turn = self._turn(job, log, sign, past)
@@ -136,8 +134,6 @@ class Turns:
             deadline=self._clock.monotonic() + self._settings.turn_timeout_seconds,
             log=log,
             addressed=job.addressed,
-            late_seconds=self._late_seconds(job),
-            was_away=job.attempts > 0 or (context.timer is not None and context.timer.was_away),
             answering=(job.question, context.text) if job.question else None,
             history=past.lines,
             recall=past.recall,
@@ -149,14 +145,6 @@ class Turns:
         )
         log.bind(turn)
         return turn
-
-    def _late_seconds(self, job: Job) -> int:
-        """By how much what is due comes late, where anybody would mind."""
-        timer = job.context.timer
-        if timer is None:
-            return 0
-        late = (self._clock.now() - timer.due_at).total_seconds()
-        return int(late) if late >= self._late_after_seconds else 0
 
     async def _claim(self, job: Job) -> bool:
         question = job.question
@@ -218,7 +206,8 @@ class Turns:
     async def _close(self, job: Job, turn: Turn, log: StoreTurnLog, outcome: TurnOutcome) -> None:
         now_ms = self._clock.now_ms()
         writes = log.rest()
-        said, parcels = self._said(job, turn, of_this_text(job, turn, outcome.messages), now_ms)
+        due = _due(job, now_ms) if outcome.reason is not ReasonCode.STOPPED else None
+        said, parcels = self._said(job, turn, of_this_text(job, turn, outcome.messages), now_ms, due)
         writes += said
         writes += told(turn, outcome.messages)
         question = outcome.question
@@ -244,8 +233,11 @@ class Turns:
         if self._after is not None:
             self._after(turn.id, job.context.chat)
 
-    def _said(self, job: Job, turn: Turn, messages: Sequence[Message], now_ms: int) -> tuple[list[Write], list[Parcel]]:
-        """The writes and parcels of what is to be said. A key is the same on every attempt of the turn."""
+    def _said(
+        self, job: Job, turn: Turn, messages: Sequence[Message], now_ms: int, due: Due | None
+    ) -> tuple[list[Write], list[Parcel]]:
+        """The writes and parcels of what is to be said; the first of them is `due`. A key is the same on every attempt
+        of the turn."""
         # What was asked for in private is answered in private, whoever allowed it.
         context, profile = turn.asker or job.context, turn.profile()
         writes: list[Write] = []
@@ -281,7 +273,8 @@ class Turns:
                 )
             claimed = platform.limits.sends_are_idempotent
             key = f"{job.turn_id}:{number}"
-            for piece in pieces(message, chat, private_to, key, platform.limits, profile.texts):
+            room = ROOM_FOR_LATENESS if due is not None else 0
+            for piece in pieces(message, chat, private_to, key, platform.limits, profile.texts, room):
                 row_id = self._ids.next()
                 writes.append(
                     outbox.put(
@@ -290,14 +283,14 @@ class Turns:
                         turn_id=job.turn_id,
                         history_id=history_id,
                         chat=chat.key,
-                        body=orjson.dumps(outgoing_to_json(piece)).decode(),
+                        body=orjson.dumps(outgoing_to_json(piece, due)).decode(),
                         state="sending" if claimed else "pending",
                         epoch=self._epoch,
                         at_ms=now_ms,
                     )
                 )
-                parcels.append(Parcel(row_id, piece, history_id, claimed))
-                history_id = None
+                parcels.append(Parcel(row_id, piece, history_id, claimed, due))
+                history_id = due = None
         return writes, parcels
 
     def _needs_quote(self, job: Job) -> bool:
@@ -305,6 +298,14 @@ class Turns:
         if job.context.timer is not None:
             return False
         return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)
+
+
+def _due(job: Job, now_ms: int) -> Due | None:
+    """When what a timer says at `now_ms` was to be said; the time that its function took is nobody's delay."""
+    timer = job.context.timer
+    if timer is None:
+        return None
+    return Due(ms_of(timer.due_at) + now_ms - job.begun_ms, was_away=job.attempts > 0 or timer.was_away)
 
 
 async def _nothing_is_shown(text: str) -> None:

@@ -25,6 +25,7 @@ from bot.model_records import ModelRecords
 from bot.models import model_of, shadow_of, states_of
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
+from bot.outgoing import Due
 from bot.own_settings import StoredOwnSettings
 from bot.paid_requests import PaidRequests
 from bot.platforms.base import ChatPlatform
@@ -43,6 +44,7 @@ from function_calls.approvals import Approvals
 from function_calls.budgets import FunctionBudgets, RequestBudgets
 from function_calls.filters.call import CallFilter
 from function_calls.invocation import Invoker
+from function_calls.lateness import late_note
 from function_calls.llm import FunctionCallLLM
 from function_calls.outages import Outages
 from function_calls.policies import Open, Policies
@@ -63,6 +65,7 @@ from services.llm.model import ChatModel
 from services.llm.offline import OfflineModel
 from services.news import News
 from services.redaction import Redactor
+from services.refs import ChatRef
 from services.schedule_times import WhenReader
 from services.schedules import Schedules
 from services.search import WebSearch
@@ -213,7 +216,6 @@ def build_daemon(
         metrics=metrics,
         settings=settings.router,
         attempts=settings.limits.attempts_per_turn,
-        late_after_seconds=settings.timers.late_after_seconds,
         clock=clock,
         ids=ids,
         epoch=epoch,
@@ -306,6 +308,13 @@ def _delivery(
     faults: FaultPoints,
 ) -> Delivery:
     """The one sender, over these platforms."""
+
+    def late(chat: ChatRef, due: Due) -> str:
+        seconds = (clock.now_ms() - due.at_ms) // 1000
+        if seconds < settings.timers.late_after_seconds:
+            return ""
+        return late_note(seconds, chats.profile(chat).texts, was_away=due.was_away)
+
     return Delivery(
         {(one.name, one.account): one for one in platforms},
         store,
@@ -314,6 +323,7 @@ def _delivery(
         epoch,
         faults,
         resent=lambda chat: chats.profile(chat).texts.say("delivery.resent"),
+        late=late,
     )
 
 

@@ -16,7 +16,8 @@ class TimersSettings(Section):
     """Of what happens again and again, the latest time that was missed is made up for when it is no longer ago than
     this; else the next one is awaited. What happens once is always said, however late."""
     at_once: Count = Field(default=16, ge=1, le=1000)
-    """How many may run at the same time, in all chats; in one chat they run one after another."""
+    """How many reminders, and as many schedules, may run at the same time, in all chats; in one chat they run one after
+    another."""
     per_member: Count = Field(default=100, ge=1, le=100_000)
     """Reminders, and as many schedules, that one member may have in all chats."""
     hold_over: Count = Field(default=100, ge=0, le=1_000_000)

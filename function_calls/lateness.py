@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 from config.texts import Phrases
-from function_calls.spec import Message
-from function_calls.turn import Turn
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _UNITS = ((_DAY, 2 * _DAY, "day"), (_HOUR, _HOUR, "hour"), (_MINUTE, 0, "minute"))
 
 
-def said_late(messages: Sequence[Message], turn: Turn) -> tuple[Message, ...]:
-    """`messages`, with a word in front of the first when they come late."""
-    if not messages or not turn.late_seconds:
-        return tuple(messages)
-    texts = turn.profile().texts
-    key = "timers.late_away" if turn.was_away else "timers.late"
-    note = texts.say(key, duration=spoken_duration(turn.late_seconds, texts))
-    first, *others = messages
-    return (replace(first, text=f"{note}\n{first.text}"), *others)
+def late_note(seconds: int, texts: Phrases, *, was_away: bool) -> str:
+    """What stands before something that comes `seconds` late. `was_away`: because the bot was not there."""
+    key = "timers.late_away" if was_away else "timers.late"
+    return texts.say(key, duration=spoken_duration(seconds, texts))
 
 
 def spoken_duration(seconds: int, texts: Phrases) -> str:

@@ -15,7 +15,6 @@ from function_calls.context import MessageContext, TimerCall
 from function_calls.failures import refused_result
 from function_calls.filters.turn import TurnFilter, turn_chain
 from function_calls.invocation import Invoker
-from function_calls.lateness import said_late
 from function_calls.llm import FunctionCallLLM
 from function_calls.permissions import switched_on
 from function_calls.policies import OVER_BUDGET
@@ -132,12 +131,11 @@ class FunctionCallRouter:
             result = result.with_error_text(texts.say("timers.problem", title=title, problem=result.error.text))
         spec = turn.functions.find(timer.function)
         if spec is None:
-            return sent(ReasonCode.REFUSED, said_late(result.for_chat(), turn), timer.function)
+            return sent(ReasonCode.REFUSED, result.for_chat(), timer.function)
         outcome = self._ended(turn, spec, result, ReasonCode.TIMER, (), Path.TIMER)
         if outcome.kind is OutcomeKind.FALLBACK:
             return sent(ReasonCode.TIMER, (), spec.name)
-        said = [one for one in outcome.messages if one.text or one.attachments]
-        return replace(outcome, messages=said_late(said, turn))
+        return replace(outcome, messages=tuple(one for one in outcome.messages if one.text or one.attachments))
 
     def _ended(
         self,

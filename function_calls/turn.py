@@ -189,10 +189,6 @@ class Turn:
     """On the clock's `monotonic()`."""
     log: TurnLog = field(default_factory=MemoryTurnLog)
     addressed: bool = True
-    late_seconds: int = 0
-    """By how much a timer speaks later than it should; 0 where nobody would mind."""
-    was_away: bool = False
-    """The bot was not there when it should have."""
     answering: tuple[OpenQuestion, str] | None = None
     """The question that this message answers, and the answer as it was understood."""
     resumed: bool = False

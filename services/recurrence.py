@@ -39,7 +39,7 @@ __all__ = [
 LEAST_SECONDS = 60
 MOST_COUNT = 10_000
 _MOST_STEP = 1000
-_BACK = tuple(timedelta(days=days) for days in (1 / 24, 1, 8, 32, 367))
+_SHORTEST = timedelta(seconds=LEAST_SECONDS)
 _SECOND_TIME = "(2)"
 
 
@@ -157,16 +157,30 @@ def missed(rule: Rule, zone: ZoneInfo, first: Occurrence, now: datetime, *, left
         while passed < left and (found := next_after(rule, zone, latest.at)) is not None and found.at <= now:
             latest, passed = found, passed + 1
         return Missed(latest, passed)
-    latest = first
-    for back in _BACK:
-        since = max(now - back, first.at)
-        while (found := next_after(rule, zone, max(since, latest.at))) is not None and found.at <= now:
+    return Missed(_latest(rule, zone, first, now), 1)
+
+
+def _latest(rule: Rule, zone: ZoneInfo, first: Occurrence, now: datetime) -> Occurrence:
+    """The last moment that is not after `now`, in a few steps however many there were: from ever farther back until one
+    is found, and then by halves."""
+    latest, back = first, _SHORTEST
+    while now - back > first.at:
+        found = next_after(rule, zone, now - back)
+        if found is not None and found.at <= now:
             latest = found
-        if latest is not first or since == first.at:
-            return Missed(latest, 1)
+            break
+        back *= 4
+    none_after = now
+    while none_after - latest.at > _SHORTEST:
+        middle = latest.at + (none_after - latest.at) / 2
+        found = next_after(rule, zone, middle)
+        if found is not None and found.at <= now:
+            latest = found
+        else:
+            none_after = middle
     while (found := next_after(rule, zone, latest.at)) is not None and found.at <= now:
         latest = found
-    return Missed(latest, 1)
+    return latest
 
 
 def occurrence_text(rule: Rule, occurrence: Occurrence) -> str:

@@ -70,7 +70,7 @@ def in_list(timer: Timer, *, of: MemberRef, zone: tzinfo, now: datetime, texts: 
 def _when_next(timer: Timer, zone: tzinfo, now: datetime, texts: Phrases) -> str:
     """When it comes next: in the reader's own zone, and which one it keeps where that is another."""
     kept = timer.timezone
-    marks = texts.say("reminders.other_zone", zone=timer.zone) if timer.zone != str(zone) else ""
+    marks = texts.say("reminders.other_zone", zone=kept.key) if kept.key != str(zone) else ""
     if timer.snoozed_until is not None:
         marks += texts.say("reminders.snoozed_until", moment=moment(timer.snoozed_until, kept, now, texts))
     rule = in_words(timer.rule, kept, now, texts)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+import structlog
+
 from services.clock import Clock
 from services.json_values import JsonObject
 from services.recurrence import BadRule, check
@@ -15,10 +17,11 @@ from services.refs import ChatRef, MemberRef, ReasonCode
 from services.schedule_times import When, WhenReader
 from services.store import timer_outcomes, timers
 from services.store.ids import Ids
-from services.store.port import Store
+from services.store.port import Conflict, Store
 from services.timer import Draft, Timer, TimerKind, TimerState, timer_of
 from services.timetable import NoSuchTimer, Timetable, TooMany
 
+_log = structlog.get_logger("schedules")
 OPERATORS_PLATFORM = "schedules"
 """Members on it are no people: they stand for entries of the settings. No network has this name."""
 _FAILURES = frozenset(
@@ -104,6 +107,8 @@ class Reconciled:
     removed: list[str] = field(default_factory=list)
     refused: dict[str, BadRule] = field(default_factory=dict)
     """What cannot be kept; what was kept under its name goes on."""
+    failed: list[str] = field(default_factory=list)
+    """What something unforeseen came between, as the log says; what was kept under its name goes on."""
 
 
 class Schedules:
@@ -199,6 +204,10 @@ class Schedules:
                 await self._bring_about(_draft(f"{origin}.{name}", one), one.when, kept.get(name), name, done)
             except BadRule as error:
                 done.refused[name] = error
+            except (Conflict, LookupError, ValueError) as error:
+                # One that cannot be had must not keep the others, or the whole daemon, from it.
+                _log.error("schedule_not_in_step", setting=f"{origin}.{name}", exc_info=error)
+                done.failed.append(name)
         return done
 
     async def declare(self, origin: str, name: str, wanted: Wanted | None) -> Timer | None:

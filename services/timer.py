@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
 
@@ -96,8 +96,11 @@ class Timer:
 
     @property
     def timezone(self) -> ZoneInfo:
-        """The zone of its wall times."""
-        return ZoneInfo(self.zone)
+        """The zone of its wall times; UTC where this machine does not know it."""
+        try:
+            return ZoneInfo(self.zone)
+        except (ZoneInfoNotFoundError, ValueError):
+            return ZoneInfo("UTC")
 
     def concerns(self, member: MemberRef) -> bool:
         """Whether it is the member's own, or is for them."""

@@ -16,6 +16,7 @@ from services.json_values import JsonObject
 from services.recurrence import (
     BadRule,
     Occurrence,
+    Once,
     Rule,
     RuleFault,
     check,
@@ -76,6 +77,7 @@ class Timetable:
         self._ids = ids
         self.soonest_ms: int | None = None
         """No moment is due before this instant. None: none is known of; who fires them sets it after each look."""
+        self._expected_ms: int | None = None
 
     async def add(self, drafts: Sequence[Draft], *, call_key: str, most_per_owner: int) -> list[Timer]:
         """All of them as they are kept now, in the same order, or none: the same call again gives what it gave. Raises
@@ -296,6 +298,9 @@ class Timetable:
         zone, now = ZoneInfo(zone_name), self._clock.now()
         found: Occurrence | None = check(rule, zone, now)
         been = {row["wall"] for row in await self._store.read(occurrences.over_since(timer_id, ms_of(now)))}
+        if found is not None and isinstance(rule.when, Once) and occurrence_text(rule, found) in been:
+            # The same wall time, but another moment: it has been in another zone.
+            return self._moment(timer_id, instant_text(found.at), ms_of(found.at), snoozed=False), ms_of(found.at)
         while found is not None and occurrence_text(rule, found) in been:
             found = next_after(rule, zone, found.at)
         if found is None or (rule.count is not None and done >= rule.count):
@@ -308,8 +313,22 @@ class Timetable:
 
     def expect(self, due_ms: int) -> None:
         """Something that is due then was kept."""
-        if self.soonest_ms is None or due_ms < self.soonest_ms:
-            self.soonest_ms = due_ms
+        self.soonest_ms = _sooner(self.soonest_ms, due_ms)
+        self._expected_ms = _sooner(self._expected_ms, due_ms)
+
+    def begin_look(self) -> None:
+        """It is about to be looked up what is due."""
+        self._expected_ms = None
+
+    def end_look(self, soonest_ms: int | None) -> None:
+        """What comes next was looked up. What was kept since the look began may not have been seen."""
+        self.soonest_ms = _sooner(self._expected_ms, soonest_ms)
 
     async def _timers(self, query: Query) -> list[Timer]:
         return [timer_of(row) for row in await self._store.read(query)]
+
+
+def _sooner(one_ms: int | None, other_ms: int | None) -> int | None:
+    if one_ms is None or other_ms is None:
+        return other_ms if one_ms is None else one_ms
+    return min(one_ms, other_ms)

@@ -89,12 +89,12 @@ class EmbeddedEngine:
 
     def waiting_job(self, chat: ChatRef, native_id: str) -> Job | None:
         """The message of that id while it waits and nobody has begun with it."""
-        return next((job for job in self._queues.get(chat, ()) if job.context.key.native_id == native_id), None)
+        return next((job for job in self._queues.get(chat, ()) if _is_message(job, native_id)), None)
 
     def running_job(self, chat: ChatRef, native_id: str) -> Job | None:
         """The message of that id while it is being answered."""
         job = self._running[chat][0] if chat in self._running else None
-        return job if job is not None and job.context.key.native_id == native_id else None
+        return job if job is not None and _is_message(job, native_id) else None
 
     def remove(self, job: Job) -> bool:
         """Take a waiting job out; False when it runs already."""
@@ -103,6 +103,9 @@ class EmbeddedEngine:
             return False
         queue.remove(job)
         self._waiting -= 1
+        self._note_idle()
+        if job.ended is not None:
+            job.ended()
         return True
 
     def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
@@ -183,6 +186,12 @@ class EmbeddedEngine:
         finally:
             if job.ended is not None:
                 job.ended()
+
+
+def _is_message(job: Job, native_id: str) -> bool:
+    """Whether it answers the network's message of that id: the ids of timers are the bot's own, and no network has a
+    say in them."""
+    return job.context.timer is None and job.context.key.native_id == native_id
 
 
 def _give_back(places: Counter[ChatRef], chat: ChatRef) -> None:

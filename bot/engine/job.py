@@ -23,6 +23,8 @@ class Job:
     """How often a process died or failed on it."""
     immediate: bool = False
     begun: bool = False
+    begun_ms: int = 0
+    """When the attempt that runs began."""
     stopped: bool = False
     """Somebody ended it with /stop."""
     answered: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -265,7 +264,7 @@ async def _created(
         return FunctionResult.fail(ErrorCode.REFUSED, call.say("schedules.full_of_yours", most=error.most))
     except BadRule as error:
         return _bad_rule(error, call)
-    said = in_words(timer.rule, ZoneInfo(timer.zone), clock.now(), call.profile.texts)
+    said = in_words(timer.rule, timer.timezone, clock.now(), call.profile.texts)
     text = call.say(
         "schedules.created",
         rule=said[:1].upper() + said[1:],
@@ -286,7 +285,7 @@ async def _listing(ctx: MessageContext, schedules: Schedules, clock: Clock, call
 
 def _line(one: Listed, clock: Clock, call: Call) -> str:
     """One schedule: number, what, when, and what is to be known of it."""
-    timer, zone = one.timer, ZoneInfo(one.timer.zone)
+    timer, zone = one.timer, one.timer.timezone
     rule = in_words(timer.rule, zone, clock.now(), call.profile.texts)
     if zone.key != call.profile.timezone.key:
         rule = f"{rule} ({zone.key})"
@@ -308,7 +307,7 @@ def _next(timer: Timer, clock: Clock, call: Call) -> str:
     """The next time, by the clocks of the schedule's own zone."""
     if timer.next_at is None:
         return "–"
-    return moment(timer.next_at, ZoneInfo(timer.zone), clock.now(), call.profile.texts)
+    return moment(timer.next_at, timer.timezone, clock.now(), call.profile.texts)
 
 
 def _here(at: datetime, clock: Clock, call: Call) -> str:

@@ -45,7 +45,7 @@ _CLAIM = Statement(
 )
 _PAGE = Statement(
     "due.page",
-    select(OCCURRENCES.c.id, OCCURRENCES.c.due_ms, TIMERS.c.chat)
+    select(OCCURRENCES.c.id, OCCURRENCES.c.due_ms, TIMERS.c.chat, TIMERS.c.kind)
     .select_from(_BOTH)
     .where(IS_DUE, OCCURRENCES.c.due_ms <= _NOW, _AFTER)
     .order_by(*_PLACE)
@@ -104,7 +104,7 @@ def claim(id: int, *, revision: int, wall: str, due_ms: int, now_ms: int, turn_i
 
 def page(now_ms: int, after: tuple[int, int], most: int) -> Query:
     """At most so many of what is due by then, soonest first, after that place (`due_ms`, `id`): `id`, `due_ms`, and the
-    timer's `chat`."""
+    timer's `chat` and `kind`."""
     return _PAGE.query(now_ms=now_ms, after_ms=after[0], after_id=after[1], most=most)
 
 

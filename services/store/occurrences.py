@@ -23,6 +23,8 @@ OCCURRENCES = table(
     text("problem"),
 )
 IS_DUE = OCCURRENCES.c.state == literal_column("'due'")
+_ZONES_APART_MS = 2 * 86_400_000
+"""No two zones have shown the same wall time farther apart: it was never much more than a day."""
 _SAID = OCCURRENCES.c.turn_id.is_not(None)
 _NEXT = (OCCURRENCES.c.timer_id, OCCURRENCES.c.snoozed)
 Index("occurrences_once", OCCURRENCES.c.timer_id, OCCURRENCES.c.wall, unique=True)
@@ -130,5 +132,6 @@ def forget(before_id: int, before_ms: int) -> Write:
 
 
 def over_since(timer_id: int, since_ms: int) -> Query:
-    """The `wall` of each moment from that instant on that is over already."""
-    return _OVER_SINCE.query(timer=timer_id, since_ms=since_ms)
+    """The `wall` of each moment that is over already and may be named again by what is due from that instant on. In
+    another zone a wall time that has been may be to come, so it is looked for a little farther back."""
+    return _OVER_SINCE.query(timer=timer_id, since_ms=since_ms - _ZONES_APART_MS)

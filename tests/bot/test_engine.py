@@ -365,3 +365,20 @@ async def test_commands_that_do_not_wait_are_bounded_too() -> None:
         assert (await reasons(group)).count(("queue_full", "limits.immediate_per_chat")) == 97
         await group.settle()
         assert await group.say("Ann", "/stop") == [NOTHING]
+
+
+async def test_who_waits_for_the_end_of_a_turn_hears_that_it_was_taken_out() -> None:
+    ended: list[int] = []
+    never = asyncio.Event()
+
+    async def run(job: Job) -> None:
+        await never.wait()
+
+    engine = EmbeddedEngine(run, LimitsSettings())
+    jobs = [Job(number, a_message(f"{number}"), addressed=True, ended=lambda: ended.append(1)) for number in range(2)]
+    for job in jobs:
+        engine.submit(job)
+    assert engine.remove(jobs[1])
+    assert ended == [1]
+    never.set()
+    await engine.idle()

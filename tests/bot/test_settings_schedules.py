@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from function_calls.declaration import tool_function
 from services.clock import VirtualClock
 from services.refs import Role
 from services.timer import Timer
-from tests.fakes.timers import tick
+from tests.fakes.timers import pass_time, tick
 
 CHAT = "test:bot:family"
 Entries = Mapping[str, Mapping[str, Any]]
@@ -110,6 +111,28 @@ async def test_the_zone_follows_the_chat_when_it_sets_another_one() -> None:
         assert timer.zone == "Asia/Tokyo"
         assert timer.next_at is not None
         assert timer.next_at.hour == 22
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_where_the_time_of_today_has_been_in_a_zone_farther_east_it_comes_again_tomorrow(
+    tmp_path: Path, restarts: bool
+) -> None:
+    clock = VirtualClock(datetime(2026, 11, 20, 0, 59, tzinfo=UTC))
+    schedules = {"a": entry(when="0 9 * * *"), "b": entry(when="0 12 * * *")}
+    settings = {"timezone": "Asia/Shanghai", "schedules": schedules}
+    async with a_group(settings=settings, clock=clock, home=tmp_path) as group:
+        assert await pass_time(group, 120, step=30) == ["6*7 = 42"]
+        await group.say("Ann", "/settings timezone Europe/Berlin", role=Role.ADMIN)
+        if not restarts:
+            await group.daemon.schedules.keep_in_step()
+            found = {timer.source: timer.next_at for timer in await declared(group)}
+    if restarts:
+        async with a_group(settings=settings, clock=clock, home=tmp_path) as group:
+            found = {timer.source: timer.next_at for timer in await declared(group)}
+    assert found == {
+        "schedules.a": datetime(2026, 11, 21, 8, tzinfo=UTC),
+        "schedules.b": datetime(2026, 11, 20, 11, tzinfo=UTC),
+    }
 
 
 async def test_a_start_with_the_same_file_changes_nothing(tmp_path: Path) -> None:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import bindparam, update
 
 from bot.explanations import StoredExplanations
 from bot.platforms.base import Limits, SendFailed
-from bot.testing import FAMILY, TestPlatform, a_group
+from bot.testing import FAMILY, Group, TestPlatform, a_group
 from function_calls.context import Kind
-from services.recurrence import Calendar, Rule
+from services.recurrence import Calendar, Once, Rule, rule_to_json
 from services.refs import ChatRef, Role
 from services.store.occurrences import OCCURRENCES
-from services.store.port import Query, Row, Store, StoreBroken, Write
+from services.store.port import Query, Row, Statement, Store, StoreBroken, Write
+from services.store.schema import TEXT
 from services.store.timers import TIMERS
+from services.timer import json_text
 from services.timetable import TimerKind, TimerState
+from tests.bot.test_delivery import Distant
 from tests.fakes.drafts import ANN, BOB, DAILY, a_draft, every, later
 from tests.fakes.functions import Recorder
 from tests.fakes.held import Held, until
@@ -89,6 +94,73 @@ async def test_what_is_late_says_by_how_much(tmp_path: Path, language: str, late
     await clock.advance(2 * HOUR + 90)
     async with a_group([a_note().spec], settings=settings, home=tmp_path, clock=clock) as group:
         assert await tick(group) == [f"{late}\n⏰ tea"]
+
+
+async def test_what_was_about_to_be_sent_when_the_process_died_says_how_late_it_is_then(tmp_path: Path) -> None:
+    async with a_group([a_note().spec], home=tmp_path, platform=(platform := Distant())) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        await group.clock.advance(6)
+        await group.daemon.timers.tick()
+        await platform.asked.wait()
+        clock = group.clock
+        await group.crash()
+    await clock.advance(5 * HOUR)
+    async with a_group([a_note().spec], home=tmp_path, clock=clock) as group:
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["(5 hours late: I was away.)\n⏰ tea"]
+
+
+async def test_what_waited_for_the_network_says_how_late_it_is_when_it_is_sent() -> None:
+    async with a_group([a_note().spec], settings={"language": "zh"}, platform=(platform := Distant())) as group:
+        await ask(group, "tea", later(group.clock.now(), minutes=10))
+        await ask(group, "milk", later(group.clock.now(), minutes=129, seconds=30))
+        for _ in range(260):
+            await group.clock.advance(30)
+            await group.daemon.timers.tick()
+        platform.is_up.set()
+        await group.settle()
+        await tick(group)
+        assert [one.text for one in platform.sent] == ["（晚了2小时。）\n⏰ tea", "⏰ milk"]
+
+
+async def test_a_send_that_fails_until_it_is_late_says_so_and_none_says_it_twice() -> None:
+    async with a_group([a_note().spec]) as group:
+        group.platform.failures = [SendFailed("later", retryable=True, retry_after_seconds=some) for some in (120, 90)]
+        await ask(group, "tea", later(group.clock.now(), seconds=5))
+        await group.clock.advance(6)
+        await group.daemon.timers.tick()
+        for left in (1, 0):
+            await until(lambda left=left: len(group.platform.failures) == left)  # type: ignore[misc]
+            await group.clock.advance(120)
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["(4 minutes late.)\n⏰ tea"]
+
+
+async def test_the_time_that_its_own_function_takes_makes_nothing_late() -> None:
+    held = Held(offered_to=["timer"])
+    async with a_group([held.spec]) as group:
+        await ask(group, "report", later(group.clock.now(), seconds=5), function="hold")
+        await group.clock.advance(6)
+        await group.daemon.timers.tick()
+        await held.has_begun("report")
+        await group.clock.advance(20)
+        for _ in range(5):
+            await group.clock.advance(10)
+        held.let_go()
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["done: report"]
+
+
+async def test_a_long_message_leaves_room_for_the_word_that_it_is_late() -> None:
+    platform = TestPlatform(replace(TestPlatform().limits, text_chars=300))
+    async with a_group([a_note().spec], platform=platform) as group:
+        await ask(group, "tea", later(group.clock.now(), seconds=5), arguments={"text": "word " * 200})
+        await group.clock.advance(2 * HOUR)
+        first, *others = await tick(group)
+        assert first.startswith("(2 hours late: I was away.)\n⏰ word")
+        assert others
+        assert not any("late" in one for one in others)
+        assert max(map(len, [first, *others])) <= 300
 
 
 async def test_under_a_minute_nobody_minds_and_a_delay_of_its_own_making_is_no_absence() -> None:
@@ -282,6 +354,109 @@ async def test_removing_what_is_being_said_tells_so_and_it_is_said_once() -> Non
         assert [one.text for one in group.platform.sent].count("⏰ tea") == 1
 
 
+async def test_the_same_time_in_a_zone_farther_west_is_another_moment() -> None:
+    async with a_group([a_note().spec]) as group:
+        at = later(group.clock.now(), minutes=1)
+        timer = await ask(group, "tea", at, zone="UTC")
+        assert await pass_time(group, 61) == ["⏰ tea"]
+        rule = Rule(Once(at.replace(tzinfo=None)))
+        await group.daemon.timetable.change(timer, call_key="c", rule=rule, zone="America/New_York")
+        assert await pass_time(group, 5 * HOUR - 60, step=HOUR / 10) == []
+        assert await pass_time(group, 120) == ["⏰ tea"]
+
+
+@pytest.mark.parametrize("moments", [2])
+async def test_what_cannot_be_fired_keeps_nothing_else_of_its_chat_from_it_and_is_said_once_it_can(
+    moments: int,
+) -> None:
+    async with a_group([a_note().spec]) as group:
+        hourly = Rule(Calendar("0 * * * *"))
+        for number in range(moments):
+            await ask(group, f"broken {number}", hourly)
+        await ask(group, "tea", later(group.clock.now(), hours=1, minutes=1))
+        await set_zone(group, hourly, "Mars/Base")
+        assert await pass_time(group, 2 * HOUR, step=20) == ["⏰ tea"]
+        assert group.daemon.timers.waiting == moments
+        await set_zone(group, hourly, "UTC")
+        said = await pass_time(group, HOUR, step=20)
+        assert {f"⏰ broken {number}" for number in range(moments)} <= {one.rpartition("\n")[2] for one in said}
+
+
+async def test_lists_show_a_timer_whose_zone_nobody_knows_by_the_clock_of_utc() -> None:
+    async with a_group([a_note().spec], settings={"timezone": "Europe/Oslo"}) as group:
+        await group.say("Ann", "/remind every day at 10:00 to drink")
+        schedule = await ask(group, "report", DAILY, kind=TimerKind.SCHEDULE, arguments={"text": "report"})
+        [timer] = await group.daemon.timetable.of_chat(FAMILY, kind=TimerKind.REMINDER)
+        for rule in (timer.rule, schedule.rule):
+            await set_zone(group, rule, "Mars/Base")
+        (reminders,) = await group.say("Ann", "/reminders")
+        assert "at 09:00 (UTC): drink" in reminders
+        (schedules,) = await group.say("Ann", "/schedule list")
+        assert "(UTC)" in schedules
+
+
+async def set_zone(group: Group, rule: Rule, zone: str) -> None:
+    """All timers of that rule are in `zone`, which the machine need not know."""
+    where = TIMERS.c.rule == bindparam("of_rule", type_=TEXT)
+    statement = Statement("set_zone", update(TIMERS).where(where).values(zone=bindparam("new_zone", type_=TEXT)))
+    await group.daemon.store.commit([statement.write(of_rule=json_text(rule_to_json(rule)), new_zone=zone)])
+
+
+async def test_reminders_do_not_wait_for_schedules_that_take_their_time() -> None:
+    held = Held(offered_to=["timer"])
+    async with a_group([a_note().spec, held.spec], settings={"timers": {"at_once": 2}}) as group:
+        soon = later(group.clock.now(), seconds=5)
+        for number in range(4):
+            chat = ChatRef("test", "bot", f"c{number % 3}")
+            await ask(group, f"s{number}", soon, function="hold", kind=TimerKind.SCHEDULE, chat=chat)
+        await ask(group, "tea", soon)
+        await ask(group, "milk", soon, chat=ChatRef("test", "bot", "c2"))
+        await group.clock.advance(6)
+        await group.daemon.timers.tick()
+        await until(lambda: len(group.platform.sent) == 2)
+        assert sorted(one.text for one in group.platform.sent) == ["⏰ milk", "⏰ tea"]
+        assert held.running == ["s0", "s1"]
+        held.let_go()
+        await group.settle()
+        assert sorted(one.text for one in group.platform.sent[2:]) == [f"done: s{number}" for number in range(4)]
+
+
+async def test_in_one_chat_a_reminder_and_a_schedule_are_said_one_after_the_other() -> None:
+    held = Held(offered_to=["timer"])
+    async with a_group([a_note().spec, held.spec]) as group:
+        await ask(group, "report", later(group.clock.now(), seconds=5), function="hold", kind=TimerKind.SCHEDULE)
+        await ask(group, "tea", later(group.clock.now(), seconds=7))
+        await group.clock.advance(6)
+        await group.daemon.timers.tick()
+        await held.has_begun("report")
+        await group.clock.advance(2)
+        await group.daemon.timers.tick()
+        assert await states(group) == ["fired", "due"]
+        held.let_go()
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["done: report", "⏰ tea"]
+
+
+@pytest.mark.parametrize("kind", [Kind.DELETE, Kind.EDIT])
+async def test_no_network_takes_back_or_edits_what_is_due_by_naming_it(kind: Kind) -> None:
+    held = Held()
+    async with a_group([a_note().spec, held.spec]) as group:
+        timer = await ask(group, "tea", later(group.clock.now(), seconds=2))
+        await group.hear("Bob", "/hold on")
+        await held.has_begun("on")
+        await group.clock.advance(3)
+        await group.daemon.timers.tick()
+        await until(lambda: group.daemon.engine.waiting == 1)
+        [(wall,)] = await kept(group, OCCURRENCES.c.wall)
+        await group.hear("Mallory", "milk", kind=kind, id=f"timer-{timer.id}-{wall}")
+        held.let_go()
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["done: on", "⏰ tea"]
+        found = await reasons(group)
+        assert ("timer", "note") in found
+        assert ("edit_taken", "") not in found
+
+
 async def test_removing_before_its_time_silences_it() -> None:
     async with a_group([a_note().spec]) as group:
         timer = await ask(group, "tick", every(60, group.clock.now()))
@@ -367,6 +542,33 @@ class Counting:
 
     async def close(self) -> None:
         await self._inner.close()
+
+
+class Yielding(Counting):
+    """Lets everything else run before a read returns what it found."""
+
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def read(self, query: Query) -> list[Row]:
+        found = await super().read(query)
+        if query.statement.name == "due.soonest" and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+        return found
+
+
+async def test_what_is_asked_for_while_it_is_looked_at_what_comes_next_is_not_lost() -> None:
+    async with a_group([a_note().spec], around_store=Yielding) as group:
+        store = group.daemon.store
+        assert isinstance(store, Yielding)
+
+        async def meanwhile() -> None:
+            await ask(group, "soon", later(group.clock.now(), minutes=1))
+
+        await ask(group, "first", later(group.clock.now(), seconds=5))
+        await ask(group, "later", later(group.clock.now(), hours=1))
+        store.meanwhile = meanwhile
+        assert await pass_time(group, 70) == ["⏰ first", "⏰ soon"]
 
 
 async def test_a_tick_with_nothing_due_does_not_touch_the_store() -> None:

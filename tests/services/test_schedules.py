@@ -134,6 +134,14 @@ async def test_what_cannot_be_kept_leaves_what_was(kept: Kept) -> None:
     assert (await kept.by_name())["scripts.a"] == first
 
 
+async def test_what_fails_keeps_nothing_else_from_being_brought_about(kept: Kept) -> None:
+    first = await kept.schedules.declare("scripts", "b", wanted())
+    mars = wanted(by_cron("0 7 * * *", "Mars/Base"))
+    done = await kept.schedules.reconcile("scripts", {"a": mars, "b": mars, "c": wanted()})
+    assert (done.failed, done.added) == (["a", "b"], ["c"])
+    assert (await kept.by_name())["scripts.b"] == first
+
+
 async def test_what_was_not_understood_stays(kept: Kept) -> None:
     await kept.schedules.reconcile("scripts", {"a": wanted(), "b": wanted()})
     done = await kept.schedules.reconcile("scripts", {}, unread=["a"])
