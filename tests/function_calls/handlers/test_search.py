@@ -91,6 +91,16 @@ async def test_what_was_read_in_private_goes_into_no_search_without_a_yes_and_a_
         assert len(server.asked) == seen + 1
 
 
+@pytest.mark.parametrize(
+    "text", ["ask Bob whether his test was positive", "search your feelings", "search", "ask", "搜索引擎怎么工作"]
+)
+async def test_words_that_are_said_to_the_bot_go_to_nobody_else(text: str) -> None:
+    async with finding() as server, a_group(settings=searxng(server)) as group:
+        group.model.says("Hm.")
+        assert await group.say("Ann", f"@Rollcall {text}") == ["Hm."]
+        assert server.asked == []
+
+
 def offered(request: ModelRequest) -> set[str]:
     return set(request.offer.by_name) if request.offer else set()
 
