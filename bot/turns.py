@@ -280,7 +280,7 @@ class Turns:
                 )
             claimed = platform.limits.sends_are_idempotent
             key = f"{job.turn_id}:{number}"
-            for piece in pieces(message, chat, private_to, key, platform.limits, profile.texts):
+            for piece in pieces(message, chat, private_to, key, platform.limits, profile.texts, profile.bot_name):
                 row_id = self._ids.next()
                 writes.append(
                     outbox.put(

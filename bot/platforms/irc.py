@@ -36,7 +36,9 @@ class IrcPlatform:
     """A ChatPlatform on IRC."""
 
     name = "irc"
-    limits = Limits(text_chars=2000, sends_are_idempotent=False, sends_per_minute=600, choices=False)
+    limits = Limits(
+        text_chars=2000, sends_are_idempotent=False, sends_per_minute=600, choices=False, clients_keep_slashes=True
+    )
 
     def __init__(
         self,
