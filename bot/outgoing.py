@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bot.platforms.base import Limits, Outgoing
@@ -52,16 +53,16 @@ def pieces(
     key: str,
     limits: Limits,
     texts: Phrases,
+    name: str,
     room: int = 0,
 ) -> list[Outgoing]:
-    """`message` as it goes over the wire. `key` and a number make each piece's idempotency key. Each leaves `room`
-    characters free."""
+    """`message` as it goes over the wire. `key` and a number make each piece's idempotency key; `name` is the bot's.
+    Each leaves `room` characters free."""
     text = message.text
     if len(text) > LONGEST_REPLY:
         text = f"{text[:LONGEST_REPLY]}\n{texts.say('delivery.cut')}"
     if message.choices and not limits.choices:
-        words = " / ".join(choice.value for choice in message.choices)
-        text = f"{text}\n{texts.say('delivery.choices', choices=words)}"
+        text = f"{text}\n{_in_words(message.choices, limits, texts, name)}"
     room += 0 if limits.sends_are_idempotent else _ROOM_FOR_A_NOTE
     parts = split(text, limits.text_chars - room)
     last = len(parts) - 1
@@ -78,6 +79,15 @@ def pieces(
         )
         for number, part in enumerate(parts)
     ]
+
+
+def _in_words(choices: Sequence[Choice], limits: Limits, texts: Phrases, name: str) -> str:
+    """What is to be typed for one of `choices`, on one line."""
+    values = [choice.value for choice in choices]
+    if not any(value.startswith("/") for value in values):
+        return texts.say("delivery.choices", choices=" / ".join(values))
+    key = "delivery.choices_by_name" if limits.clients_keep_slashes else "delivery.choices"
+    return texts.say(key, choices=" · ".join(values), name=name)
 
 
 def split(text: str, longest: int) -> list[str]:

@@ -273,8 +273,8 @@ class Turns:
                 )
             claimed = platform.limits.sends_are_idempotent
             key = f"{job.turn_id}:{number}"
-            room = ROOM_FOR_LATENESS if due is not None else 0
-            for piece in pieces(message, chat, private_to, key, platform.limits, profile.texts, room):
+            room, named = ROOM_FOR_LATENESS if due is not None else 0, profile.bot_name
+            for piece in pieces(message, chat, private_to, key, platform.limits, profile.texts, named, room):
                 row_id = self._ids.next()
                 writes.append(
                     outbox.put(

@@ -38,6 +38,7 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
             document.complain(at, Code.SERVES_EVERY_CHAT, message, "warning")
     _limits_that_never_count(settings, document)
     _irc_that_is_not_as_meant(settings, document)
+    _schedules_where_nobody_is(settings, document)
     known = Texts().languages
     for location, language in _languages(settings):
         if language.lower().replace("_", "-").split("-")[0] not in known:
@@ -80,6 +81,24 @@ def _irc_that_is_not_as_meant(settings: Settings, document: YamlDocument) -> Non
                 location = ("platforms", "irc", index, "channels", place, "name")
                 message = f"{dotted(location)} is joined but not served, because chats.allow does not name {key!r}"
                 document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+
+
+def _schedules_where_nobody_is(settings: Settings, document: YamlDocument) -> None:
+    """Entries whose chat is on a network that the bot is not on."""
+    platforms = settings.platforms
+    known = {f"irc:{network.account}" for network in platforms.irc}
+    known |= {"console:main"} if platforms.console.enabled != "off" else set()
+    known |= {"web:main"} if platforms.web.page else set()
+    known |= {"http:main"} if platforms.http.enabled else set()
+    for name, entry in settings.schedules.items():
+        network = ":".join(entry.chat.split(":")[:2])
+        if entry.enabled and network not in known:
+            location = ("schedules", name, "chat")
+            message = (
+                f"{dotted(location)} is on {network}, which is not among platforms, so nothing runs there"
+                f"{did_you_mean(network, known)}"
+            )
+            document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
 
 
 def _keys_that_differ_by_case(document: YamlDocument) -> None:

@@ -15,6 +15,7 @@ from config.chat_settings import matches
 from config.texts import Phrases
 from function_calls.approval_terms import ApprovalTerms, Approved
 from function_calls.context import MessageContext, Sender
+from function_calls.failures import LASTS
 from function_calls.policies import ALLOWED, Verdict
 from function_calls.questions import fingerprint
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Question
@@ -104,7 +105,9 @@ class Approvals:
         if (asker.private or not asker.is_group) and not terms.may_allow(asker.sender.ref, asker.sender.role):
             # Nobody else is shown the question, so nobody could answer it.
             role = terms.role.value if terms.role else ""
-            return _refused(texts.say("approvals.not_in_private", function=spec.name, role=role), "approvals.required")
+            text = texts.say("approvals.not_in_private", function=spec.name, role=role)
+            refused = _refused(text, "approvals.required")
+            return replace(refused, metadata={**refused.metadata, LASTS: True})
         waiting = [one.question.terms for one in self._waiting(asker.chat) if one.question.terms is not None]
         # What waits in private is not spoken of in the group.
         same = [one for one in waiting if one.digest == terms.digest and one.asker.private == asker.private]

@@ -18,6 +18,11 @@ from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Too
 from function_calls.usage import fault_text, plain_name, spoken_name
 from services.refs import Effect, ErrorCode
 
+REFUSED_BY = "refused_by"
+"""In the metadata of a refusal: the setting, role or rule that decided."""
+LASTS = "lasts"
+"""In the metadata of a refusal that stays the same until somebody does something about it. One of a filter or a budget
+does not say so: it may be gone in a minute."""
 _log = structlog.get_logger("invocation")
 
 
@@ -57,7 +62,8 @@ def refused_result(refused: Refusal, spec: FunctionSpec, profile: ChatProfile) -
     """Why the function may not be called; the setting or role that decided goes into the call log."""
     name = spoken_name(spec, profile.texts.language)
     result = FunctionResult.fail(refused.code, profile.texts.say(refused.key, name=name, detail=refused.detail))
-    return replace(result, metadata={"refused_by": refused.setting or refused.detail or refused.key})
+    metadata: dict[str, str | bool] = {REFUSED_BY: refused.setting or refused.detail or refused.key}
+    return replace(result, metadata=metadata if refused.may_pass else {**metadata, LASTS: True})
 
 
 def faulty(spec: FunctionSpec, fault: ArgumentFault, raw: Mapping[str, Any], profile: ChatProfile) -> FunctionResult:

@@ -20,6 +20,8 @@ class Refusal(NamedTuple):
     detail: str = ""
     setting: str = ""
     code: ErrorCode = ErrorCode.REFUSED
+    may_pass: bool = False
+    """The same may be allowed in a minute, though nobody changes anything."""
 
 
 _MODEL = Path.MODEL  # a module's name is found faster than a member of an enumeration
@@ -98,7 +100,15 @@ def is_risky(spec: FunctionSpec, profile: ChatProfile) -> bool:
 
 async def refusal_now(context: MessageContext, spec: FunctionSpec, turn: Turn, profile: ChatProfile) -> Refusal | None:
     """The refusal where the sender is no longer what the message says."""
-    return role_allows(spec, profile.functions.get(spec.name), await turn.role_now(context.sender))
+    role = await turn.role_now(context.sender)
+    return _as_told(role_allows(spec, profile.functions.get(spec.name), role), context, turn)
+
+
+def _as_told(refused: Refusal | None, context: MessageContext, turn: Turn) -> Refusal | None:
+    """A refusal for the sender's role, which says so where nobody told what that is."""
+    if refused is None or context.sender.ref not in turn.untold:
+        return refused
+    return refused._replace(key="refusals.role_untold", may_pass=True)
 
 
 def _key(spec: FunctionSpec, setting: ResolvedFunction | None, name: str) -> str:
@@ -124,7 +134,7 @@ def refusal(
         or open_to(spec, path)
         or in_scope(spec, setting, context)
         or addressed(spec, setting, context, turn)
-        or role_allows(spec, setting, context.sender.role)
+        or _as_told(role_allows(spec, setting, context.sender.role), context, turn)
     )
 
 

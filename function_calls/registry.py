@@ -11,7 +11,7 @@ from function_calls.definition import DefinitionError
 from function_calls.encodings import offered_names
 from function_calls.find_functions import FIND_FUNCTIONS
 from function_calls.sources.mappings import specs_of_module
-from function_calls.spec import Activation, FunctionSpec, OfferedTo
+from function_calls.spec import Activation, FunctionSpec, OfferedTo, Touch
 from services.llm.function_search import FunctionSearch
 from services.llm.model import Offer, OfferedFunction
 from services.refs import Effect
@@ -66,8 +66,9 @@ class BotFunctions:
 
     def command_line(self, text: str, *, bare: bool) -> CommandLine | None:
         """The command that `text` starts with: `/word …`, and also `word …` where `bare` words count. Two-word
-        commands win over one-word ones. Any case; invisible characters never make a command. One bare word before
-        others is speech, not a command, where the function would change something or control the queue."""
+        commands win over one-word ones. Any case; invisible characters never make a command. What is bare is speech,
+        not a command, where the function would send it away, and one word before others where the function would
+        change something or control the queue."""
         is_bare = not text.startswith("/")
         if is_bare and not bare:
             return None
@@ -78,12 +79,12 @@ class BotFunctions:
             second, after = _first_word(rest)
             pair = f"{folded} {second.casefold()}"
             found = self._commands.get(pair)
-            if found is not None:
+            if found is not None and not (is_bare and _is_said(found[0], after, is_clear=True)):
                 return CommandLine(found[0], found[1], pair, after, is_bare)
         found = self._commands.get(folded)
         if found is None or not is_command_word(word):
             return None
-        if is_bare and rest.strip() and (found[0].effect is not Effect.READ or found[0].immediate or is_speech(rest)):
+        if is_bare and _is_said(found[0], rest, is_clear=False):
             return None
         return CommandLine(found[0], found[1], folded, rest, is_bare)
 
@@ -199,6 +200,18 @@ class FunctionRegistry:
     def specs(self) -> tuple[FunctionSpec, ...]:
         """Every spec, source after source."""
         return tuple(spec for group in self._sources.values() for spec in group)
+
+
+def _is_said(spec: FunctionSpec, rest: str, *, is_clear: bool) -> bool:
+    """Whether bare words of `spec` before `rest` are rather speech than a command. `is_clear`: two words, with which a
+    sentence that is none begins less often."""
+    if Touch.SENDS_OUT in spec.touches:
+        return True
+    if not rest.strip():
+        return False
+    if spec.effect is not Effect.READ or spec.immediate:
+        return not is_clear
+    return is_speech(rest)
 
 
 def _first_word(text: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from function_calls.context import MessageContext
-from function_calls.policies import OVER_BUDGET
+from function_calls.failures import LASTS, REFUSED_BY
 from function_calls.spec import FunctionError, FunctionResult
 from function_calls.turn import Turn
 from services.refs import ErrorCode
@@ -13,7 +13,6 @@ from services.schedules import Schedules
 from services.timer import Timer
 
 _DO_NOT_FIT = frozenset({ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS})
-REFUSED_BY = "refused_by"
 
 
 class ScheduleEnds:
@@ -48,7 +47,7 @@ def _as_failure(result: FunctionResult, turn: Turn) -> FunctionResult:
     if result.question is None:
         return result
     error = FunctionError(ErrorCode.REFUSED, turn.profile().texts.say("schedules.would_ask"))
-    return replace(result, question=None, error=error, metadata={REFUSED_BY: "schedules"})
+    return replace(result, question=None, error=error, metadata={REFUSED_BY: "schedules", LASTS: True})
 
 
 def _is_for_good(function: str, failure: FunctionResult, turn: Turn) -> bool:
@@ -57,7 +56,7 @@ def _is_for_good(function: str, failure: FunctionResult, turn: Turn) -> bool:
     if error is None or turn.functions.find(function) is None:
         return True
     if error.code is ErrorCode.REFUSED:
-        return REFUSED_BY in failure.metadata and OVER_BUDGET not in failure.metadata
+        return LASTS in failure.metadata
     return error.code in _DO_NOT_FIT
 
 

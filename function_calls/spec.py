@@ -202,6 +202,7 @@ class Touch(StrEnum):
     READS_OUTSIDE = "reads_outside"  # its result holds words of others: the web, files, other programs, other members
     READS_PRIVATE = "reads_private"  # its result holds what not everybody in this chat may know
     REACHES_OUT = "reaches_out"  # acts on others' things, other chats, members, networks, or this machine
+    SENDS_OUT = "sends_out"  # what it is given goes on to others than this machine and its services: a search, a post
     STAYS_HERE = "stays_here"  # its effect is the asker's own affair in this chat, though it happens only once
 
 

@@ -19,7 +19,10 @@ def reaches_out(spec: FunctionSpec) -> bool:
 
 
 def is_tainted(spec: FunctionSpec, turn: Turn) -> bool:
-    """Whether words from outside may have led to this effect."""
+    """Whether words from outside may have led to this effect, or what not everybody may know may go out with it. One
+    search after another asks nothing: what the first one found was known outside before."""
+    if Touch.SENDS_OUT in spec.touches and Touch.READS_PRIVATE in turn.taint:
+        return True
     return bool(turn.taint) and reaches_out(spec)
 
 

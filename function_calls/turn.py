@@ -224,6 +224,8 @@ class Turn:
     outside: set[str] = field(default_factory=set)
     """The keys of the runs that read what taints."""
     runs: int = 0
+    untold: set[MemberRef] = field(default_factory=set)
+    """The members whose role nobody told when it was last asked for."""
 
     def whose(self, context: MessageContext) -> MessageContext:
         """The message whose sender's turn this is: of an approval the one that asked for it, else `context`, which is
@@ -232,10 +234,16 @@ class Turn:
         return context if terms is None else terms.asker
 
     async def role_now(self, sender: Sender) -> Role:
-        """The sender's role at this moment. Who gets no answer has no privilege."""
+        """The sender's role at this moment. Who gets no answer has no privilege, and stands in `untold`: that is no
+        word that they are a mere member."""
         if self.live_role is None:
             return sender.role
-        return await self.live_role(sender.ref) or Role.MEMBER
+        role = await self.live_role(sender.ref)
+        if role is None:
+            self.untold.add(sender.ref)
+            return Role.MEMBER
+        self.untold.discard(sender.ref)
+        return role
 
     def next_key(self) -> str:
         """The key of the next run that no other run asks for: the same on every attempt of this turn."""

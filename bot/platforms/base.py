@@ -40,6 +40,8 @@ class Limits:
     choices: bool
     """Has buttons. Elsewhere choices are words in the text."""
     attachments: bool = False
+    clients_keep_slashes: bool = False
+    """A line that begins with a slash never leaves a member's client: a command stands behind the bot's name."""
 
 
 @quick_init

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from bot.platforms.base import Deliver, Limits, LinkState, Outgoing, Receipt, SendFailed
+from bot.platforms.irc_absent import Absent
 from bot.platforms.irc_channels import WantedChannels
 from bot.platforms.irc_connection import Connection, ConnectionLost
 from bot.platforms.irc_courtesies import Courtesies
@@ -22,7 +23,7 @@ from bot.platforms.irc_registration import Refused
 from bot.platforms.irc_sending import Sending, channel_of
 from bot.platforms.irc_session import Session
 from bot.platforms.irc_wire import Line
-from config.irc import IrcSettings
+from config.irc import BY_NICK, IrcSettings
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.refs import ChatRef, MemberRef, Role
@@ -32,11 +33,16 @@ _STABLE_SECONDS = 60.0
 """A connection that held for so long was a good one: the next pause is short again."""
 
 
+_SHOWS_WHO_IS_THERE = frozenset({"354", "ACCOUNT", "JOIN", "PRIVMSG"})
+
+
 class IrcPlatform:
     """A ChatPlatform on IRC."""
 
     name = "irc"
-    limits = Limits(text_chars=2000, sends_are_idempotent=False, sends_per_minute=600, choices=False)
+    limits = Limits(
+        text_chars=2000, sends_are_idempotent=False, sends_per_minute=600, choices=False, clients_keep_slashes=True
+    )
 
     def __init__(
         self,
@@ -57,6 +63,7 @@ class IrcPlatform:
         self._handover = Handover(settings.account, clock)
         self._courtesies = Courtesies(clock)
         self._sending = Sending(self._inbound, self._channels)
+        self._absent = Absent(settings.account, clock)
         self._session: Session | None = None
         self._connection: Connection | None = None
         self._linking: asyncio.Task[None] | None = None
@@ -112,8 +119,25 @@ class IrcPlatform:
         self._handover.report()
 
     async def until_reachable(self, chat: ChatRef) -> None:
+        """In a private chat with an account also: when whoever has it is there, or has not been for a week."""
+        await self._until_let_in(chat)
+        session = self._session
+        if session is not None and not channel_of(session, chat.native) and not chat.native.startswith(BY_NICK):
+            await self._absent.until_there(chat.native, lambda: self._is_there(chat))
+            await self._until_let_in(chat)
+
+    async def _until_let_in(self, chat: ChatRef) -> None:
         while not self._is_reachable(chat):
             await self._news.wait()
+
+    async def _is_there(self, chat: ChatRef) -> bool:
+        """Whether somebody has the account of this private chat, or nobody says: then it is left to `send`."""
+        await self._until_let_in(chat)
+        session = self._session
+        try:
+            return session is None or await self._sending.nick(session, chat.native) != ""
+        except TimeoutError:
+            return True
 
     def link(self) -> LinkState:
         session = self._session
@@ -166,7 +190,11 @@ class IrcPlatform:
         for context in self._inbound.contexts(line, session.state):
             if not context.is_group:
                 self._sending.wrote_in_private(context.chat.native, context.sender.name)
+                self._absent.seen(context.chat.native)
             await self._handover.put(context)
+        if line.command in _SHOWS_WHO_IS_THERE:
+            nick = line.param(5) if line.command == "354" else line.nick
+            self._absent.seen(session.state.identity_of(nick))
         self._courtesies.answer(line, session)
         if line.command in ("JOIN", "KICK") or line.command.startswith(("4", "5")):
             self._tell_waiting()
@@ -194,6 +222,7 @@ class IrcPlatform:
         )
         if not state.is_me(self._settings.nick):
             _log.warning("irc_nick_taken", network=self.account, wanted=self._settings.nick, nick=state.nick)
+        self._absent.ask_again()
         self._tell_waiting()
 
     def _lost(self, problem: str, pause_seconds: float) -> None:

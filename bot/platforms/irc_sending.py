@@ -58,7 +58,10 @@ class Sending:
             return nick
         if identity.startswith(BY_NICK):
             nick = self._private_nicks.get(identity, identity.removeprefix(BY_NICK))
-            return nick if one_word(nick) and not session.state.features.is_channel(nick) else ""
+            if not one_word(nick) or session.state.features.is_channel(nick):
+                return ""
+            # Whoever holds it now may have proved to be somebody else.
+            return nick if session.state.identity_of(nick) == identity else ""
         # A nick that was theirs may be somebody else's by now.
         nick = self._private_nicks.get(identity, identity)
         account = await session.account_of(nick)

@@ -39,7 +39,7 @@ class SearchArguments(BaseModel):
     ),
     commands=("search", "ask", "搜索"),
     tags="web",
-    touches="reads_outside",
+    touches=("reads_outside", "sends_out"),
     effect="read",
     timeout_seconds=110,
     ask={"query": "@search.ask_query"},

@@ -124,7 +124,7 @@ def test_whatever_code_there_is_every_piece_is_within_the_limit(blocks: list[tup
 
 def test_an_answer_of_20_000_characters_arrives_in_a_few_pieces() -> None:
     text = "Forty characters of text are a sentence. " * 487
-    found = pieces(Message(text), CHAT, None, "t:0", limits(text_chars=4000), TEXTS.of("en"))
+    found = pieces(Message(text), CHAT, None, "t:0", limits(text_chars=4000), TEXTS.of("en"), "Rollcall")
     assert len(text) <= LONGEST_REPLY
     assert len(found) <= 6
     assert " ".join(piece.text for piece in found).split() == text.split()
@@ -133,7 +133,7 @@ def test_an_answer_of_20_000_characters_arrives_in_a_few_pieces() -> None:
 def test_pieces_have_keys_of_their_own_and_share_what_goes_with_a_message() -> None:
     photo = (Attachment("a.png", "image/png"),)
     message = Message("word " * 60, reply_to="x1", mentions=(ANN,), attachments=photo, choices=(Choice("Yes", "y"),))
-    first, *others = pieces(message, CHAT, ANN, "t:0", limits(), TEXTS.of("en"))
+    first, *others = pieces(message, CHAT, ANN, "t:0", limits(), TEXTS.of("en"), "Rollcall")
     assert [one.key for one in (first, *others)] == [f"t:0:{number}" for number in range(len(others) + 1)]
     assert (first.reply_to, first.mentions, first.attachments, first.choices) == ("x1", (ANN,), (), ())
     assert all((one.reply_to, one.mentions) == (None, ()) for one in others)
@@ -144,10 +144,24 @@ def test_pieces_have_keys_of_their_own_and_share_what_goes_with_a_message() -> N
 @pytest.mark.parametrize(("language", "words"), [("en", "Reply with: yes / no"), ("zh", "yes / no")])
 def test_choices_are_words_where_there_are_no_buttons(language: str, words: str) -> None:
     message = Message("Sure?", choices=(Choice("Yes", "yes"), Choice("No", "no")))
-    (only,) = pieces(message, CHAT, None, "t:0", limits(choices=False), TEXTS.of(language))
+    (only,) = pieces(message, CHAT, None, "t:0", limits(choices=False), TEXTS.of(language), "Rollcall")
     assert only.text.startswith("Sure?\n")
     assert words in only.text
     assert only.choices == ()
+
+
+@pytest.mark.parametrize(
+    ("keeps", "said"),
+    [
+        (False, "Tea?\nReply with: /vote 1 · /vote 2"),
+        (True, "Tea?\nSay “Rollcall:” and one of these: /vote 1 · /vote 2"),
+    ],
+)
+def test_commands_among_choices_are_as_they_can_be_typed_there(keeps: bool, said: str) -> None:
+    message = Message("Tea?", choices=(Choice("Yes", "/vote 1"), Choice("No", "/vote 2")))
+    there = limits(choices=False, clients_keep_slashes=keeps)
+    (only,) = pieces(message, CHAT, None, "t:0", there, TEXTS.of("en"), "Rollcall")
+    assert only.text == said
 
 
 @given(text=READABLE, private=st.booleans())
@@ -167,6 +181,6 @@ def test_what_is_kept_in_the_outbox_is_what_is_sent(text: str, private: bool) ->
 
 def test_an_answer_that_is_too_long_for_a_chat_is_cut_and_says_so() -> None:
     text = "word " * 5000
-    found = pieces(Message(text), CHAT, None, "t:0", limits(text_chars=4000), TEXTS.of("en"))
+    found = pieces(Message(text), CHAT, None, "t:0", limits(text_chars=4000), TEXTS.of("en"), "Rollcall")
     assert found[-1].text.endswith(TEXTS.of("en").say("delivery.cut"))
     assert sum(len(piece.text) for piece in found) < LONGEST_REPLY + 200

@@ -158,10 +158,11 @@ class Silent(TestPlatform):
 
 async def test_settings_that_open_a_function_to_all_leave_nothing_to_ask() -> None:
     act = Recorder("act", commands=["act"], roles="admin", effect="once")
-    for roles, answer in (("member", "done"), ("moderator", "“/act” is for moderators and above.")):
+    for roles, answer in (("member", "done"), ("moderator", "“/act” is for moderators and above, and")):
         settings = {"chats": {"allow": ["*"]}, "functions": {"act": {"roles": roles}}}
         async with a_group([act.spec], settings=settings, platform=Silent()) as group:
-            assert await group.say("Ann", "/act", role=Role.ADMIN) == [answer]
+            [said] = await group.say("Ann", "/act", role=Role.ADMIN)
+            assert said.startswith(answer)
 
 
 @pytest.mark.requirement("D37")
@@ -174,7 +175,8 @@ async def test_a_platform_that_does_not_answer_in_time_gives_no_privilege() -> N
         await group.clock.advance(3)
         group.deadlines.expire()
         await group.settle()
-        assert [one.text for one in group.platform.sent] == ["“/act” is for admins and above."]
+        [said] = group.platform.sent
+        assert said.text == "“/act” is for admins and above, and I can't find out right now who is one here."
     assert act.runs == []
 
 

@@ -193,12 +193,27 @@ async def test_who_is_no_admin_any_more_runs_nothing_of_admins_and_it_is_paused(
         assert await come_to(group, DAY) == ["Swept."]
 
 
-async def test_what_the_network_tells_no_role_of_is_a_member() -> None:
+async def test_what_the_network_tells_no_role_of_has_no_privilege_and_loses_nothing() -> None:
     async with a_group([sweep], clock=VirtualClock(BEFORE_SEVEN)) as group:
         await kept_at_seven(group, "sweep")
         del group.platform.roles[ANN]
         [said] = await come_to(group, 60)
-        assert "is for admins and above" in said
+        assert "is for admins and above, and I can't find out right now" in said
+        assert "I'll try again the next time" in said
+        group.platform.roles[ANN] = ADMIN
+        assert await come_to(group, DAY) == ["Swept."]
+
+
+async def test_a_limit_that_passes_in_a_minute_pauses_nothing() -> None:
+    entries = {name: {"chat": "test:bot:family", "when": "0 7 * * *", "run": f"calc {name}"} for name in ("1", "2")}
+    limits = {"call": [{"limits": {"calls_per_minute": 1, "counted_by": "chat"}}]}
+    settings = {"schedules": {f"n{name}": entry for name, entry in entries.items()}, "filters": limits}
+    async with a_group(settings=settings, clock=VirtualClock(BEFORE_SEVEN)) as group:
+        said = await come_to(group, 60)
+        assert len(said) == 2
+        assert "can be used again in a minute" in said[1]
+        assert "paused" not in (await group.say("Bo", "/schedule list"))[0]
+        assert await come_to(group, DAY) == [said[0]]
 
 
 async def test_a_function_that_was_switched_off_pauses_its_schedules() -> None:

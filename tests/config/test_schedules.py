@@ -65,3 +65,26 @@ def test_a_chat_has_to_be_one_chat(tmp_path: Path) -> None:
 def test_names_are_plain(tmp_path: Path) -> None:
     [fault] = faults_of(tmp_path, 'schedules: {"In the morning": {chat: "web:main:x", when: daily, run: x}}')
     assert "has to begin with a small letter" in fault.message
+
+
+NETWORKS = "platforms: {http: {enabled: true, token: a-token-of-programs}, irc: [{account: libera, host: irc.test}]}\n"
+
+
+@pytest.mark.parametrize(
+    ("chat", "hint"),
+    [
+        ("telegram:bot:family", ""),
+        ("irc:libra:#family", "; did you mean 'irc:libera'?"),
+        ("irc:libera:#family", None),
+        ("http:main:family", None),
+        ("web:main:a:b", None),
+        ("console:main:terminal", None),
+    ],
+)
+def test_a_chat_of_a_network_that_the_bot_is_not_on_is_warned_of(tmp_path: Path, chat: str, hint: str | None) -> None:
+    text = f'{NETWORKS}schedules: {{a: {{chat: "{chat}", when: daily, run: x}}}}'
+    said = [(one.severity, one.message, one.line) for one in faults_of(tmp_path, text)]
+    network = chat.rpartition(":")[0]
+    message = f"schedules.a.chat is on {network}, which is not among platforms, so nothing runs there{hint}"
+    assert said == ([] if hint is None else [("warning", message, 2)])
+    assert list(faults_of(tmp_path, text.replace("run: x", "run: x, enabled: false"))) == []

@@ -255,6 +255,30 @@ async def test_a_bare_word_before_words_that_make_no_sense_to_it_is_plain_speech
     assert len(wipe.runs) == (text == "/wipe everything please")
 
 
+@pytest.mark.parametrize(
+    ("text", "is_command"),
+    [
+        ("look up rivers", False),
+        ("look up", False),
+        ("gaze rivers", False),
+        ("gaze", False),
+        ("/gaze rivers", True),
+        ("/look up rivers", True),
+        ("note list milk", True),
+        ("note list of groceries: milk", False),
+        ("note list what is on it?", False),
+        ("/note list of groceries", True),
+        ("note add the milk", True),
+    ],
+)
+def test_bare_words_that_would_be_sent_away_or_go_on_as_a_sentence_are_speech(text: str, is_command: bool) -> None:
+    away = Recorder("away", SOLE, commands=["gaze", "look up"], touches="sends_out")
+    notes = Recorder("notes", SOLE, commands=["note list"])
+    add = Recorder("add", SOLE, commands=["note add"], effect="idempotent")
+    functions = BotFunctions([away.spec, notes.spec, add.spec])
+    assert (functions.command_line(text, bare=True) is not None) is is_command
+
+
 async def test_plain_speech_is_not_refused_for_beginning_with_a_word_that_is_forbidden() -> None:
     ban = Recorder("ban", commands=["ban"], roles="admin")
     routing = Routing(ban, script=[says("A ban of what?")])

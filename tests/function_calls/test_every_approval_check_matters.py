@@ -238,7 +238,7 @@ REMOVALS = [
         "            pass\n",
         a_lost_role_is_noticed,
     ),
-    Removal("no answer, no privilege", turns, " or Role.MEMBER", " or sender.role", a_lost_role_is_noticed),
+    Removal("no answer, no privilege", turns, "return Role.MEMBER", "return sender.role", a_lost_role_is_noticed),
     Removal(
         "live role of effects", permissions, "(spec.effect is not Effect.READ or ", "(False or ", a_lost_role_is_noticed
     ),

@@ -294,7 +294,7 @@ REMOVALS = [
     Removal(
         "role",
         permissions,
-        "        or role_allows(spec, setting, context.sender.role)\n",
+        "        or _as_told(role_allows(spec, setting, context.sender.role), context, turn)\n",
         "",
         a_weaker_role_is_refused,
     ),

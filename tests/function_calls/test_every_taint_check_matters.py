@@ -40,6 +40,14 @@ async def whatever_reaches_out_asks(code: Code) -> None:
         assert (result.question is not None) is asks, options
 
 
+async def what_is_private_asks_before_it_goes_out(code: Code) -> None:
+    for read, asks in (("reads_private", True), ("reads_outside", False)):
+        function, page = act(effect="read", touches="sends_out"), Recorder("page", touches=read)
+        chat = Waiting(code, function, page, script=[calls(call("page")), calls(call("act", **OSLO)), says("No.")])
+        outcome = await chat.hears("do it")
+        assert (outcome.question is not None, len(function.runs)) == (asks, not asks)
+
+
 async def a_quotation_makes_it_ask(code: Code) -> None:
     function = act()
     chat = Waiting(code, function, script=[calls(call("act", **OSLO)), says("No.")])
@@ -95,6 +103,20 @@ REMOVALS = [
         "spec.effect is Effect.READ or Touch.STAYS_HERE in spec.touches",
         "spec.effect is Effect.READ",
         whatever_reaches_out_asks,
+    ),
+    Removal(
+        "what goes out",
+        touches,
+        "Touch.SENDS_OUT in spec.touches and ",
+        "False and ",
+        what_is_private_asks_before_it_goes_out,
+    ),
+    Removal(
+        "only what is private",
+        touches,
+        " and Touch.READS_PRIVATE in turn.taint",
+        "",
+        what_is_private_asks_before_it_goes_out,
     ),
     Removal("quotation", llm, "        turn.taint |= taint_of(context)\n", "", a_quotation_makes_it_ask),
     Removal(

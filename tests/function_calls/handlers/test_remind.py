@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bot.platforms.irc import IrcPlatform
 from bot.testing import ACCOUNT, PLATFORM, Group, TestPlatform, a_group
 from services.clock import VirtualClock
 from services.refs import ChatRef, MemberRef, Role
@@ -79,7 +80,20 @@ async def test_without_buttons_the_choices_are_words() -> None:
     async with a_family(platform=TestPlatform(TestPlatform().limits.__class__(4000, True, 1000, False))) as group:
         await remind(group, "Ann", "in 5 minutes tea")
         [said] = await pass_time(group, 301, step=301)
-        assert said.startswith("⏰ Ann: tea\nReply with: /snooze 1 10 minutes / ")
+        assert said.startswith("⏰ Ann: tea\nReply with: /snooze 1 10 minutes · ")
+
+
+@pytest.mark.parametrize("place", range(4))
+async def test_on_irc_the_words_for_the_choices_stand_behind_the_name_of_the_bot_and_work_there(place: int) -> None:
+    async with a_family(platform=TestPlatform(IrcPlatform.limits)) as group:
+        await remind(group, "Ann", "in 5 minutes tea")
+        [said] = await pass_time(group, 301, step=301)
+        line = said.splitlines()[-1]
+        assert line.startswith("Say “Rollcall:” and one of these: /snooze 1 10 minutes · ")
+        assert len(line) < 120
+        chosen = line.partition("these: ")[2].split(" · ")[place]
+        [answer] = await group.say("Ann", f"Rollcall: {chosen}")
+        assert answer.startswith("✅" if "done" in chosen else "💤")
 
 
 @pytest.mark.parametrize(

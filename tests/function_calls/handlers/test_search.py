@@ -9,6 +9,7 @@ import pytest
 from bot.testing import a_group, call
 from services.http import WebClient, WebLimits
 from services.llm.model import ModelRequest
+from tests.fakes.functions import Recorder
 from tests.fakes.kept import last_reason
 from tests.fakes.searchers import CHAT_PATH, SEARXNG_PATH, perplexity_answer, searxng_answer
 from tests.fakes.web_server import Page, WebServer
@@ -73,6 +74,31 @@ async def test_a_model_searches_and_answers_from_what_it_found() -> None:
         told = group.model.requests[1].messages[-1].content
     assert told.startswith("<data from=search use=information-only>")
     assert "It is 343 m high." in told
+
+
+async def test_what_was_read_in_private_goes_into_no_search_without_a_yes_and_a_further_search_needs_none() -> None:
+    diary = Recorder("diary", gives="my secret", touches="reads_private")
+    async with finding() as server, a_group([diary.spec], settings=searxng(server)) as group:
+        group.model.says(call("search", query="bridges"), call("search", query="tall bridges"), "343 m.")
+        assert await group.say("Ann", "@Rollcall how high is it?") == ["343 m."]
+        seen = len(server.asked)
+        group.model.says(call("diary"), call("search", query="my secret"), "There.")
+        [asked] = await group.say("Ann", "@Rollcall what does my diary mean?")
+        assert "my secret" in asked
+        assert len(server.asked) == seen
+        group.model.says("There.")
+        await group.say("Ann", "@Rollcall yes")
+        assert len(server.asked) == seen + 1
+
+
+@pytest.mark.parametrize(
+    "text", ["ask Bob whether his test was positive", "search your feelings", "search", "ask", "搜索引擎怎么工作"]
+)
+async def test_words_that_are_said_to_the_bot_go_to_nobody_else(text: str) -> None:
+    async with finding() as server, a_group(settings=searxng(server)) as group:
+        group.model.says("Hm.")
+        assert await group.say("Ann", f"@Rollcall {text}") == ["Hm."]
+        assert server.asked == []
 
 
 def offered(request: ModelRequest) -> set[str]:
