@@ -205,6 +205,8 @@ class Invoker:
         if abandoned:
             result = unknown(turn.functions.find(abandoned) or abandoned, profile.texts)
         self._reach("tool.after_call_before_result_record")
+        if result.outside:
+            turn.holds_words_of_others(run.key)
         if (run.spec.touches or turn.outside) and turn.is_from_outside(run):
             result = replace(result, outside=True)
         turn.end(run, result)
@@ -268,7 +270,7 @@ class Invoker:
             turn.effects += 1
         turn.has_read(key, spec)
         if result is not None and result.outside:
-            turn.outside.add(key)
+            turn.holds_words_of_others(key)
         if function != spec.name:
             _log.error("ledger_mismatch", turn=turn.id, stored=function, asked=spec.name)
             return unknown(turn.functions.find(function) or function, profile.texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from config.texts import Phrases
@@ -17,7 +18,7 @@ from services.refs import ErrorCode
 from services.reminder_choice import NoSuchReminder, SeveralReminders
 from services.reminder_plans import Asker
 from services.reminder_words import in_list
-from services.reminders import NotYourReminder, Reminders
+from services.reminders import NotYourReminder, Reminders, is_in_own_words
 from services.timer import Timer
 from services.times import Trouble
 from services.timetable import NoSuchTimer, TooMany
@@ -139,7 +140,13 @@ async def choose(
     """Which ones there are to choose from."""
     lines = [call.say("reminders.several", words=words)]
     lines += await lines_of(problem.candidates[:10], asker, reminders, call)
-    return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, "\n".join(lines), ["which"])
+    failure = FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, "\n".join(lines), ["which"])
+    return told_of(problem.candidates, asker, failure)
+
+
+def told_of(timers: Sequence[Timer], asker: Asker, result: FunctionResult) -> FunctionResult:
+    """`result`, which says what `timers` say: it holds words of others, unless all of them are the asker's own."""
+    return replace(result, outside=not all(is_in_own_words(timer, asker.member) for timer in timers))
 
 
 async def lines_of(timers: Sequence[Timer], asker: Asker, reminders: Reminders, call: Call) -> list[str]:

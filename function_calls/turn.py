@@ -280,6 +280,11 @@ class Turn:
             self.taint |= spec.touches & TAINTING
             self.outside.add(key)
 
+    def holds_words_of_others(self, key: str) -> None:
+        """Note that the result of the run of `key` says that it does, whatever its function declares."""
+        self.taint |= {Touch.READS_OUTSIDE}
+        self.outside.add(key)
+
     def is_from_outside(self, run: Run) -> bool:
         """Whether `run`, or one within it, has read what taints."""
         if not run.spec.touches.isdisjoint(TAINTING):

@@ -253,6 +253,12 @@ def is_own_affair(timer: Timer, member: MemberRef) -> bool:
     return [ref for ref, _ in timer.members] == [member]
 
 
+def is_in_own_words(timer: Timer, member: MemberRef) -> bool:
+    """Whether nobody but `member` can have put what it says: it is theirs, and no affair of others, who might have
+    changed it."""
+    return timer.owner == member and is_own_affair(timer, member)
+
+
 def may_see(timer: Timer, asker: Asker) -> bool:
     """A private reminder is not there for others, nor where others read along."""
     return timer.private_to is None or (asker.is_private and timer.private_to == asker.member)
