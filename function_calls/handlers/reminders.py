@@ -14,7 +14,7 @@ from function_calls.declaration import tool_function
 from function_calls.reminding import PROBLEMS, asked, asker_of, failed, is_to_be_asked_again, question
 from function_calls.spec import FunctionResult
 from services.json_values import JsonObject
-from services.known_members import KnownMember, KnownMembers, called
+from services.known_members import KnownMember, KnownMembers, called, times_mentioned
 from services.refs import ErrorCode
 from services.reminder_lines import ME, US, read_line
 from services.reminder_plans import Asker, Plan, Wish, one_line
@@ -186,12 +186,19 @@ def _for_whom(
 ) -> tuple[KnownMember, ...]:
     """Those whom `item` is for; nobody: everybody in the chat. Raises UnknownMember and SeveralMembers."""
     me = KnownMember(asker.member, asker.name)
+    # Who has written before stands in the history under the name of then.
+    here = [*(one for one in known if one.ref != me.ref), me]
     found: dict[str, KnownMember] = {}
     for name in item.who or ["me"]:
         folded = " ".join(name.split()).casefold().removeprefix("@")
         if folded in US and asker.is_group and not asker.is_private:
             return ()
-        one = me if folded in ME or folded in US else called(name, [*known, me], ctx.mentions)
+        if folded in ME or folded in US:
+            one = me
+        else:
+            # A mention within what is to be said names nobody to say it to.
+            as_mention = times_mentioned(name, ctx.text) > times_mentioned(name, item.text)
+            one = called(name, here, ctx.mentions, as_mention=as_mention)
         found[one.ref.key] = one
     return tuple(found.values())
 

@@ -13,7 +13,7 @@ import pytest
 from bot.testing import Group, a_group, call
 from function_calls.context import Quoted
 from services.clock import VirtualClock
-from services.refs import ChatRef, Role
+from services.refs import ChatRef, MemberRef, Role
 from services.timer import TimerKind
 from services.timetable import Timetable
 
@@ -50,6 +50,26 @@ async def test_what_was_understood_is_said_back_with_zone_and_distance() -> None
         assert await asks(group, text="给妈妈打电话", start="2026-11-21T17:00") == (
             "⏰ 好的，提醒1：明天（11月21日星期六）17:00（Europe/Oslo），25小时后：给妈妈打电话"
         )
+
+
+async def test_who_is_unknown_is_not_taken_for_somebody_whom_the_text_mentions() -> None:
+    cy = MemberRef("test", "bot", "cy")
+    async with a_family() as group:
+        await group.say("Ann", "hello")
+        for who in ("Dad", "Cy"):
+            group.model.says(call("reminder_create", text="call @Cy", who=[who], when="in 5 minutes"), "Well.")
+            await group.say("Ann", "@Rollcall remind Dad in 5 minutes to call @Cy", mentions=(cy,))
+            assert f"“{who}”" in group.model.requests[-1].messages[-1].content
+        assert await titles(group) == []
+        assert "for Cy" in (await group.say("Ann", "/remind @Cy in 5 minutes to call @Cy", mentions=(cy,)))[0]
+
+
+async def test_whoever_asks_may_go_by_their_own_name() -> None:
+    async with a_family() as group:
+        await group.say("Ann", "hello")
+        said = await group.say("Ann", "/remind @Ann in 5 minutes to stretch")
+        assert said[0].endswith("in 5 minutes: stretch"), said
+        assert (await asks(group, text="stretch", who=["Ann"], when="in 5 minutes")).endswith("in 5 minutes: stretch")
 
 
 async def test_what_repeats_is_said_with_its_rule_and_what_comes_next() -> None:
