@@ -6,6 +6,7 @@ import asyncio
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -299,6 +300,17 @@ class _Doors:
     @property
     def threads(self) -> Threads:
         return self._invoker.threads
+
+    @property
+    def asked_at(self) -> datetime | None:
+        return self._turn.asked_at if self._turn.resumed else None
+
+    @property
+    def answered(self) -> str:
+        return self._turn.answered
+
+    def count_from(self, at: datetime) -> None:
+        self._turn.asked_at = at
 
     def functions(self) -> Sequence[FunctionSpec]:
         return callable_here(self._context, self._turn, Path.NESTED)

@@ -11,7 +11,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.spec import FunctionResult, Question
 from services.json_values import JsonObject
-from services.known_members import SeveralMembers, UnknownMember
+from services.known_members import SeveralMembers, UnknownMember, times_mentioned
 from services.moment_words import distance, moment
 from services.recurrence import BadRule
 from services.refs import ErrorCode
@@ -50,8 +50,10 @@ WHICH = "Number, or words of what it says"
 _ASKED_AGAIN = {Trouble.VAGUE: "vague", Trouble.AMBIGUOUS: "ambiguous"}
 
 
-def asker_of(ctx: MessageContext, call: Call) -> Asker:
-    """Who asks, where."""
+def asker_of(ctx: MessageContext, call: Call, *, is_time_new: bool = False) -> Asker:
+    """Who asks, where, and since when. `is_time_new`: this message, which answers a question, is what says the time."""
+    if is_time_new:
+        call.count_from(ctx.sent_at)
     return Asker(
         chat=ctx.chat,
         is_group=ctx.is_group,
@@ -61,7 +63,14 @@ def asker_of(ctx: MessageContext, call: Call) -> Asker:
         name=ctx.sender.name,
         role=ctx.sender.role,
         home=call.profile.timezone,
+        asked_at=call.asked_at,
     )
+
+
+def is_mentioned(name: str, ctx: MessageContext, *, beside: str) -> bool:
+    """Whether the message has `name` as a mention that is no part of the text `beside` it: a mention within what is to
+    be said names nobody to say it to. Networks tell whom a message mentions, but not under which name."""
+    return times_mentioned(name, ctx.text) > times_mentioned(name, beside)
 
 
 def question(call: Call, function: str, key: str, field: str, known: Mapping[str, Any]) -> FunctionResult:

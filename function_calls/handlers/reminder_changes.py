@@ -126,7 +126,7 @@ async def reminder_change(
     ctx: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Let a reminder say something else, or be at another time; the time is read in the zone that it keeps."""
-    asker = asker_of(ctx, call)
+    asker = asker_of(ctx, call, is_time_new=call.answered == "when")
     if args.time.is_empty and not (args.text or "").strip():
         known = {"which": args.which}
         return question(call, "reminder_change", "reminders.nothing_to_change", "when", known)

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.reminding import PROBLEMS, asked, asker_of, failed, is_to_be_asked_again, question
+from function_calls.reminding import PROBLEMS, asked, asker_of, failed, is_mentioned, is_to_be_asked_again, question
 from function_calls.spec import FunctionResult
 from services.json_values import JsonObject
-from services.known_members import KnownMember, KnownMembers, called, times_mentioned
+from services.known_members import KnownMember, KnownMembers, called
 from services.refs import ErrorCode
 from services.reminder_lines import ME, US, read_line
 from services.reminder_plans import Asker, Plan, Wish, one_line
@@ -115,7 +115,8 @@ async def reminder_create(
     ctx: MessageContext, args: CreateArguments, *, reminders: Reminders, members: KnownMembers, call: Call
 ) -> FunctionResult:
     """Set one's own reminders; those for others go by way of `reminder_for_others`, where a tainted turn is asked."""
-    asker = asker_of(ctx, call)
+    says_when = call.answered == "when" or (call.answered == "text" and args.time.is_empty)
+    asker = asker_of(ctx, call, is_time_new=says_when)
     before = await reminders.added_by(call.key, f"{call.key}.0")
     if before:
         return _told(before, [None] * len(before), asker, reminders, call)
@@ -196,9 +197,7 @@ def _for_whom(
         if folded in ME or folded in US:
             one = me
         else:
-            # A mention within what is to be said names nobody to say it to.
-            as_mention = times_mentioned(name, ctx.text) > times_mentioned(name, item.text)
-            one = called(name, here, ctx.mentions, as_mention=as_mention)
+            one = called(name, here, ctx.mentions, as_mention=is_mentioned(name, ctx, beside=item.text))
         found[one.ref.key] = one
     return tuple(found.values())
 

@@ -72,6 +72,55 @@ async def test_whoever_asks_may_go_by_their_own_name() -> None:
         assert (await asks(group, text="stretch", who=["Ann"], when="in 5 minutes")).endswith("in 5 minutes: stretch")
 
 
+async def test_a_time_counts_from_when_it_was_said_however_long_a_question_held_it_up(tmp_path: Path) -> None:
+    async with a_family(home=tmp_path, timezone="UTC") as group:
+        await group.clock.advance((8 * 60 + 58) * 60)
+        assert await group.say("Ann", "/remind me tomorrow at 9") == ["What should I remind you of?"]
+        await group.clock.advance(3 * 60)
+        said = await group.say("Ann", "the dentist")
+        assert "today, Saturday 21 November at 09:00" in said[0]
+        await group.say("Ann", "/remind me in 10 minutes")
+        await group.clock.advance(3 * 60)
+    async with a_group(
+        settings={"timezone": "UTC", "chats": {"allow": ["*"]}}, clock=group.clock, home=tmp_path
+    ) as group:
+        assert (await group.say("Ann", "the oven"))[0].endswith("in 7 minutes: the oven")
+        await group.say("Ann", "/remind me in 2 minutes")
+        await group.clock.advance(3 * 60)
+        assert await group.say("Ann", "the oven") == [
+            "“in 2 minutes” was today, Saturday 21 November at 00:06, 1 minute ago. I left everything as it was."
+        ]
+
+
+async def test_a_time_that_an_answer_says_counts_from_the_answer() -> None:
+    async with a_family() as group:
+        await group.say("Ann", "/remind me of the oven")
+        await group.clock.advance(4 * 60)
+        assert (await group.say("Ann", "in 10 minutes"))[0].endswith("in 10 minutes: the oven")
+        await group.say("Ann", "/remind")
+        await group.clock.advance(4 * 60)
+        assert (await group.say("Ann", "the oven in 10 minutes"))[0].endswith("in 10 minutes: the oven")
+        await group.say("Ann", "/reminder change 1")
+        await group.clock.advance(4 * 60)
+        assert "in 10 minutes" in (await group.say("Ann", "in 10 minutes"))[0]
+
+
+@pytest.mark.parametrize("is_asked_first", [False, True], ids=["said at once", "said in an answer"])
+async def test_a_time_counts_from_when_it_was_said_however_late_somebody_allows_it(is_asked_first: bool) -> None:
+    approvals = {"required": [{"functions": ["reminder_for_others"]}]}
+    async with a_family(approvals=approvals) as group:
+        await group.say("Bob", "hello")
+        if is_asked_first:
+            await group.say("Ann", "/remind everyone to stand up")
+            await group.clock.advance(4 * 60)
+            await group.say("Ann", "in 10 minutes")
+        else:
+            await group.say("Ann", "/remind everyone in 10 minutes to stand up")
+        await group.clock.advance(8 * 60)
+        said = await group.say("Bob", f"approve {group.platform.sent[-1].text[-5:]}", role=Role.ADMIN)
+        assert "in 2 minutes" in said[0], said
+
+
 async def test_what_repeats_is_said_with_its_rule_and_what_comes_next() -> None:
     async with a_family() as group:
         said = await asks(group, text="cake", repeat="weekly", every=2, start="2026-11-27T18:00", end="2027-06-01")
