@@ -233,6 +233,8 @@ def _told(
         was_set("reminders.set", timer, plan, by=asker.member, now=now, texts=texts)
         for timer, plan in zip(timers, plans, strict=True)
     ]
+    if asker.private_to is not None and any(timer.private_to is None for timer in timers):
+        lines.append(call.say("reminders.in_the_open"))
     return FunctionResult.say("\n".join(lines), data=[_data(timer) for timer in timers])
 
 

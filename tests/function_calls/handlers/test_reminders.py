@@ -64,6 +64,17 @@ async def test_who_is_unknown_is_not_taken_for_somebody_whom_the_text_mentions()
         assert "for Cy" in (await group.say("Ann", "/remind @Cy in 5 minutes to call @Cy", mentions=(cy,)))[0]
 
 
+async def test_what_is_asked_for_in_private_and_will_be_said_to_all_says_so() -> None:
+    async with a_family() as group:
+        await group.say("Bob", "hello")
+        said = (await group.say("Ann", "/remind @Bob in 5 minutes to smile", private=True))[0]
+        assert said.splitlines()[1:] == [
+            "Only you read this, but the reminder itself will be said in the chat, where everybody reads it."
+        ]
+        for line, facts in (("me in 5 minutes to smile", {"private": True}), ("@Bob in 5 minutes to smile", {})):
+            assert "Only you" not in (await group.say("Ann", f"/remind {line}", **facts))[0]
+
+
 async def test_whoever_asks_may_go_by_their_own_name() -> None:
     async with a_family() as group:
         await group.say("Ann", "hello")
