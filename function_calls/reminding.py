@@ -17,7 +17,7 @@ from services.recurrence import BadRule
 from services.refs import ErrorCode
 from services.reminder_choice import NoSuchReminder, SeveralReminders
 from services.reminder_plans import Asker
-from services.reminder_words import in_list
+from services.reminder_words import in_list, without_calls_to_all
 from services.reminders import NotYourReminder, Reminders, is_in_own_words
 from services.timer import Timer
 from services.times import Trouble
@@ -111,7 +111,7 @@ def _told(problem: RequestProblem, reminders: Reminders, texts: Phrases) -> tupl
             said = texts.say("reminders.several_members", name=name, names=", ".join(names))
             return said, ErrorCode.BAD_ARGUMENTS, ["who"]
         case NotYourReminder(timer=timer):
-            said = texts.say("reminders.not_yours", number=timer.number, name=timer.owner_name)
+            said = texts.say("reminders.not_yours", number=timer.number, name=without_calls_to_all(timer.owner_name))
             return said, ErrorCode.REFUSED, ["which"]
         case NoSuchReminder() | NoSuchTimer():
             which = str(problem)
