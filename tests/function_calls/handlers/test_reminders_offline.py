@@ -69,3 +69,9 @@ async def test_what_is_plainly_a_reminder_needs_no_yes() -> None:
     async with a_group(model=OfflineModel(Texts()), settings=SETTINGS, clock=VirtualClock(START)) as group:
         said = await group.say("Ann", "@Rollcall remind me in 2 seconds that tea is ready")
         assert said[0].endswith("in 2 seconds: tea is ready")
+
+
+async def test_what_is_for_several_is_not_set_for_the_asker_alone() -> None:
+    async with a_group(model=OfflineModel(Texts()), settings=SETTINGS, clock=VirtualClock(START)) as group:
+        assert "/remind" in (await group.say("Ann", "@Rollcall remind us to vote at 5pm"))[0]
+        assert "for everybody here" in (await group.say("Ann", "/remind us to vote at 5pm"))[0]
