@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from function_calls.ports import Explanation
-from services.refs import ChatRef, ReasonCode
+from services.refs import ChatRef, MemberRef, ReasonCode
 from services.store import outbox, outcomes
 from services.store.port import Row, Store
 
@@ -28,14 +28,14 @@ class StoredExplanations:
         rows = await self._last(chat, before_native_id, number)
         return _explained(rows[-1]) if len(rows) == number else None
 
-    async def of(self, chat: ChatRef, native_id: str) -> Sequence[Explanation]:
+    async def of(self, chat: ChatRef, native_id: str, alone: MemberRef | None = None) -> Sequence[Explanation]:
         """The outcome of one message of `chat` and of its changes, oldest first; of the bot's own messages, of those
-        that they answered."""
+        that they answered. What is private to `alone` is told to nobody else."""
         rows: Sequence[Row] = await self._store.read(outcomes.of_native(chat.key, native_id))
         if not rows:
             sent = await self._store.read(outbox.turn_of(chat.key, native_id))
             # A turn of another chat may have sent it here: what was said there is not told.
-            rows = await self._in_chat(chat, sent[0]["turn_id"]) if sent else []
+            rows = await self._in_chat(chat, sent[0]["turn_id"], alone) if sent else []
         return [_explained(row) for row in rows]
 
     async def _last(self, chat: ChatRef, before_native_id: str, count: int) -> list[Row]:
@@ -44,9 +44,12 @@ class StoredExplanations:
         by_clock = await self._store.read(outcomes.last_timers(chat.key, count))
         return sorted([*said, *by_clock], key=lambda row: int(row["id"]), reverse=True)[:count]
 
-    async def _in_chat(self, chat: ChatRef, turn_id: int) -> Sequence[Row]:
+    async def _in_chat(self, chat: ChatRef, turn_id: int, alone: MemberRef | None) -> Sequence[Row]:
         by_clock = await self._store.read(outcomes.timer_in_chat(chat.key, turn_id))
-        return by_clock or await self._store.read(outcomes.in_chat(chat.key, turn_id))
+        if by_clock:
+            may_know = (None, alone.key) if alone is not None else (None,)
+            return [row for row in by_clock if row["private_to"] in may_know]
+        return await self._store.read(outcomes.in_chat(chat.key, turn_id))
 
 
 def _explained(row: Row) -> Explanation:

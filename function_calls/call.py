@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from services.threads import Threads
@@ -19,6 +20,17 @@ class Doors(Protocol):
     @property
     def threads(self) -> Threads:
         """Where work that blocks belongs."""
+
+    @property
+    def asked_at(self) -> datetime | None:
+        """When that was asked for which a question held up; None where none did."""
+
+    @property
+    def answered(self) -> str:
+        """The argument that a question was about and this message gives; empty where it answers none."""
+
+    def count_from(self, at: datetime) -> None:
+        """Let `at` be when it was asked for."""
 
     def functions(self) -> Sequence[FunctionSpec]:
         """The functions that the member may call here, in registration order."""
@@ -54,6 +66,21 @@ class Call:
     def threads(self) -> Threads:
         """Where work that blocks belongs: `await call.threads.run(f, …)`."""
         return self._doors.threads
+
+    @property
+    def asked_at(self) -> datetime | None:
+        """When that was asked for which a question held up: `in 10 minutes` counts from there, not from the answer or
+        the yes. None where nothing held it up."""
+        return self._doors.asked_at
+
+    @property
+    def answered(self) -> str:
+        """The argument that a question was about and this message gives; empty where it answers none."""
+        return self._doors.answered
+
+    def count_from(self, at: datetime) -> None:
+        """Let `at` be when it was asked for, in further questions too: an answer that says when counts from itself."""
+        self._doors.count_from(at)
 
     def functions(self) -> Sequence[FunctionSpec]:
         """The functions that this member may call here, in registration order."""

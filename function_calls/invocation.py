@@ -6,6 +6,7 @@ import asyncio
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -205,6 +206,8 @@ class Invoker:
         if abandoned:
             result = unknown(turn.functions.find(abandoned) or abandoned, profile.texts)
         self._reach("tool.after_call_before_result_record")
+        if result.outside:
+            turn.holds_words_of_others(run.key)
         if (run.spec.touches or turn.outside) and turn.is_from_outside(run):
             result = replace(result, outside=True)
         turn.end(run, result)
@@ -268,7 +271,7 @@ class Invoker:
             turn.effects += 1
         turn.has_read(key, spec)
         if result is not None and result.outside:
-            turn.outside.add(key)
+            turn.holds_words_of_others(key)
         if function != spec.name:
             _log.error("ledger_mismatch", turn=turn.id, stored=function, asked=spec.name)
             return unknown(turn.functions.find(function) or function, profile.texts)
@@ -297,6 +300,17 @@ class _Doors:
     @property
     def threads(self) -> Threads:
         return self._invoker.threads
+
+    @property
+    def asked_at(self) -> datetime | None:
+        return self._turn.asked_at if self._turn.resumed else None
+
+    @property
+    def answered(self) -> str:
+        return self._turn.answered
+
+    def count_from(self, at: datetime) -> None:
+        self._turn.asked_at = at
 
     def functions(self) -> Sequence[FunctionSpec]:
         return callable_here(self._context, self._turn, Path.NESTED)

@@ -119,6 +119,7 @@ class Explanations(Protocol):
     async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
         """The outcome of the message that is `number` back, counted without the one asking; 1 is the last."""
 
-    async def of(self, chat: ChatRef, native_id: str) -> Sequence[Explanation]:
+    async def of(self, chat: ChatRef, native_id: str, alone: MemberRef | None = None) -> Sequence[Explanation]:
         """The outcome of one message of `chat` and of its changes, oldest first; of the bot's own messages, of those
-        that they answered."""
+        that they answered. What is private to one member is told only to them, as `alone`: who reads it unseen by
+        others."""

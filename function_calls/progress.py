@@ -162,6 +162,7 @@ class Progress:
             asked=(*self.asked, *([question.field] if question.field else [])),
             uncertain=call.uncertain,
             taint=sorted(turn.taint),
+            asked_at=turn.asked_at_seconds,
             remembered=self._remembered(turn),
         )
         messages = (*self.said, *self.found, question_message(question))

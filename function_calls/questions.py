@@ -104,6 +104,7 @@ def open_to_json(open_question: OpenQuestion) -> JsonObject:
         "asked": list(on.asked),
         "uncertain": on.uncertain,
         "taint": list(on.taint),
+        "asked_at": on.asked_at,
         "remembered": on.remembered,
         "terms": None if question.terms is None else _terms_to_json(question.terms),
         "nested": question.nested,
@@ -124,7 +125,10 @@ def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
     )
     keys = ("path", "fingerprint", "state", "transcript", "call_id", "calls", "rounds", "final", "asked", "uncertain")
     on = Continuation(
-        **{key: data[key] for key in keys}, taint=data.get("taint", ()), remembered=data.get("remembered", {})
+        **{key: data[key] for key in keys},
+        taint=data.get("taint", ()),
+        asked_at=data.get("asked_at"),
+        remembered=data.get("remembered", {}),
     )
     return OpenQuestion(question, on, id_)
 

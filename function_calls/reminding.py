@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from config.texts import Phrases
@@ -10,14 +11,14 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.spec import FunctionResult, Question
 from services.json_values import JsonObject
-from services.known_members import SeveralMembers, UnknownMember
+from services.known_members import SeveralMembers, UnknownMember, times_mentioned
 from services.moment_words import distance, moment
 from services.recurrence import BadRule
 from services.refs import ErrorCode
 from services.reminder_choice import NoSuchReminder, SeveralReminders
 from services.reminder_plans import Asker
-from services.reminder_words import in_list
-from services.reminders import NotYourReminder, Reminders
+from services.reminder_words import in_list, without_calls_to_all
+from services.reminders import NotYourReminder, Reminders, is_in_own_words
 from services.timer import Timer
 from services.times import Trouble
 from services.timetable import NoSuchTimer, TooMany
@@ -49,8 +50,10 @@ WHICH = "Number, or words of what it says"
 _ASKED_AGAIN = {Trouble.VAGUE: "vague", Trouble.AMBIGUOUS: "ambiguous"}
 
 
-def asker_of(ctx: MessageContext, call: Call) -> Asker:
-    """Who asks, where."""
+def asker_of(ctx: MessageContext, call: Call, *, is_time_new: bool = False) -> Asker:
+    """Who asks, where, and since when. `is_time_new`: this message, which answers a question, is what says the time."""
+    if is_time_new:
+        call.count_from(ctx.sent_at)
     return Asker(
         chat=ctx.chat,
         is_group=ctx.is_group,
@@ -60,7 +63,14 @@ def asker_of(ctx: MessageContext, call: Call) -> Asker:
         name=ctx.sender.name,
         role=ctx.sender.role,
         home=call.profile.timezone,
+        asked_at=call.asked_at,
     )
+
+
+def is_mentioned(name: str, ctx: MessageContext, *, beside: str) -> bool:
+    """Whether the message has `name` as a mention that is no part of the text `beside` it: a mention within what is to
+    be said names nobody to say it to. Networks tell whom a message mentions, but not under which name."""
+    return times_mentioned(name, ctx.text) > times_mentioned(name, beside)
 
 
 def question(call: Call, function: str, key: str, field: str, known: Mapping[str, Any]) -> FunctionResult:
@@ -101,7 +111,7 @@ def _told(problem: RequestProblem, reminders: Reminders, texts: Phrases) -> tupl
             said = texts.say("reminders.several_members", name=name, names=", ".join(names))
             return said, ErrorCode.BAD_ARGUMENTS, ["who"]
         case NotYourReminder(timer=timer):
-            said = texts.say("reminders.not_yours", number=timer.number, name=timer.owner_name)
+            said = texts.say("reminders.not_yours", number=timer.number, name=without_calls_to_all(timer.owner_name))
             return said, ErrorCode.REFUSED, ["which"]
         case NoSuchReminder() | NoSuchTimer():
             which = str(problem)
@@ -139,7 +149,13 @@ async def choose(
     """Which ones there are to choose from."""
     lines = [call.say("reminders.several", words=words)]
     lines += await lines_of(problem.candidates[:10], asker, reminders, call)
-    return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, "\n".join(lines), ["which"])
+    failure = FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, "\n".join(lines), ["which"])
+    return told_of(problem.candidates, asker, failure)
+
+
+def told_of(timers: Sequence[Timer], asker: Asker, result: FunctionResult) -> FunctionResult:
+    """`result`, which says what `timers` say: it holds words of others, unless all of them are the asker's own."""
+    return replace(result, outside=not all(is_in_own_words(timer, asker.member) for timer in timers))
 
 
 async def lines_of(timers: Sequence[Timer], asker: Asker, reminders: Reminders, call: Call) -> list[str]:

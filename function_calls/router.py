@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from function_calls.answers import Answered
 from function_calls.approval_terms import ApprovalTerms, Approved
@@ -81,6 +82,7 @@ class FunctionCallRouter:
         return await self._filtered(context, turn) if turn.addressed else sent(ReasonCode.NOT_ADDRESSED, [])
 
     async def _routed(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+        turn.asked_at = context.sent_at
         if context.timer is not None:
             return await self._timer(context, turn, context.timer)
         if turn.answering is not None:
@@ -156,6 +158,7 @@ class FunctionCallRouter:
                 turn.state,
                 asked=(*asked, *([question.field] if question.field else [])),
                 taint=sorted(turn.taint),
+                asked_at=turn.asked_at_seconds,
             )
             message = question_message(question)
             return TurnOutcome(
@@ -179,6 +182,8 @@ class FunctionCallRouter:
     async def _resume(self, context: MessageContext, turn: Turn, open_question: OpenQuestion, text: str) -> TurnOutcome:
         """Go on from a question with its answer."""
         turn.resumed = True
+        asked_at = open_question.continuation.asked_at
+        turn.asked_at = context.sent_at if asked_at is None else datetime.fromtimestamp(asked_at, UTC)
         if open_question.question.terms is not None:
             return await self._decided(context, turn, open_question, open_question.question.terms, text)
         question, on = open_question.question, open_question.continuation
@@ -198,6 +203,7 @@ class FunctionCallRouter:
         raw = dict(question.arguments)
         if question.field:
             raw[question.field] = value_of(spec.parameters["properties"][question.field], answer.value)
+            turn.answered = question.field
         is_yes = answer.kind is Answered.YES
         return await self._go_on(context, turn, on, spec, raw, confirmed=is_yes, nested=question.nested)
 
@@ -257,6 +263,7 @@ class FunctionCallRouter:
             result = await self._invoker.invoke(
                 context, spec.name, raw, turn, way, confirmed=confirmed, uncertain=on.uncertain
             )
+        turn.answered = ""
         if nested:
             result = result.from_nested()
         if path is Path.MODEL and on.transcript and (on.calls or not _is_usage(result)):

@@ -82,7 +82,8 @@ class FunctionResult:
     """Written into the turn's state for the calls that follow."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     outside: bool = False
-    """Set by `invoke`: the run, or one within it, has read what taints, so a model is given this within a fence."""
+    """It holds words of others, so a model is given it within a fence and the turn is tainted. Set by a handler whose
+    results do so now and then, and by `invoke` where the run, or one within it, has read what taints."""
 
     @property
     def ok(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -147,6 +148,8 @@ class Continuation:
     """The model only guessed that this is meant: a yes is asked for before it runs."""
     taint: Sequence[str] = ()
     """What the turn has read, as `Turn.taint` has it."""
+    asked_at: float | None = None
+    """When the message came that led here, in seconds since 1970; None where nobody knows."""
     remembered: JsonObject = field(default_factory=dict)
     """What the rounds with the model knew of what they had done; empty for a command."""
 
@@ -193,6 +196,10 @@ class Turn:
     """The question that this message answers, and the answer as it was understood."""
     resumed: bool = False
     """Routing has gone on from that question."""
+    asked_at: datetime | None = None
+    """When that was asked for which this turn is about: of an answer, the message that led to the question."""
+    answered: str = ""
+    """The argument that the message gives to the run that a question held up, while that runs."""
     history: Callable[[], Awaitable[Sequence[HistoryLine]]] = _no_history
     recall: Callable[[], Awaitable[str]] = _no_summary
     """The summary of what was said before `history`; empty where there is none."""
@@ -226,6 +233,11 @@ class Turn:
     runs: int = 0
     untold: set[MemberRef] = field(default_factory=set)
     """The members whose role nobody told when it was last asked for."""
+
+    @property
+    def asked_at_seconds(self) -> float | None:
+        """`asked_at` as a Continuation keeps it."""
+        return None if self.asked_at is None else self.asked_at.timestamp()
 
     def whose(self, context: MessageContext) -> MessageContext:
         """The message whose sender's turn this is: of an approval the one that asked for it, else `context`, which is
@@ -285,6 +297,11 @@ class Turn:
         if not spec.touches.isdisjoint(TAINTING):
             self.taint |= spec.touches & TAINTING
             self.outside.add(key)
+
+    def holds_words_of_others(self, key: str) -> None:
+        """Note that the result of the run of `key` says that it does, whatever its function declares."""
+        self.taint |= {Touch.READS_OUTSIDE}
+        self.outside.add(key)
 
     def is_from_outside(self, run: Run) -> bool:
         """Whether `run`, or one within it, has read what taints."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -57,10 +58,12 @@ class KnownMembers:
         return [KnownMember(MemberRef.parse(key), name) for key, name in names.items()]
 
 
-def called(name: str, members: Sequence[KnownMember], mentioned: Sequence[MemberRef] = ()) -> KnownMember:
+def called(
+    name: str, members: Sequence[KnownMember], mentioned: Sequence[MemberRef] = (), *, as_mention: bool = False
+) -> KnownMember:
     """The one of `members` who goes by `name`: by all of it or by the first word, whatever the case. Those whom the
-    message mentions come before others; a sole mention of somebody who never spoke is taken at its word. Raises
-    UnknownMember and SeveralMembers."""
+    message mentions come before others. Where the name is written `as_mention`, a sole mention of somebody who never
+    spoke is taken at its word. Raises UnknownMember and SeveralMembers."""
     wanted = _folded(name)
     for candidates in ([one for one in members if one.ref in mentioned], members):
         same = [one for one in candidates if _folded(one.name) == wanted]
@@ -70,10 +73,15 @@ def called(name: str, members: Sequence[KnownMember], mentioned: Sequence[Member
         if found:
             return found[0]
     strangers = [ref for ref in mentioned if all(one.ref != ref for one in members)]
-    if len(strangers) == 1:
+    if as_mention and len(strangers) == 1:
         return KnownMember(strangers[0], name.lstrip("@"))
     near = get_close_matches(wanted, {_folded(one.name): one.name for one in members}, n=3, cutoff=0.6)
     raise UnknownMember(name.lstrip("@"), [one.name for one in members if _folded(one.name) in near])
+
+
+def times_mentioned(name: str, text: str) -> int:
+    """How often `text` has `name` written as a mention: with an @ before it."""
+    return len(re.findall(rf"@{re.escape(_folded(name))}(?![a-z0-9_])", " ".join(text.split()).casefold()))
 
 
 def _folded(name: str) -> str:

@@ -26,6 +26,8 @@ class Asker:
     role: Role
     home: ZoneInfo
     """The chat's zone, for those who have set none."""
+    asked_at: datetime | None = None
+    """When it was asked for, where a question held it up since; None: now."""
 
     @property
     def private_to(self) -> MemberRef | None:

@@ -27,7 +27,7 @@ def was_set(key: str, timer: Timer, plan: Plan | None, *, by: MemberRef, now: da
         number=timer.number,
         whom=_whom(timer.members, by, texts),
         when=_when(timer, now, texts),
-        text=timer.title,
+        text=without_calls_to_all(timer.title),
     )
     return "\n".join([said, *(_notes(plan, texts) if plan is not None else ())])
 
@@ -57,12 +57,16 @@ def _notes(plan: Plan, texts: Phrases) -> list[str]:
 
 def in_list(timer: Timer, *, of: MemberRef, zone: tzinfo, now: datetime, texts: Phrases) -> str:
     """One line for the list of the member `of`, who keeps `zone`."""
-    whom = _whom(timer.members, of, texts) if timer.owner == of else texts.say("reminders.by", name=timer.owner_name)
+    whom = (
+        _whom(timer.members, of, texts)
+        if timer.owner == of
+        else texts.say("reminders.by", name=without_calls_to_all(timer.owner_name))
+    )
     return texts.say(
         "reminders.line",
         number=timer.number,
         when=_when_next(timer, zone, now, texts),
-        text=timer.title,
+        text=without_calls_to_all(timer.title),
         whom=whom,
     )
 
@@ -100,7 +104,8 @@ def without_calls_to_all(text: str) -> str:
 
 
 def names_of(names: Sequence[str], texts: Phrases) -> str:
-    """`Ann`, `Ann and Bob`, `Ann, Bob and Cy`."""
+    """`Ann`, `Ann and Bob`, `Ann, Bob and Cy`; a name calls nobody, whatever it is."""
+    names = [without_calls_to_all(name) for name in names]
     if len(names) < 2:
         return "".join(names)
     return texts.say("reminders.and").join([texts.say("rules.comma").join(names[:-1]), names[-1]])

@@ -13,15 +13,15 @@ from services.clock import Clock
 from services.json_values import JsonObject
 from services.known_members import KnownMember
 from services.member_zones import MemberZones
-from services.recurrence import Once, check
+from services.recurrence import BadRule, Occurrence, Once, RuleFault, check
 from services.refs import ChatRef, MemberRef, Role
 from services.reminder_choice import NoSuchReminder, described, numbers_in, only
 from services.reminder_lines import read_line
 from services.reminder_plans import Asker, Plan, Wish
 from services.timer import Draft, Timer, TimerKind
-from services.times import Times
+from services.times import Times, Trouble
 from services.timetable import Removed, Timetable
-from services.wished_times import WishedTime, is_once, understood
+from services.wished_times import TimeNotUnderstood, Understood, WishedTime, is_once, understood
 
 FUNCTION = "remind"
 """What a fired reminder runs."""
@@ -65,20 +65,20 @@ class Reminders:
         return home if own is None else ZoneInfo(own)
 
     async def now_of(self, asker: Asker) -> datetime:
-        """The time where the asker is, aware."""
-        return self.now().astimezone(await self.zone_of(asker.member, asker.home))
+        """The time where the asker is, or was when it was asked for; aware."""
+        return self._asked_at(asker).astimezone(await self.zone_of(asker.member, asker.home))
 
     async def plans(self, asker: Asker, wish: Wish, members: Sequence[KnownMember]) -> list[Plan]:
         """What `wish` means for `members`, or for everybody in the chat where there are none. What is to happen at the
         same time of day for people in several zones is a reminder for each of them. Raises TimeNotUnderstood and
         BadRule."""
         if not members:
-            return [self._plan(wish, (), asker.home)]
+            return [self._plan(asker, wish, (), asker.home)]
         by_zone: dict[str, list[KnownMember]] = {}
         for member in members:
             zone = await self.zone_of(member.ref, asker.home)
             by_zone.setdefault(str(zone), []).append(member)
-        plans = [self._plan(wish, together, ZoneInfo(zone)) for zone, together in by_zone.items()]
+        plans = [self._plan(asker, wish, together, ZoneInfo(zone)) for zone, together in by_zone.items()]
         same = {plan.first.at for plan in plans}
         if len(same) == 1 and all(isinstance(plan.time.rule.when, Once) for plan in plans):
             return [replace(plans[0], members=tuple(members))]
@@ -144,7 +144,7 @@ class Reminders:
         if not time.is_empty:
             zone = ZoneInfo(timer.zone)
             members = tuple(KnownMember(ref, name) for ref, name in timer.members)
-            plan = self._plan(Wish(text or timer.title, time), members, zone)
+            plan = self._plan(asker, Wish(text or timer.title, time), members, zone)
         changed = await self._timetable.change(
             timer,
             call_key=call_key,
@@ -174,14 +174,13 @@ class Reminders:
     async def put_off(self, asker: Asker, timer: Timer, words: str, *, call_key: str) -> Timer:
         """Let it come once more at the time in `words`, or after the usual while; its rule stays. Raises
         TimeNotUnderstood and BadRule."""
-        now = await self.now_of(asker)
         if not words:
-            return await self._timetable.snooze(timer, now + self.snooze_for, call_key=call_key)
+            return await self._timetable.snooze(timer, self.now() + self.snooze_for, call_key=call_key)
+        now = await self.now_of(asker)
         time = understood(WishedTime(words), self.times, now, self.default_time)
         if not is_once(time.rule):
             raise NotASingleTime(words)
-        first = check(time.rule, ZoneInfo(time.zone), now)
-        return await self._timetable.snooze(timer, first.at, call_key=call_key)
+        return await self._timetable.snooze(timer, self._first(time, words).at, call_key=call_key)
 
     async def remove(self, asker: Asker, timers: Sequence[Timer], *, call_key: str) -> list[Removed]:
         """Take all of `timers` away, or none. Raises NotYourReminder."""
@@ -189,10 +188,23 @@ class Reminders:
             require_mine(timer, asker)
         return await self._timetable.remove(timers, by=asker.member, call_key=call_key)
 
-    def _plan(self, wish: Wish, members: Sequence[KnownMember], zone: ZoneInfo) -> Plan:
-        now = self.now().astimezone(zone)
-        time = understood(wish.time, self.times, now, self.default_time)
-        return Plan(wish, tuple(members), time, check(time.rule, ZoneInfo(time.zone), now))
+    def _asked_at(self, asker: Asker) -> datetime:
+        """UTC; never in the future, whatever a network's clock says."""
+        return self.now() if asker.asked_at is None else min(asker.asked_at, self.now())
+
+    def _plan(self, asker: Asker, wish: Wish, members: Sequence[KnownMember], zone: ZoneInfo) -> Plan:
+        time = understood(wish.time, self.times, self._asked_at(asker).astimezone(zone), self.default_time)
+        return Plan(wish, tuple(members), time, self._first(time, wish.time.words or wish.time.at))
+
+    def _first(self, time: Understood, words: str) -> Occurrence:
+        """When it comes first. Raises BadRule, and TimeNotUnderstood for what `words` meant and is over by now."""
+        zone = ZoneInfo(time.zone)
+        try:
+            return check(time.rule, zone, self.now())
+        except BadRule as problem:
+            if problem.reason is not RuleFault.PAST or not isinstance(time.rule.when, Once):
+                raise
+            raise TimeNotUnderstood(words, Trouble.PAST, time.rule.when.wall.replace(tzinfo=zone)) from None
 
     async def _said_lately(self, asker: Asker) -> list[Timer]:
         """What was said lately and concerns the asker, latest first; ended ones too."""
@@ -251,6 +263,12 @@ def require_mine(timer: Timer, asker: Asker) -> None:
 def is_own_affair(timer: Timer, member: MemberRef) -> bool:
     """Whether it is for `member` and nobody else."""
     return [ref for ref, _ in timer.members] == [member]
+
+
+def is_in_own_words(timer: Timer, member: MemberRef) -> bool:
+    """Whether nobody but `member` can have put what it says: it is theirs, and no affair of others, who might have
+    changed it."""
+    return timer.owner == member and is_own_affair(timer, member)
 
 
 def may_see(timer: Timer, asker: Asker) -> bool:

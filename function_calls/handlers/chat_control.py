@@ -41,7 +41,7 @@ async def why(ctx: MessageContext, args: WhyArguments, *, explanations: Explanat
     """Explain the message of that id or place, else the one that this replies to, else the last ones."""
     native_id = args.id or (ctx.reply_to.native_id if ctx.reply_to is not None and args.back is None else "")
     if native_id:
-        found = list(await explanations.of(ctx.chat, native_id))
+        found = list(await explanations.of(ctx.chat, native_id, ctx.sender.ref if ctx.private else None))
     elif args.back is not None:
         one = await explanations.back(ctx.chat, ctx.key.native_id, args.back)
         found = [] if one is None else [one]

@@ -39,7 +39,7 @@ async def remind(ctx: MessageContext, args: RemindArguments, *, reminders: Remin
     may_call_all = ctx.sender.role in Role.at_least(Role.MODERATOR)
     text = args.text if may_call_all else without_calls_to_all(args.text)
     if not is_own_affair(timer, timer.owner):
-        text = call.say("reminders.said_by", text=text, name=timer.owner_name)
+        text = call.say("reminders.said_by", text=text, name=without_calls_to_all(timer.owner_name))
     names = names_of([name for _, name in timer.members], call.profile.texts)
     said = call.say("reminders.say" if ctx.is_group and names else "reminders.say_all", names=names, text=text)
     mentions = tuple(ref for ref, _ in timer.members) if ctx.is_group else ()

@@ -21,6 +21,7 @@ from function_calls.reminding import (
     is_to_be_asked_again,
     lines_of,
     question,
+    told_of,
 )
 from function_calls.spec import FunctionResult
 from services.reminder_choice import SeveralReminders, only
@@ -125,7 +126,7 @@ async def reminder_change(
     ctx: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Let a reminder say something else, or be at another time; the time is read in the zone that it keeps."""
-    asker = asker_of(ctx, call)
+    asker = asker_of(ctx, call, is_time_new=call.answered == "when")
     if args.time.is_empty and not (args.text or "").strip():
         known = {"which": args.which}
         return question(call, "reminder_change", "reminders.nothing_to_change", "when", known)
@@ -169,7 +170,7 @@ async def _changed(
     else:
         now, texts = reminders.now(), call.profile.texts
         said = was_set("reminders.changed", changed, plan, by=asker.member, now=now, texts=texts)
-    return FunctionResult.say(said, data=data_of(changed))
+    return told_of([timer, changed], asker, FunctionResult.say(said, data=data_of(changed)))
 
 
 def _failed_change(

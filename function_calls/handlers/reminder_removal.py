@@ -9,9 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.reminding import PROBLEMS, asker_of, choose, failed
+from function_calls.reminding import PROBLEMS, asker_of, choose, failed, told_of
 from function_calls.spec import FunctionResult
 from services.reminder_choice import SeveralReminders, means_all
+from services.reminder_plans import Asker
 from services.reminders import Reminders, is_own_affair, require_mine
 from services.timetable import Removed
 
@@ -61,7 +62,7 @@ async def reminder_delete(
     asker = asker_of(ctx, call)
     before = await reminders.removed_by(ctx.chat, call.key, f"{call.key}.0")
     if before:
-        return _removed(before, call)
+        return _removed(before, asker, call)
     try:
         timers = await reminders.meant(asker, args.which)
         for timer in timers:
@@ -74,7 +75,7 @@ async def reminder_delete(
         return await choose(problem, args.which, asker, reminders, call)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
-    return _removed(removed, call)
+    return _removed(removed, asker, call)
 
 
 @tool_function(
@@ -94,7 +95,7 @@ async def reminder_delete_of_others(
         removed = await reminders.remove(asker, await reminders.meant(asker, args.which), call_key=call.key)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
-    return _removed(removed, call)
+    return _removed(removed, asker, call)
 
 
 @tool_function(
@@ -123,15 +124,15 @@ async def reminder_delete_all(
     asker = asker_of(ctx, call)
     before = await reminders.removed_by(ctx.chat, call.key)
     if before:
-        return _removed(before, call)
+        return _removed(before, asker, call)
     timers = [timer for timer in await reminders.of(asker) if timer.owner == asker.member]
     removed = await reminders.remove(asker, timers, call_key=call.key)
     if not removed:
         return FunctionResult.say(call.say("reminders.none"), data=[])
-    return _removed(removed, call)
+    return _removed(removed, asker, call)
 
 
-def _removed(removed: Sequence[Removed], call: Call) -> FunctionResult:
+def _removed(removed: Sequence[Removed], asker: Asker, call: Call) -> FunctionResult:
     gone = [one.timer for one in removed]
     said = [one.timer for one in removed if one.being_said]
     if len(gone) > 1:
@@ -140,4 +141,5 @@ def _removed(removed: Sequence[Removed], call: Call) -> FunctionResult:
     else:
         lines = [call.say("reminders.deleted", number=timer.number, text=timer.title) for timer in gone]
     lines += [call.say("reminders.being_said", number=timer.number, text=timer.title) for timer in said]
-    return FunctionResult.say("\n".join(lines), data={"deleted": [timer.number for timer in gone]})
+    result = FunctionResult.say("\n".join(lines), data={"deleted": [timer.number for timer in gone]})
+    return told_of(gone, asker, result)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.reminding import PROBLEMS, WHICH, asker_of, choose, failed
+from function_calls.reminding import PROBLEMS, WHICH, asker_of, choose, failed, told_of
 from function_calls.spec import FunctionResult
 from services.moment_words import distance, moment
 from services.refs import ErrorCode
@@ -79,7 +79,8 @@ async def reminder_snooze(
         distance=distance(at, now, call.profile.texts),
         text=snoozed.title,
     )
-    return FunctionResult.say(text, data={"reminder": snoozed.number, "until": at.astimezone(zone).isoformat()})
+    data = {"reminder": snoozed.number, "until": at.astimezone(zone).isoformat()}
+    return told_of([snoozed], asker, FunctionResult.say(text, data=data))
 
 
 @tool_function(
@@ -105,4 +106,5 @@ async def reminder_done(
         return await choose(problem, args.which or "", asker, reminders, call)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
-    return FunctionResult.say(call.say("reminders.done", number=timer.number, text=timer.title))
+    result = FunctionResult.say(call.say("reminders.done", number=timer.number, text=timer.title))
+    return told_of([timer], asker, result)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.reminding import PROBLEMS, asked, asker_of, failed, is_to_be_asked_again, question
+from function_calls.reminding import PROBLEMS, asked, asker_of, failed, is_mentioned, is_to_be_asked_again, question
 from function_calls.spec import FunctionResult
 from services.json_values import JsonObject
 from services.known_members import KnownMember, KnownMembers, called
@@ -86,7 +86,9 @@ class _Asked:
         "remind me about {text} {when}",
         "remind me of {text} {when}",
         "remind me that {text} {when}",
+        "remind me {when} that {text}",
         "remind {who} to {text} {when}",
+        "remind {who} {when} to {text}",
         "set a reminder to {text} {when}",
         "set a reminder for {when} to {text}",
         "create a reminder to {text} {when}",
@@ -115,7 +117,8 @@ async def reminder_create(
     ctx: MessageContext, args: CreateArguments, *, reminders: Reminders, members: KnownMembers, call: Call
 ) -> FunctionResult:
     """Set one's own reminders; those for others go by way of `reminder_for_others`, where a tainted turn is asked."""
-    asker = asker_of(ctx, call)
+    says_when = call.answered == "when" or (call.answered == "text" and args.time.is_empty)
+    asker = asker_of(ctx, call, is_time_new=says_when)
     before = await reminders.added_by(call.key, f"{call.key}.0")
     if before:
         return _told(before, [None] * len(before), asker, reminders, call)
@@ -186,12 +189,17 @@ def _for_whom(
 ) -> tuple[KnownMember, ...]:
     """Those whom `item` is for; nobody: everybody in the chat. Raises UnknownMember and SeveralMembers."""
     me = KnownMember(asker.member, asker.name)
+    # Who has written before stands in the history under the name of then.
+    here = [*(one for one in known if one.ref != me.ref), me]
     found: dict[str, KnownMember] = {}
     for name in item.who or ["me"]:
         folded = " ".join(name.split()).casefold().removeprefix("@")
         if folded in US and asker.is_group and not asker.is_private:
             return ()
-        one = me if folded in ME or folded in US else called(name, [*known, me], ctx.mentions)
+        if folded in ME or folded in US:
+            one = me
+        else:
+            one = called(name, here, ctx.mentions, as_mention=is_mentioned(name, ctx, beside=item.text))
         found[one.ref.key] = one
     return tuple(found.values())
 
@@ -227,6 +235,8 @@ def _told(
         was_set("reminders.set", timer, plan, by=asker.member, now=now, texts=texts)
         for timer, plan in zip(timers, plans, strict=True)
     ]
+    if asker.private_to is not None and any(timer.private_to is None for timer in timers):
+        lines.append(call.say("reminders.in_the_open"))
     return FunctionResult.say("\n".join(lines), data=[_data(timer) for timer in timers])
 
 

@@ -16,7 +16,7 @@ from services.text_index import listed
 _POINTING = frozenset(
     listed("""
     it that this them those these here there one ones item items thing things something anything everything all whole
-    entire list me us current location area position nearby 它 这 那 个 些 全 部 所 有 都
+    entire list me current location area position nearby 它 这 那 个 些 全 部 所 有 都
     """)
 )
 """Words that point at something said before; alone they are no value."""

@@ -6,7 +6,7 @@ from services.text_index import listed
 
 FILLERS = frozenset(
     listed("""
-    a an the this that these those some any my our your his her its their me us you i we he she it they them is are
+    a an the this that these those some any my our your his her its their me you i we he she it they them is are
     am was were be been being do does did have has had having will would shall should can could may might must s m d
     t ll re ve to of in on at near around for from by with about as into than and so then there here just please
     kindly like going gonna now really actually quickly also too well already yet still ever only um uh ah oh hey hi
@@ -17,7 +17,7 @@ FILLERS = frozenset(
 PREPOSITIONS = frozenset(listed("in at on of for from to by with into about near around 在 从 到 给"))
 REQUESTS = frozenset(
     listed("""
-    can could would will you i me we us please kindly tell know need want like love wanna gotta let lemme give have
+    can could would will you i me we please kindly tell know need want like love wanna gotta let lemme give have
     see find ask help to d ll s m would just go ahead and do if what's hey hi hello ok okay so well um right try
     able possible wondering 请 帮 我 给 你 您 能 可 以 想 要 知 道 告 诉 问 一 下 麻 烦
     """)

@@ -57,7 +57,9 @@ _LAST_TIMERS = Statement(
 )
 _TIMER_IN_CHAT = Statement(
     "outcomes.timer_in_chat",
-    _OF_TIMERS.where(TIMERS.c.chat == bindparam("chat"), INBOX.c.id == bindparam("row_id")),
+    _OF_TIMERS.add_columns(TIMERS.c.private_to).where(
+        TIMERS.c.chat == bindparam("chat"), INBOX.c.id == bindparam("row_id")
+    ),
 )
 _EVENTS = _ROWS.join(HISTORY, HISTORY.c.id == INBOX.c.id, isouter=True)
 # The keys of a message and of its changes stand together in the index: they begin alike.
@@ -100,5 +102,6 @@ def last_timers(chat: str, count: int) -> Query:
 
 
 def timer_in_chat(chat: str, id: int) -> Query:
-    """The run by the clock of that id, however it ended, if it was in `chat`."""
+    """The run by the clock of that id, however it ended, if it was in `chat`; `private_to` is the key of the only
+    member whom it may be shown, null for everybody."""
     return _TIMER_IN_CHAT.query(chat=chat, row_id=id)

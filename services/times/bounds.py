@@ -7,12 +7,14 @@ from services.times.clock_parts import RANGE
 from services.times.clocks import clock_at
 from services.times.dates import dates_at
 from services.times.parts import Part, without
-from services.times.recurrences import WORKDAYS, repeats_at, weekdays_at
-from services.times.repeats import Repeats
+from services.times.recurrences import WEEKEND, repeats_at, weekdays_at
+from services.times.repeats import Repeats, Trouble
 from services.times.spots import Parts, Spot
 from services.times.tokens import NUMBER
 
 _UNTIL = frozenset(("until", "till", "til", "untill", "through", "thru", "ending"))
+_EXCEPT = frozenset(("except", "excepting", "excluding", "but", "besides"))
+_EXCEPT_OF_TWO = frozenset((("except", "for"), ("apart", "from"), ("other", "than"), ("but", "not"), ("not", "on")))
 _FROM = frozenset(("starting", "beginning", "from", "start", "as"))
 
 
@@ -91,22 +93,26 @@ def _bounds(spot: Spot) -> Parts:
         found = spot.inner(start)
         if found is not None and not found[0].keys() & {"repeats", "to"}:
             yield Part(first=found[0]), found[2]
-    elif word == "except" and "weekdays" not in so_far:
-        yield from _except(spot)
+    elif "but" not in so_far and (word in _EXCEPT or (word, line.words[start]) in _EXCEPT_OF_TWO):
+        yield from _except(spot, start if word in _EXCEPT else start + 1)
     elif word == "for" and line.kinds[start] == NUMBER and line.words[start + 1] == "times":
         yield Part(count=line.values[start]), start + 2
 
 
-def _except(spot: Spot) -> Parts:
-    """All weekdays but those that follow."""
-    line, at, today = spot.line, spot.at + 1, spot.moment.today
-    at += line.words[at] in ("on", "for")
+def _except(spot: Spot, at: int) -> Parts:
+    """Not on the weekdays that follow; not on holidays is more than a rule can hold."""
+    line, today = spot.line, spot.moment.today
+    while line.words[at] in ("on", "for", "the"):
+        at += 1
     if line.words[at] in ("weekends", "weekend"):
-        yield Part(weekdays=WORKDAYS), at + 1
+        yield Part(but=WEEKEND), at + 1
+        return
+    if line.words[at] in ("public", "bank", "school", "national"):
+        at += 1
+    if line.words[at] in ("holidays", "holiday"):
+        yield Part(trouble=Trouble.SEVERAL), at + 1
         return
     named = [(part["weekdays"], end) for part, end in weekdays_at(line, at)]
     named += [((part["weekday"],), end) for part, end in dates_at(line, at, today) if "weekday" in part]
     for days, end in named[:1]:
-        left = tuple(day for day in range(1, 8) if day not in days)
-        if left:
-            yield Part(weekdays=left), end
+        yield Part(but=days), end

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, tzinfo
 
+from services.times.chinese_exceptions import with_exceptions, without_exception
 from services.times.chinese_feasts import feast_letters
 from services.times.chinese_letters import LETTERS, has_chinese, one_form
 from services.times.chinese_phrases import PhraseReader
@@ -33,14 +34,13 @@ class Chinese:
     def read(self, text: str, now: datetime) -> Reading | None:
         """What `text` means, when all of it is one time; None otherwise."""
         formed = one_form(text).strip(" \t\n,.。!?！？、").rstrip("吧呢啊哦呀哈嘛啦喔~")
-        found = _reading_at(formed, 0, now) if formed else None
-        if found is None or found[1] != len(formed):
-            return None
-        return found[0]
+        return without_exception(formed, lambda rest: _whole(rest, now)) or _whole(formed, now)
 
     def find_all(self, text: str, now: datetime) -> Sequence[Found]:
         """The times within `text`, in order, each as long as it can be; they do not overlap."""
-        formed = one_form(text)
+        return with_exceptions(one_form(text), lambda formed: self._found_in(formed, now))
+
+    def _found_in(self, formed: str, now: datetime) -> list[Found]:
         found: list[Found] = []
         position = 0
         while match := _STARTS.search(formed, position):
@@ -52,6 +52,11 @@ class Chinese:
             found.append(Found(one[0], at, one[1]))
             position = one[1]
         return telling(found)
+
+
+def _whole(formed: str, now: datetime) -> Reading | None:
+    found = _reading_at(formed, 0, now) if formed else None
+    return None if found is None or found[1] != len(formed) else found[0]
 
 
 def _reading_at(text: str, at: int, now: datetime) -> tuple[Reading, int] | None:

@@ -32,6 +32,8 @@ _EVERY_OTHER = re.compile(r"每?隔一?(?P<unit>[天日周月年]|个月|个?(?:
 _EVERY_SO_LONG = re.compile(r"(?P<skip>每隔|每间隔|间隔|每过)|每")
 _ONCE_EACH = re.compile(r"\s*(?:的)?(?:一[次遍回趟]|各?一次)")
 _TIMES_EACH = re.compile(r"\s*[二两三四五六七八九十\d]+(?:次|遍|回)")
+_TIMES = re.compile(r"\s*[次遍回](?!家)")
+_IN_ONE = re.compile(rf"一(?:[天日年]|个?月|个?{WEEK})\s*[二两三四五六七八九十\d]+(?:次|遍|回(?!家))")
 _FULL_HOURS = re.compile(r"每个?(?:小时)?的?整点|每逢整点|整点(?=提醒|报时)")
 _LETTER = re.compile(
     r"(?!一起(?![床飞])|一直|一定|一样|一共|一般|一边|一次|一遍|一回|一趟)(?P<day>[一二三四五六]|天(?!气)|日(?![程报历志记期常用语本子]))"
@@ -56,6 +58,8 @@ def repeats_at(text: str, at: int, today: date) -> Said | None:
         found = rule(text, at, today)
         if found is not None:
             repeats, trouble, end = found
+            if repeats.weekdays and _TIMES.match(text, end):  # 每周三次 is no Wednesday
+                return repeats, Trouble.VAGUE, _end_of(_TIMES, text, end)
             if _TIMES_EACH.match(text, end) and not _ONCE_EACH.match(text, end):
                 return (
                     None
@@ -63,6 +67,9 @@ def repeats_at(text: str, at: int, today: date) -> Said | None:
                     else (repeats, Trouble.VAGUE, _end_of(_TIMES_EACH, text, end))
                 )
             return repeats, trouble, _end_of(_ONCE_EACH, text, end)
+    in_one = _IN_ONE.match(text, at)
+    if in_one is not None:
+        return Repeats(Unit.DAY), Trouble.VAGUE, in_one.end()
     return _every_so_long_at(text, at, today)
 
 

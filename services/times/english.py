@@ -101,7 +101,9 @@ def _is_weak(line: Line, start: int, end: int, part: Part) -> bool:
     """Whether the words are too likely to mean something else within a sentence."""
     if line.glued(start) and start > 1 and line.words[start - 1] in (".", "/", ":") and line.glued(start - 1):
         return True  # the rest of a version, of an address
-    if "trouble" in part or ("year" not in part and "month" in part and _DECIMAL.match(line.text, line.starts[start])):
+    if ("trouble" in part and "repeats" not in part) or (
+        "year" not in part and "month" in part and _DECIMAL.match(line.text, line.starts[start])
+    ):
         return True
     leading = [word for word in line.words[start : end - 1] if word not in _LEADING]
     if not leading:

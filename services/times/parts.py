@@ -82,6 +82,8 @@ class Part(TypedDict, total=False):
     repeats: Repeats
     weekdays: tuple[int, ...]
     """Several weekdays, or one in the plural."""
+    but: tuple[int, ...]
+    """Weekdays on which it does not repeat."""
     days: tuple[int, ...]
     """Several days of the month."""
     is_between: bool

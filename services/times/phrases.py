@@ -27,6 +27,7 @@ _LINKS = frozenset(
 )
 """Words that only lead to what follows."""
 _BEHIND = frozenset(("approximately", "approx", "roughly", "exactly", "sharp", "precisely", "ish"))
+_FROM_THEN_ON = frozenset(("after", "afterwards", "thereafter"))
 _MOST_STEPS = 400
 """Of one search, phrases within it included: no phrase that somebody says needs a tenth of it."""
 _MOST_LINKS = 4
@@ -142,7 +143,7 @@ def _filling_parts(spot: Spot) -> Parts:
         yield Part(length=Length(), grain=Grain.SECOND), spot.at + 2
     elif not spot.so_far:
         return
-    elif word in _BEHIND:
+    elif word in _BEHIND or (word in _FROM_THEN_ON and {"repeats", "span"} <= spot.so_far.keys()):
         yield Part(), spot.at + 1
     elif (word, then) in (("or", "so"), ("-", "ish")):
         yield Part(), spot.at + 2

@@ -57,8 +57,15 @@ def _so_often(line: Line, index: int, today: date) -> Parts:
     elif line.words[after] in ("a", "an", "per", "each", "every"):
         if word == "once":
             yield from _every(line, after + 1, today)
-        elif unit_at(line, after + 1) is not None and (word == "twice" or line.kinds[index] == NUMBER):
-            yield Part(trouble=Trouble.VAGUE), after + 2
+        elif unit_at(line, after + 1) is not None and _is_more(line, index):
+            yield Part(repeats=Repeats(), trouble=Trouble.VAGUE), after + 2
+    elif line.words[after] in REPEATING and _is_more(line, index):
+        yield Part(repeats=Repeats(), trouble=Trouble.VAGUE), after + 1
+
+
+def _is_more(line: Line, index: int) -> bool:
+    """Whether it is `twice` or so many times, and not just once."""
+    return line.words[index] == "twice" or line.kinds[index] == NUMBER
 
 
 def _plural(line: Line, index: int) -> Parts:

@@ -16,7 +16,21 @@ from services.times.repeats import Repeats
 
 _ALLOWED = frozenset(
     (
-        *("repeats", "weekdays", "days", "weekday", "which", "nth", "day", "month", "is_numeric", "holiday", "edge"),
+        *(
+            "repeats",
+            "weekdays",
+            "days",
+            "weekday",
+            "which",
+            "year",
+            "but",
+            "nth",
+            "day",
+            "month",
+            "is_numeric",
+            "holiday",
+            "edge",
+        ),
         *(
             "clocks",
             "number",
@@ -48,6 +62,13 @@ def recurrence_of(part: Part, moment: Moment, resolve: Resolve) -> Reading | Non
     if "repeats" not in part and ("days" in part or part.keys().isdisjoint(("clocks", "portion"))):
         return None
     repeats = part.get("repeats", Repeats(Unit.WEEK))
+    if repeats.unit in (Unit.DAY, Unit.WEEK):
+        from_then_on = _from_a_date_on(part, moment)
+        if from_then_on is None:
+            return None
+        part = from_then_on
+    elif "year" in part:
+        return None
     if repeats.unit is not None and "clocks" not in part:
         part = _with_clock_of_bounds(part)
     on_days = _on_days(repeats, part, moment)
@@ -65,6 +86,26 @@ def recurrence_of(part: Part, moment: Moment, resolve: Resolve) -> Reading | Non
         repeats=timed,
         default=time(HOURS_OF[portion][2]) if portion is not None and not clocks else None,
     )
+
+
+def _from_a_date_on(part: Part, moment: Moment) -> Part | None:
+    """`on 31 October every day`: the date is the first of the days. None where another one is said as well."""
+    date_keys = part.keys() & {"day", "month", "year", "is_numeric"}
+    is_date = {"day", "month"} <= date_keys
+    is_day = "span" in part and not part["span"].is_loose and _is_a_later_day(part["span"], moment)
+    if not (is_date or is_day):
+        return None if "year" in part else part
+    if "first" in part or (is_date and is_day):
+        return None
+    if is_day:
+        return {**without(part, "span"), "first": Part(span=part["span"])}
+    if "weekdays" not in part:
+        date_keys |= part.keys() & {"weekday"}
+    return {**without(part, *date_keys), "first": without(part, *(part.keys() - date_keys))}
+
+
+def _is_a_later_day(span: Span, moment: Moment) -> bool:
+    return span.end - span.start == _DAY and span.start > moment.today
 
 
 def _with_clock_of_bounds(part: Part) -> Part:
@@ -89,7 +130,7 @@ def _on_days(repeats: Repeats, part: Part, moment: Moment) -> Repeats | None:
         return _yearly(repeats, part["holiday"], moment)
     if "nth" in part:
         return _nth(repeats, part)
-    weekdays = part.get("weekdays", (part["weekday"],) if "weekday" in part else ())
+    weekdays = _weekdays(part)
     days = part.get("days", (part["day"],) if "day" in part else ())
     months = (part["month"],) if "month" in part else ()
     if "edge" in part and repeats.unit is Unit.MONTH:
@@ -101,6 +142,17 @@ def _on_days(repeats: Repeats, part: Part, moment: Moment) -> Repeats | None:
     if repeats.unit is Unit.DAY and weekdays and repeats.step == 1:
         repeats = replace(repeats, unit=Unit.WEEK)
     return replace(repeats, weekdays=weekdays, days=days, months=months)
+
+
+def _weekdays(part: Part) -> tuple[int, ...]:
+    """On which weekdays; none where it does not matter. Raises NoSuchDay when all of them are excepted."""
+    weekdays = part.get("weekdays", (part["weekday"],) if "weekday" in part else ())
+    if "but" not in part:
+        return weekdays
+    left = tuple(day for day in weekdays or range(1, 8) if day not in part["but"])
+    if not left:
+        raise NoSuchDay
+    return left
 
 
 def _nth(repeats: Repeats, part: Part) -> Repeats | None:

@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, update
 from bot.explanations import StoredExplanations
 from bot.platforms.base import Limits, SendFailed
 from bot.testing import FAMILY, Group, TestPlatform, a_group
-from function_calls.context import Kind
+from function_calls.context import Kind, Quoted
 from services.recurrence import Calendar, Once, Rule, rule_to_json
 from services.refs import ChatRef, Role
 from services.store.occurrences import OCCURRENCES
@@ -70,6 +70,18 @@ async def test_what_is_due_is_in_the_log_of_calls_and_why_tells_of_it(tmp_path: 
         (found,) = await explanations.of(FAMILY, f"sent-{group.platform.sent[0].key}")
         assert (found.reason.value, found.sender_name) == ("timer", "Ann")
     assert '"path":"timer"' in (tmp_path / "logs" / "function_calls.jsonl").read_text()
+
+
+async def test_why_tells_of_a_private_timer_only_whose_it_is_and_only_in_private() -> None:
+    async with a_group([a_note().spec]) as group:
+        await ask(group, "surprise", later(group.clock.now(), seconds=5), private_to=ANN, members=((ANN, "Ann"),))
+        await pass_time(group, 6)
+        await group.daemon.store.commit([])  # what was posted is seen after any commit
+        its_message = Quoted(f"sent-{group.platform.sent[-1].key}", "", "Rollcall", from_bot=True)
+        nothing = await group.say("Bob", "/why", reply_to=Quoted("x99", "", "Rollcall", from_bot=True))
+        for who, facts in (("Bob", {}), ("Bob", {"private": True}), ("Ann", {})):
+            assert await group.say(who, "/why", reply_to=its_message, **facts) == nothing
+        assert "surprise" in (await group.say("Ann", "/why", reply_to=its_message, private=True))[-1]
 
 
 async def test_what_comes_again_and_again_comes_each_time_and_ends_with_its_count() -> None:

@@ -71,6 +71,11 @@ class _NoDoors:
     """Leads to no other function, and to no chat."""
 
     threads = Threads()
+    asked_at = None
+    answered = ""
+
+    def count_from(self, at: datetime) -> None:
+        return None
 
     def functions(self) -> Sequence[FunctionSpec]:
         return ()

@@ -3,12 +3,15 @@ just that check is gone."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from function_calls import llm, router, taint, touches
+from function_calls import invocation, llm, router, taint, touches
 from function_calls import turn as turns
 from function_calls.context import Quoted
-from function_calls.spec import TAINTING
+from function_calls.spec import TAINTING, FunctionResult
 from services.refs import Role
 from tests.fakes.builders import a_message
 from tests.fakes.functions import CITY, Recorder
@@ -23,6 +26,17 @@ async def outside_words_make_it_ask(code: Code) -> None:
         chat = Waiting(code, function, page, script=[calls(call("page")), calls(call("act", **OSLO)), says("No.")])
         outcome = await chat.hears("do it")
         assert (outcome.question is not None, function.runs) == (True, [])
+
+
+async def words_that_only_a_result_confesses_make_it_ask(code: Code) -> None:
+    function, own = act(), Recorder("own", does=_says_words_of_others, effect="idempotent", touches="stays_here")
+    chat = Waiting(code, function, own, script=[calls(call("own")), calls(call("act", **OSLO)), says("No.")])
+    outcome = await chat.hears("do it")
+    assert (outcome.question is not None, function.runs) == (True, [])
+
+
+async def _says_words_of_others(context: Any, arguments: Any, own: Any) -> FunctionResult:
+    return replace(FunctionResult.say("act!"), outside=True)
 
 
 async def whatever_reaches_out_asks(code: Code) -> None:
@@ -88,6 +102,13 @@ REMOVALS = [
         outside_words_make_it_ask,
     ),
     Removal("what has been read", turns, "self.has_read(run.key, run.spec)", "pass", outside_words_make_it_ask),
+    Removal(
+        "what a result confesses",
+        invocation,
+        "            turn.holds_words_of_others(run.key)",
+        "            pass",
+        words_that_only_a_result_confesses_make_it_ask,
+    ),
     Removal("once", touches, _ONCE, "    return Role.MEMBER not in spec.roles", whatever_reaches_out_asks),
     Removal("not for every member", touches, _ONCE, "    return spec.effect is Effect.ONCE", whatever_reaches_out_asks),
     Removal(

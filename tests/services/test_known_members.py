@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.known_members import KnownMember, SeveralMembers, UnknownMember, called
+from services.known_members import KnownMember, SeveralMembers, UnknownMember, called, times_mentioned
 from services.refs import MemberRef
 
 
@@ -33,11 +33,21 @@ def test_two_of_one_name_are_told_apart_by_who_is_mentioned() -> None:
 
 
 def test_somebody_who_is_mentioned_need_not_have_spoken() -> None:
-    assert called("@Zoe", ALL, [STRANGER]) == KnownMember(STRANGER, "Zoe")
+    assert called("@Zoe", ALL, [STRANGER], as_mention=True) == KnownMember(STRANGER, "Zoe")
     with pytest.raises(UnknownMember):
-        called("@Zoe", ALL, [ANN.ref])
+        called("@Zoe", ALL, [ANN.ref], as_mention=True)
     with pytest.raises(UnknownMember):
-        called("@Zoe", ALL, [STRANGER, MemberRef("test", "bot", "10")])
+        called("@Zoe", ALL, [STRANGER, MemberRef("test", "bot", "10")], as_mention=True)
+    with pytest.raises(UnknownMember):
+        called("Zoe", ALL, [STRANGER])
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [("remind @Zoe Lee, and @ZOE  LEE", 2), ("remind Zoe Lee", 0), ("@Zoe Lees", 0), ("@Zoe Lee明天", 1)],
+)
+def test_a_name_is_a_mention_only_with_its_sign(text: str, times: int) -> None:
+    assert times_mentioned("@zoe lee", text) == times
 
 
 def test_an_unknown_name_has_the_near_ones_beside_it() -> None:

@@ -38,7 +38,7 @@ class Told:
         self.asked.append((chat, before_native_id, -number))
         return RAN if chat == FAMILY and number == 150 else None
 
-    async def of(self, chat: ChatRef, native_id: str) -> Sequence[Explanation]:
+    async def of(self, chat: ChatRef, native_id: str, alone: MemberRef | None = None) -> Sequence[Explanation]:
         return [RAN] if (chat, native_id) == (FAMILY, "m7") else []
 
 

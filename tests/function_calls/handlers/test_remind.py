@@ -55,6 +55,18 @@ async def test_a_reminder_speaks_the_language_of_its_chat() -> None:
         assert [one.label for one in group.platform.sent[-1].choices] == ["10分钟", "1小时", "明天", "完成"]
 
 
+async def test_no_name_and_no_confirmation_calls_everybody() -> None:
+    async with a_family() as group:
+        await group.say("Bob", "hello")
+        said = await group.say("@everyone", "/remind @Bob in 5 minutes to tell @all")
+        said += await group.say("Bob", "/reminders")
+        said += await group.say("Cy", "/reminder delete 1")
+        said += await pass_time(group, 301, step=301)
+        assert len(said) == 4
+        assert "@" not in "".join(said), said
+        assert said[-1] == "⏰ Bob: tell ＠all (from ＠everyone)"
+
+
 async def test_a_reminder_for_others_says_from_whom_and_one_for_everybody_mentions_nobody() -> None:
     async with a_family() as group:
         await group.say("Bob", "hello")

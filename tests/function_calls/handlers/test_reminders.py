@@ -13,7 +13,7 @@ import pytest
 from bot.testing import Group, a_group, call
 from function_calls.context import Quoted
 from services.clock import VirtualClock
-from services.refs import ChatRef, Role
+from services.refs import ChatRef, MemberRef, Role
 from services.timer import TimerKind
 from services.timetable import Timetable
 
@@ -61,6 +61,86 @@ async def test_a_moment_between_two_seconds_is_no_other_moment() -> None:
         assert await group.say("Ann", '/reminder change 1 when="in 3 hours"') == [
             "⏰ Reminder 1 is changed: today, Friday 20 November at 19:00 (Europe/Oslo), in 3 hours: take out the pizza"
         ]
+
+
+async def test_who_is_unknown_is_not_taken_for_somebody_whom_the_text_mentions() -> None:
+    cy = MemberRef("test", "bot", "cy")
+    async with a_family() as group:
+        await group.say("Ann", "hello")
+        for who in ("Dad", "Cy"):
+            group.model.says(call("reminder_create", text="call @Cy", who=[who], when="in 5 minutes"), "Well.")
+            await group.say("Ann", "@Rollcall remind Dad in 5 minutes to call @Cy", mentions=(cy,))
+            assert f"“{who}”" in group.model.requests[-1].messages[-1].content
+        assert await titles(group) == []
+        assert "for Cy" in (await group.say("Ann", "/remind @Cy in 5 minutes to call @Cy", mentions=(cy,)))[0]
+
+
+async def test_what_is_asked_for_in_private_and_will_be_said_to_all_says_so() -> None:
+    async with a_family() as group:
+        await group.say("Bob", "hello")
+        said = (await group.say("Ann", "/remind @Bob in 5 minutes to smile", private=True))[0]
+        assert said.splitlines()[1:] == [
+            "Only you read this, but the reminder itself will be said in the chat, where everybody reads it."
+        ]
+        for line, facts in (("me in 5 minutes to smile", {"private": True}), ("@Bob in 5 minutes to smile", {})):
+            assert "Only you" not in (await group.say("Ann", f"/remind {line}", **facts))[0]
+
+
+async def test_whoever_asks_may_go_by_their_own_name() -> None:
+    async with a_family() as group:
+        await group.say("Ann", "hello")
+        said = await group.say("Ann", "/remind @Ann in 5 minutes to stretch")
+        assert said[0].endswith("in 5 minutes: stretch"), said
+        assert (await asks(group, text="stretch", who=["Ann"], when="in 5 minutes")).endswith("in 5 minutes: stretch")
+
+
+async def test_a_time_counts_from_when_it_was_said_however_long_a_question_held_it_up(tmp_path: Path) -> None:
+    async with a_family(home=tmp_path, timezone="UTC") as group:
+        await group.clock.advance((8 * 60 + 58) * 60)
+        assert await group.say("Ann", "/remind me tomorrow at 9") == ["What should I remind you of?"]
+        await group.clock.advance(3 * 60)
+        said = await group.say("Ann", "the dentist")
+        assert "today, Saturday 21 November at 09:00" in said[0]
+        await group.say("Ann", "/remind me in 10 minutes")
+        await group.clock.advance(3 * 60)
+    async with a_group(
+        settings={"timezone": "UTC", "chats": {"allow": ["*"]}}, clock=group.clock, home=tmp_path
+    ) as group:
+        assert (await group.say("Ann", "the oven"))[0].endswith("in 7 minutes: the oven")
+        await group.say("Ann", "/remind me in 2 minutes")
+        await group.clock.advance(3 * 60)
+        assert await group.say("Ann", "the oven") == [
+            "“in 2 minutes” was today, Saturday 21 November at 00:06, 1 minute ago. I left everything as it was."
+        ]
+
+
+async def test_a_time_that_an_answer_says_counts_from_the_answer() -> None:
+    async with a_family() as group:
+        await group.say("Ann", "/remind me of the oven")
+        await group.clock.advance(4 * 60)
+        assert (await group.say("Ann", "in 10 minutes"))[0].endswith("in 10 minutes: the oven")
+        await group.say("Ann", "/remind")
+        await group.clock.advance(4 * 60)
+        assert (await group.say("Ann", "the oven in 10 minutes"))[0].endswith("in 10 minutes: the oven")
+        await group.say("Ann", "/reminder change 1")
+        await group.clock.advance(4 * 60)
+        assert "in 10 minutes" in (await group.say("Ann", "in 10 minutes"))[0]
+
+
+@pytest.mark.parametrize("is_asked_first", [False, True], ids=["said at once", "said in an answer"])
+async def test_a_time_counts_from_when_it_was_said_however_late_somebody_allows_it(is_asked_first: bool) -> None:
+    approvals = {"required": [{"functions": ["reminder_for_others"]}]}
+    async with a_family(approvals=approvals) as group:
+        await group.say("Bob", "hello")
+        if is_asked_first:
+            await group.say("Ann", "/remind everyone to stand up")
+            await group.clock.advance(4 * 60)
+            await group.say("Ann", "in 10 minutes")
+        else:
+            await group.say("Ann", "/remind everyone in 10 minutes to stand up")
+        await group.clock.advance(8 * 60)
+        said = await group.say("Bob", f"approve {group.platform.sent[-1].text[-5:]}", role=Role.ADMIN)
+        assert "in 2 minutes" in said[0], said
 
 
 async def test_what_repeats_is_said_with_its_rule_and_what_comes_next() -> None:

@@ -24,6 +24,8 @@ SETTINGS = {"timezone": "Europe/Oslo", "chats": {"allow": ["*"]}}
         ("remind me to order pizza at 7pm", "today, Friday 20 November at 19:00", "order pizza"),
         ("remind me in 20 minutes to check the oven", "today, Friday 20 November at 16:20", "check the oven"),
         ("remind me to stretch every 45 minutes", "every 45 minutes", "stretch"),
+        ("remind me in 20 minutes that tea is ready", "today, Friday 20 November at 16:20", "tea is ready"),
+        ("remind Bob tomorrow at 9am to bring cake", "for Bob: tomorrow, Saturday 21 November at 09:00", "bring cake"),
         ("set a reminder for 8am tomorrow to feed the cat", "tomorrow, Saturday 21 November at 08:00", "feed the cat"),
         ("remind Bob to bring cake tomorrow at 9am", "for Bob: tomorrow, Saturday 21 November at 09:00", "bring cake"),
         ("remind everyone to vote tomorrow at 9am", "for everybody here: tomorrow", "vote"),
@@ -61,3 +63,15 @@ async def test_sentences_look_at_reminders_and_change_them() -> None:
         assert "at 18:30" in (await group.say("Ann", "@Rollcall move reminder 1 to tomorrow at 6:30pm"))[0]
         said = await group.say("Ann", "@Rollcall cancel my reminder about the dentist")
         assert said == ["🗑 Reminder 2 is deleted: go to the dentist"]
+
+
+async def test_what_is_plainly_a_reminder_needs_no_yes() -> None:
+    async with a_group(model=OfflineModel(Texts()), settings=SETTINGS, clock=VirtualClock(START)) as group:
+        said = await group.say("Ann", "@Rollcall remind me in 2 seconds that tea is ready")
+        assert said[0].endswith("in 2 seconds: tea is ready")
+
+
+async def test_what_is_for_several_is_not_set_for_the_asker_alone() -> None:
+    async with a_group(model=OfflineModel(Texts()), settings=SETTINGS, clock=VirtualClock(START)) as group:
+        assert "/remind" in (await group.say("Ann", "@Rollcall remind us to vote at 5pm"))[0]
+        assert "for everybody here" in (await group.say("Ann", "/remind us to vote at 5pm"))[0]

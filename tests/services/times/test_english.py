@@ -230,6 +230,10 @@ def test_what_no_calendar_and_no_clock_shows_is_said_so(text: str) -> None:
         ("Tuesday, 10 January 2030", Trouble.AMBIGUOUS),  # a Thursday
         ("soon", Trouble.VAGUE),
         ("twice a day", Trouble.VAGUE),
+        ("three times a week", Trouble.VAGUE),
+        ("twice daily", Trouble.VAGUE),
+        ("every day at 9 except public holidays", Trouble.SEVERAL),
+        ("every Friday except Friday at 9", Trouble.NO_SUCH),
         ("tomorrow at 8 and 10", Trouble.SEVERAL),
     ],
 )

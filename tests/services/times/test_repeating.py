@@ -32,6 +32,9 @@ from tests.services.times.reading import NOW, TIMES, cron, rule, seconds, troubl
         ("Tuesdays and Thursdays", "0 9 * * 2,4"),
         ("Monday, Wednesday and Friday at 8", "0 8 * * 1,3,5"),
         ("every day except Sunday at 9", "0 9 * * 1,2,3,4,5,6"),
+        ("every weekday except Friday at 9", "0 9 * * 1,2,3,4"),
+        ("every day but weekends at 9", "0 9 * * 1-5"),
+        ("at 9 every day apart from Mondays and Tuesdays", "0 9 * * 0,3,4,5,6"),
         ("once a week", "0 9 * * 3"),
         ("every month on the 3rd", "0 9 3 * *"),
         ("19th of every month", "0 9 19 * *"),
@@ -108,3 +111,42 @@ def test_what_one_rule_cannot_say_is_said_so(text: str, expected: Trouble) -> No
 @pytest.mark.parametrize("text", ["every", "every time", "all day every", "every 5 eggs", "every other"])
 def test_words_that_only_begin_like_it_are_not_read(text: str) -> None:
     assert TIMES.read(text, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("on 31 October at 13:30 every day", ("30 13 * * *", date(2026, 10, 31))),
+        ("every day on 31 October 2027 at 13:30", ("30 13 * * *", date(2027, 10, 31))),
+        ("starting 31 October at 13:30 every day", ("30 13 * * *", date(2026, 10, 31))),
+        ("from Saturday 31 October every day at 13:30", ("30 13 * * *", date(2026, 10, 31))),
+        ("on 31 October every weekday at 9", ("0 9 * * 1-5", date(2026, 10, 31))),
+        ("tomorrow and every day after at 9", ("0 9 * * *", date(2026, 3, 5))),
+        ("every day tomorrow at 9", ("0 9 * * *", date(2026, 3, 5))),
+        ("daily in October at 9", ("0 9 * 10 *", None)),
+        ("on 31 October every year at 9", ("0 9 31 10 *", None)),
+    ],
+)
+def test_a_date_beside_a_rule_of_days_is_the_first_of_them(text: str, expected: tuple[str, date | None]) -> None:
+    when = rule(text).when
+    assert isinstance(when, Calendar)
+    assert (when.cron, when.first) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "expected"),
+    [
+        ("除了周末每天9点打卡", "除了周末每天9点", "0 9 * * 1-5"),
+        ("每天9点(周日除外)打卡", "每天9点(周日除外)", "0 9 * * 1,2,3,4,5,6"),
+        ("工作日9点，除了周三和周五以外 打卡", "工作日9点，除了周三和周五以外", "0 9 * * 1,2,4"),
+        ("take pills every day except Sunday at 9", "every day except Sunday at 9", "0 9 * * 1,2,3,4,5,6"),
+    ],
+)
+def test_days_that_are_left_out_belong_to_the_time_within_a_sentence(text: str, said: str, expected: str) -> None:
+    (found,) = TIMES.find_all(text, NOW)
+    assert (text[found.start : found.end], cron(said)) == (said, expected)
+
+
+@pytest.mark.parametrize(("text", "found"), [("take pills twice a day", "twice a day"), ("每天9点打卡，周末除外", "")])
+def test_what_no_rule_can_hold_is_not_taken_for_less_within_a_sentence(text: str, found: str) -> None:
+    assert "".join(text[one.start : one.end] for one in TIMES.find_all(text, NOW)) == found
