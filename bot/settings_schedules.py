@@ -27,12 +27,12 @@ class SettingsSchedules:
         """Reconcile where the section, or what chats give it (a time zone, a bot), has changed since the last time."""
         entries = self._chats.schedules
         seen = (entries, [self._of_chat(ChatRef.parse(entry.chat)) for entry in entries.values()])
-        if seen != self._seen:
-            await self._reconcile()
+        if seen != self._seen and await self._reconcile():
             self._seen = seen
 
-    async def _reconcile(self) -> None:
-        """Faulty entries change nothing: what was kept under their names goes on, and the log says so."""
+    async def _reconcile(self) -> bool:
+        """Whether all is in step; what could not be kept is tried again. Faulty entries change nothing: what was kept
+        under their names goes on, and the log says so."""
         plans = self.plans.of(self._chats.schedules)
         for fault in plans.faults:
             log = _log.warning if fault.severity == "warning" else _log.error
@@ -41,6 +41,7 @@ class SettingsSchedules:
         done = await self._schedules.reconcile(ORIGIN, plans.wanted, unread=unread)
         if done.added or done.changed or done.removed:
             _log.info("schedules_of_the_settings", added=done.added, changed=done.changed, removed=done.removed)
+        return not done.failed
 
     def _of_chat(self, chat: ChatRef) -> tuple[str, str, bool]:
         served = self._chats.of(chat)

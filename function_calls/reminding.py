@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from config.texts import Phrases
@@ -23,6 +24,8 @@ from services.timer import Timer
 from services.times import Trouble
 from services.timetable import NoSuchTimer, TooMany
 from services.wished_times import TimeNotUnderstood
+
+_JUST_NOW = timedelta(minutes=1)
 
 RequestProblem = (
     TimeNotUnderstood
@@ -125,6 +128,8 @@ def _time_told(problem: TimeNotUnderstood, reminders: Reminders, texts: Phrases)
     match problem.trouble:
         case Trouble.PAST if problem.at is not None and problem.at.tzinfo is not None:
             now = reminders.now()
+            if now - problem.at < _JUST_NOW:
+                return texts.say("reminders.past_words", said=said)
             return texts.say(
                 "reminders.past",
                 said=said,

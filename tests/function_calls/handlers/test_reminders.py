@@ -319,6 +319,7 @@ async def test_nobody_keeps_more_reminders_than_allowed() -> None:
     [
         ({"repeat": "cron", "cron": "* * * *"}, "five fields"),
         ({"when": "every 10 seconds"}, "once a minute is the most"),
+        ({"when": "in 0 minutes"}, "“in 0 minutes” is over."),
         ({"when": "yesterday at 5pm"}, "“yesterday at 5pm” was yesterday, Thursday 19 November at 17:00, 23 hours ago"),
         ({"when": "every day at 8:00 and 20:30"}, "more than one reminder can hold"),
         ({"repeat": "cron", "cron": "0 9 30 2 *"}, "no such date"),
