@@ -50,8 +50,10 @@ class Line:
 
 def read_line(line: str, now: datetime, times: Times, names: Collection[str] = ()) -> Line:
     """The parts of `line`, said at `now` (aware, in the zone of whoever says it). `names` are those of members; a name
-    without @ counts only before `to` and the like."""
+    without @ counts only at the beginning, before `to` and the like or right before the time."""
     who, rest = _who(line.strip(), names)
+    if not who:
+        who, rest = _named_before_the_time(rest, now, times, names)
     when, text = _split(rest, now, times)
     if not who:
         # Behind the time only a mention is somebody: `明天大家一起吃饭` is what to remember.
@@ -71,6 +73,21 @@ def _who(text: str, names: Collection[str]) -> tuple[tuple[str, ...], str]:
         name = text[: cut.start()].strip()
         if name.casefold() in {one.casefold() for one in names}:
             return (name,), text[cut.end() :]
+    return (), text
+
+
+def _named_before_the_time(
+    text: str, now: datetime, times: Times, names: Collection[str]
+) -> tuple[tuple[str, ...], str]:
+    """`Ben tomorrow 9am bring cake` is for Ben; `Ben's birthday tomorrow` is what to remember."""
+    known = {part for name in names for part in (name, name.split(maxsplit=1)[0]) if part.strip()}
+    for name in sorted(known, key=len, reverse=True):
+        rest = text[len(name) :]
+        if text[: len(name)].casefold() != name.casefold() or (name.isascii() and not rest[:1].isspace()):
+            continue
+        rest = rest.lstrip(_LOOSE_ENDS)
+        if any(one.start == 0 for one in times.find_all(rest, now)):
+            return (text[: len(name)],), rest
     return (), text
 
 

@@ -30,6 +30,11 @@ TIMES = Times()
         ("me and @Bob tomorrow at 9 gym", "gym", "tomorrow at 9", ("me", "Bob")),
         ("in 5 minutes @Ann tea", "tea", "in 5 minutes", ("Ann",)),
         ("Ann to bring cake friday 9", "bring cake", "friday 9", ("Ann",)),
+        ("Ann tomorrow 9am bring cake", "bring cake", "tomorrow 9am", ("Ann",)),
+        ("Ann's birthday tomorrow", "Ann's birthday", "tomorrow", ()),
+        ("Ann birthday cake tomorrow", "Ann birthday cake", "tomorrow", ()),
+        ("小王 下周一交房租", "交房租", "下周一", ("小王",)),
+        ("tomorrow Ann has her exam", "Ann has her exam", "tomorrow", ()),
         ("Zoe to bring cake friday 9", "Zoe to bring cake", "friday 9", ()),
         ("us to order pizza at 7pm", "order pizza", "at 7pm", ("us",)),
         ("everyone about the meeting on Monday at 10", "the meeting", "on Monday at 10", ("everyone",)),
@@ -62,7 +67,7 @@ TIMES = Times()
     ],
 )
 def test_a_line_has_whom_what_and_when(line: str, text: str, when: str, who: tuple[str, ...]) -> None:
-    assert read_line(line, NOW, TIMES, ["Ann", "Bob"]) == Line(text, when, who)
+    assert read_line(line, NOW, TIMES, ["Ann", "Bob", "小王"]) == Line(text, when, who)
 
 
 _WORDS = st.sampled_from(
