@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 
 from services.times.lexicon import VAGUE
 from services.times.moments import Moment
 from services.times.parts import Part
 from services.times.phrases import Budget, Phrases
-from services.times.readings import Found, Grain, Kind, Reading
+from services.times.readings import Found, Reading, nothing
 from services.times.repeats import Trouble
 from services.times.tokens import NUMBER, ORDINAL, SIGN, WORD, Line
 
@@ -27,6 +27,7 @@ _NEVER_FIRST = frozenset(("and", "is", "say", "of", "but", "to"))
 """A time in a sentence does not begin with these links."""
 _DECIMAL = re.compile(r"\d+\.\d+(?!\.\d|\d| ?[ap]\.?m)", re.IGNORECASE)
 _LEADING = frozenset(("on", "in", "at", "@", "the", "by", "for", "from", "during", "until", "till", "about", "around"))
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOST_ITEMS = 120
 _MOST_STEPS = 3000
 """Of all searches in one text."""
@@ -45,7 +46,10 @@ class English:
         moment = Moment.at(now, day_first=self._day_first)
         bare = " ".join(text.lower().split()).strip(".!? ")
         if bare in VAGUE:
-            return Reading(Kind.INSTANT, moment.wall, moment.wall, Grain.SECOND, trouble=Trouble.VAGUE)
+            return nothing(moment.wall, Trouble.VAGUE)
+        if _DATE.fullmatch(bare) and not _exists(bare):
+            # Else it would be a month and what follows it.
+            return nothing(moment.wall, Trouble.NO_SUCH)
         line = Line(text)
         start, end = 0, line.size
         while start < end and line.kinds[start] == SIGN and line.words[start] in _EDGES:
@@ -123,3 +127,12 @@ def _is_weak_word(line: Line, index: int, links: tuple[str, ...]) -> bool:
         is_named = line.text[line.starts[index]].isupper()
         return not is_named and ("the" in links or not {"on", "in", "by", "until"} & set(links))
     return not links and word in ("week", "day", "month", "year", "quarter", "now")
+
+
+def _exists(text: str) -> bool:
+    """Whether there is the day that is written as `2026-11-20`."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -218,7 +218,17 @@ def test_what_is_over_is_past(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["30 February", "31 June at 9", "13/13/2027", "25:00", "tomorrow at 8:75", "the 35th of May"]
+    "text",
+    [
+        "30 February",
+        "2026-02-29",
+        "2027-13-01",
+        "31 June at 9",
+        "13/13/2027",
+        "25:00",
+        "tomorrow at 8:75",
+        "the 35th of May",
+    ],
 )
 def test_what_no_calendar_and_no_clock_shows_is_said_so(text: str) -> None:
     assert trouble(text) is Trouble.NO_SUCH
