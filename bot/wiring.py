@@ -20,6 +20,7 @@ from bot.functions import registry_of, sources_of
 from bot.gauges import show_links, show_models, show_timers, show_turns
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
+from bot.lateness import late_note
 from bot.metrics import Metrics
 from bot.model_records import ModelRecords
 from bot.models import model_of, shadow_of, states_of
@@ -44,7 +45,6 @@ from function_calls.approvals import Approvals
 from function_calls.budgets import FunctionBudgets, RequestBudgets
 from function_calls.filters.call import CallFilter
 from function_calls.invocation import Invoker
-from function_calls.lateness import late_note
 from function_calls.llm import FunctionCallLLM
 from function_calls.outages import Outages
 from function_calls.policies import Open, Policies

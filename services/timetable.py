@@ -130,11 +130,6 @@ class Timetable:
         found = await self._timers(timers.of_number(chat.key, kind.value, number))
         return found[0] if found else None
 
-    async def last_fired(self, chat: ChatRef, kind: TimerKind) -> Timer | None:
-        """The one that spoke last in the chat, ended ones too."""
-        found = await self._timers(timers.last_fired(chat.key, kind.value))
-        return found[0] if found else None
-
     async def said_lately(self, chat: ChatRef, kind: TimerKind) -> list[Timer]:
         """The ones that spoke last in the chat, latest first, ended ones too; at most 20."""
         return await self._timers(timers.said_lately(chat.key, kind.value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -75,7 +76,7 @@ async def schedule(
 ) -> FunctionResult:
     """Put a command line on a schedule; with nothing given, show what there is."""
     if not (args.plan or "").strip():
-        shown = await _listing(ctx, schedules, clock, call)
+        shown = _listing(await schedules.of_chat(ctx.chat, private_to=_private_to(ctx)), clock, call)
         return FunctionResult.say(f"{shown}\n{call.say('schedules.how')}")
     try:
         zone = call.profile.timezone.key
@@ -145,7 +146,7 @@ async def schedule_create(
 async def schedule_list(ctx: MessageContext, *, schedules: Schedules, clock: Clock, call: Call) -> FunctionResult:
     """Show every schedule of the chat, the next one first."""
     found = await schedules.of_chat(ctx.chat, private_to=_private_to(ctx))
-    return FunctionResult.say(await _listing(ctx, schedules, clock, call), data=[_data(one.timer) for one in found])
+    return FunctionResult.say(_listing(found, clock, call), data=[_data(one.timer) for one in found])
 
 
 @tool_function(
@@ -276,8 +277,7 @@ async def _created(
     return FunctionResult.say(text, data=_data(timer))
 
 
-async def _listing(ctx: MessageContext, schedules: Schedules, clock: Clock, call: Call) -> str:
-    found = await schedules.of_chat(ctx.chat, private_to=_private_to(ctx))
+def _listing(found: Sequence[Listed], clock: Clock, call: Call) -> str:
     if not found:
         return call.say("schedules.none")
     return "\n".join([call.say("schedules.title"), *(_line(one, clock, call) for one in found)])

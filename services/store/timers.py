@@ -181,10 +181,6 @@ _REMOVED_BY = Statement(
     ).order_by(TIMERS.c.number),
 )
 _DECLARED_ROWS = Statement("timers.declared", _WHOLE.where(_DECLARED, _KEPT).order_by(TIMERS.c.source))
-_LAST_FIRED = Statement(
-    "timers.last_fired",
-    _WHOLE.where(_HERE, _KEPT, TIMERS.c.fired_ms.is_not(None)).order_by(TIMERS.c.fired_ms.desc()).limit(_ONE),
-)
 _SAID_LATELY = Statement(
     "timers.said_lately",
     _WHOLE.where(_HERE, _KEPT, TIMERS.c.fired_ms.is_not(None))
@@ -262,11 +258,6 @@ def removed_by_call(chat: str, call_key: str) -> Query:
 def declared() -> Query:
     """Those that the settings declare."""
     return _DECLARED_ROWS.query()
-
-
-def last_fired(chat: str, kind: str) -> Query:
-    """The one that was said last."""
-    return _LAST_FIRED.query(chat=chat, kind=kind)
 
 
 def said_lately(chat: str, kind: str) -> Query:

@@ -482,8 +482,7 @@ async def test_a_snoozed_one_comes_again_and_its_rule_goes_on() -> None:
     async with a_group([a_note().spec]) as group:
         await ask(group, "tea", later(group.clock.now(), seconds=5))
         await pass_time(group, 6)
-        fired = await group.daemon.timetable.last_fired(FAMILY, TimerKind.REMINDER)
-        assert fired is not None
+        (fired,) = await group.daemon.timetable.said_lately(FAMILY, TimerKind.REMINDER)
         assert fired.state is TimerState.ENDED
         await group.daemon.timetable.snooze(fired, later(group.clock.now(), minutes=10), call_key="s")
         assert await pass_time(group, 599) == []
