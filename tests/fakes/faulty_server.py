@@ -8,6 +8,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from tests.fakes.listener import Listener
+
 RESET = b"\0reset\0"
 """In place of a piece: the connection is torn down."""
 Answer = Callable[[], AsyncIterator[bytes]]
@@ -20,33 +22,21 @@ class FaultyServer:
     def __init__(self, *answers: Answer) -> None:
         self._answers = list(answers)
         self.requests: list[bytes] = []
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._listener = Listener(self._serve)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        await self._listener.start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._server is not None
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._server.wait_closed()
+        await self._listener.stop()
 
     @property
     def base_url(self) -> str:
         """What a client is configured with."""
-        assert self._server is not None
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(self._serve(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        return f"http://127.0.0.1:{self._listener.port}/v1"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):

@@ -9,6 +9,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from tests.fakes.listener import Listener
+
 PATIENCE_SECONDS = 10.0
 ALL_CAPS = (
     "account-notify account-tag batch echo-message extended-join labeled-response message-tags multi-prefix server-time"
@@ -56,8 +58,7 @@ class FakeIrcServer:
         self.nick = ""
         self._writer: asyncio.StreamWriter | None = None
         self._more = asyncio.Condition()
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._listener = Listener(self._serve)
         self._ids = 0
         self._is_let_in = False
         self._negotiates = False
@@ -65,22 +66,16 @@ class FakeIrcServer:
     @property
     def port(self) -> int:
         """Where it listens."""
-        assert self._server is not None
-        return int(self._server.sockets[0].getsockname()[1])
+        return self._listener.port
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        await self._listener.start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._server is not None
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._server.wait_closed()
+        await self._listener.stop()
 
     def write(self, *lines: str | bytes) -> None:
         """Say these lines to the client."""
@@ -108,11 +103,7 @@ class FakeIrcServer:
         """The lines of the client with `text` in them so far."""
         return [line for line in self.received if text in line]
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self._writer, self.nick, self._is_let_in, self._negotiates = writer, "", False, False
         async with self._more:
