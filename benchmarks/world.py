@@ -26,6 +26,7 @@ from function_calls.invocation import Invoker
 from function_calls.policies import Open, Policies
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
+from function_calls.source import Publish, Snapshot
 from function_calls.spec import FunctionResult, FunctionSpec
 from function_calls.turn import HistoryLine, Turn
 from services.call_log import JsonLines
@@ -163,8 +164,8 @@ class _Source:
     def __init__(self, specs: Sequence[FunctionSpec]) -> None:
         self._specs = specs
 
-    def load(self) -> Sequence[FunctionSpec]:
-        return self._specs
+    async def run(self, publish: Publish) -> None:
+        publish(Snapshot(tuple(self._specs)))
 
 
 @asynccontextmanager
@@ -192,8 +193,8 @@ async def a_daemon(
         store = await open_store(loaded, clock)
         parts = Given(clock=clock, model=model, sources=lambda services: [_Source(specs)], filters=FILTERS)
         daemon = build_daemon(loaded, store, [network], Ids(clock), Texts(), parts)
-        daemon.registry.replace_source("built in", ())
         await daemon.start()
+        daemon.registry.publish("built in")
         try:
             yield daemon, network
         finally:

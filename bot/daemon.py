@@ -12,6 +12,7 @@ import structlog
 from bot.chats import Chats
 from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
+from bot.function_sources import FunctionSources
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
 from bot.metrics import Metrics
@@ -56,6 +57,7 @@ class Daemon:
     store: Store
     ids: Ids
     registry: FunctionRegistry
+    functions: FunctionSources
     invoker: Invoker
     router: FunctionCallRouter
     model: ChatModel
@@ -78,9 +80,11 @@ class Daemon:
     services: Sequence[Closable]
 
     async def start(self) -> None:
-        """Read what was kept, and take up what an earlier process left unfinished."""
+        """Read what was kept, and take up what an earlier process left unfinished. Raises DefinitionError for
+        functions that are given in code and cannot be used."""
         newest = [row["id"] for row in await self.store.read(newest_ids()) if row["id"] is not None]
         self.ids.go_on_after(max(newest, default=0))
+        await self.functions.start()
         await self.timers.start(taken_ms(max(newest)) if newest else None)
         await self.chats.load(self.store)
         await self.questions.load(self.store)
@@ -111,6 +115,7 @@ class Daemon:
         """Finish what runs, within twenty seconds; the rest is taken up at the next start."""
         await self.timers.close()
         await self.engine.drain(DRAIN_SECONDS)
+        await self.functions.close()
         self.faults.reach("shutdown.during_drain")
         await self.delivery.close(2.0)
         await self.summaries.close()

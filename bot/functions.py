@@ -11,8 +11,7 @@ from types import ModuleType
 
 import function_calls.handlers
 from config.settings import Settings
-from function_calls.registry import FunctionRegistry
-from function_calls.sources.base import FunctionSource
+from function_calls.source import Changes, FunctionSource, Publish, Snapshot
 from function_calls.sources.python_functions import PythonFiles, PythonFunctions, Services
 from function_calls.spec import FunctionSpec, OfferedTo
 
@@ -24,13 +23,13 @@ def built_in_modules() -> list[ModuleType]:
     return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
 
 
-def sources_of(settings: Settings, services: Services) -> Sequence[FunctionSource]:
-    """Where functions come from, as the settings say."""
+def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource]:
+    """Where functions come from, as the settings say. `changes` tells of edits."""
     paths = [Path(one) for one in settings.sources.python]
     built_in = PythonFunctions("built in", built_in_modules(), services)
     # A model would call it for every fact that it does not know, each time in vain. Its command says what to set.
     withheld = {"search"} if settings.search.kind == "none" else set()
-    return [Withholding(built_in, withheld), PythonFiles("sources.python", paths, services)]
+    return [Withholding(built_in, withheld), PythonFiles("sources.python", paths, services, changes)]
 
 
 class Withholding:
@@ -41,17 +40,15 @@ class Withholding:
         self._source = source
         self._withheld = withheld
 
-    def load(self) -> Sequence[FunctionSpec]:
-        """The specs of the source. Raises DefinitionError."""
-        return [
-            replace(spec, offered_to=spec.offered_to - {OfferedTo.MODEL}) if spec.name in self._withheld else spec
-            for spec in self._source.load()
-        ]
+    async def run(self, publish: Publish) -> None:
+        """Publish what the source does, with those functions kept from models. Raises DefinitionError."""
 
+        def publish_kept(snapshot: Snapshot) -> None:
+            publish(replace(snapshot, specs=tuple(map(self._kept, snapshot.specs))))
 
-def registry_of(sources: Sequence[FunctionSource]) -> FunctionRegistry:
-    """A registry with what all of `sources` publish. Raises DefinitionError."""
-    registry = FunctionRegistry()
-    for source in sources:
-        registry.replace_source(source.name, source.load())
-    return registry
+        await self._source.run(publish_kept)
+
+    def _kept(self, spec: FunctionSpec) -> FunctionSpec:
+        if spec.name not in self._withheld:
+            return spec
+        return replace(spec, offered_to=spec.offered_to - {OfferedTo.MODEL})

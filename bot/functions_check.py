@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import re
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -16,19 +15,17 @@ from config.settings import Settings
 from config.yaml_document import YamlDocument
 from function_calls.arguments import SchemaArguments
 from function_calls.definition import DefinitionError
+from function_calls.definition_faults import fault, faults_of
 from function_calls.encodings import openai_tool
 from function_calls.registry import BotFunctions
 from function_calls.schema import UnusableSchema
 from function_calls.spec import FunctionSpec
 from services.llm.offline import contested_examples
 
-_PLACE = re.compile(r"\((?P<source>[^()\n]+:\d+)\)")
-
 
 class Code(StrEnum):
     """What can be found. Closed."""
 
-    UNUSABLE = "functions.unusable"
     BAD_SCHEMA = "functions.bad_schema"
     UNKNOWN = "functions.unknown"
     NO_DESCRIPTION = "functions.no_description"
@@ -40,17 +37,17 @@ class Code(StrEnum):
 
 
 async def check_functions(settings: Settings, document: YamlDocument | None = None) -> list[Diagnostic]:
-    """Every finding. One function that cannot be registered hides what else is wrong with the others. `document`: the
-    file of the settings, for the places of what it says of functions."""
+    """Every finding. `document`: the file of the settings, for the places of what it says of functions."""
     try:
         async with scratch_daemon(settings) as daemon:
-            specs = daemon.registry.specs
+            specs, unusable = daemon.registry.specs, daemon.functions.faults
             functions_of = {bot: daemon.registry.of(bot) for bot in settings.bots}
             schedules = daemon.schedules.plans.of(settings.schedules)
     except DefinitionError as error:
-        return [_unusable(error.where, problem) for problem in error.problems]
+        return faults_of(error)
     bad_schemas = {spec: problem for spec in specs if (problem := _schema_problem(spec))}
-    found = [
+    found = list(unusable)
+    found += [
         _finding(spec.source, Code.BAD_SCHEMA, f"function {spec.name!r}: {problem}", "error")
         for spec, problem in bad_schemas.items()
     ]
@@ -177,16 +174,6 @@ def _contested(bot: str, functions: BotFunctions, sound: Sequence[FunctionSpec])
     return found
 
 
-def _unusable(where: str, problem: str) -> Diagnostic:
-    """An error at the last place that is named, which for a name taken twice is the second one."""
-    text = f"{where}: {problem}"
-    places = _PLACE.findall(text)
-    return _finding(places[-1] if places else where if Path(where).suffix else "", Code.UNUSABLE, text, "error")
-
-
 def _finding(source: str, code: Code, message: str, severity: Severity = "warning") -> Diagnostic:
     """At `source`, which is a file with a line, a file, or empty."""
-    file, _, line = source.rpartition(":")
-    if not line.isdecimal():
-        file, line = source, "1"
-    return Diagnostic(file or "functions", int(line), 1, code.value, message, severity)
+    return fault(source, message, code, severity)

@@ -33,6 +33,7 @@ async def scratch_daemon(settings: Settings, given: Given | None = None) -> Asyn
             await store.close()
             raise
         try:
+            await daemon.functions.start()
             yield daemon
         finally:
             await daemon.stop()

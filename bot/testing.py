@@ -26,7 +26,7 @@ from config.settings import Settings
 from config.texts import Texts
 from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender
 from function_calls.filters.call import CallFilter
-from function_calls.sources.base import FunctionSource
+from function_calls.source import Changes, FunctionSource, Publish, Snapshot, Unwatched
 from function_calls.sources.python_functions import as_spec
 from function_calls.spec import FunctionSpec
 from services.clock import VirtualClock
@@ -139,7 +139,7 @@ class SpecSource:
         self._functions = functions
         self._services = services
 
-    def load(self) -> Sequence[FunctionSpec]:
+    async def run(self, publish: Publish) -> None:
         specs: list[FunctionSpec] = []
         for one in self._functions:
             if isinstance(one, FunctionSpec):
@@ -148,7 +148,7 @@ class SpecSource:
                 specs.append(as_spec(one, self._services))
             else:
                 raise TypeError(f"{one!r} is neither a marked function nor a FunctionSpec")
-        return specs
+        publish(Snapshot(tuple(specs)))
 
 
 @dataclass(slots=True)
@@ -231,10 +231,13 @@ async def a_group(
     around_store: Callable[[Store], Store] = lambda store: store,
     prepare: Callable[[Settings], Settings] | None = None,
     web: WebClient | None = None,
+    sources: Sequence[FunctionSource] = (),
+    changes: Changes | None = None,
 ) -> AsyncIterator[Group]:
     """A group with the bot in it: a real daemon and a real store in a folder that is gone afterwards (or in `home`,
     which stays), the built-in functions and `functions` beside them. `settings` are as in YAML.
-    `web` is the way to the web; without it that of the daemon, which never asks this machine."""
+    `web` is the way to the web; without it that of the daemon, which never asks this machine. `sources` are further
+    ones, behind all others; `changes` tells those of the settings that files have changed; without it nobody does."""
     with tempfile.TemporaryDirectory() as folder:
         at = home or Path(folder)
         given_settings = {
@@ -251,8 +254,8 @@ async def a_group(
         scripted = ScriptedModel()
         network = platform or TestPlatform()
 
-        def sources(services: Mapping[type, object]) -> Sequence[FunctionSource]:
-            return [SpecSource(functions, services)]
+        def all_sources(services: Mapping[type, object]) -> Sequence[FunctionSource]:
+            return [SpecSource(functions, services), *sources]
 
         store = around_store(await open_store(loaded, clock))
         given = Given(
@@ -261,7 +264,8 @@ async def a_group(
             model=model or scripted,
             shadow=shadow,
             web=web,
-            sources=sources,
+            sources=all_sources,
+            changes=changes or Unwatched(),
             filters=filters,
             faults=faults or FaultPoints(),
             deadlines=deadlines,
@@ -271,8 +275,8 @@ async def a_group(
         except BaseException:
             await store.close()
             raise
-        await daemon.start()
         try:
+            await daemon.start()
             yield Group(daemon, network, scripted, clock, deadlines)
         finally:
             await daemon.stop()

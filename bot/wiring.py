@@ -16,7 +16,8 @@ from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
 from bot.explanations import StoredExplanations
 from bot.filters import FilterFactory
-from bot.functions import registry_of, sources_of
+from bot.function_sources import FunctionSources
+from bot.functions import sources_of
 from bot.gauges import show_links, show_models, show_timers, show_turns
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
@@ -49,11 +50,12 @@ from function_calls.llm import FunctionCallLLM
 from function_calls.outages import Outages
 from function_calls.policies import Open, Policies
 from function_calls.ports import ChatActions, ChatWriter, Explanations, Members, OwnSettings
+from function_calls.registry import FunctionRegistry
 from function_calls.rehearsal import Rehearsal
 from function_calls.router import FunctionCallRouter
 from function_calls.schedule_ends import ScheduleEnds
 from function_calls.shadow import Shadow
-from function_calls.sources.base import FunctionSource
+from function_calls.source import Changes, FunctionSource, Unwatched
 from function_calls.taint import Taint
 from services.call_log import JsonLines
 from services.clock import Clock, SystemClock
@@ -93,6 +95,8 @@ class Given:
     web: WebClient | None = None
     sources: Callable[[Mapping[type, object]], Sequence[FunctionSource]] | None = None
     """Further sources, given the services that they may bind."""
+    changes: Changes = field(default_factory=Unwatched)
+    """Who tells sources that files have changed."""
     filters: Sequence[CallFilter] = ()
     """Around every run, the first one outermost."""
     named_filters: Mapping[str, CallFilter] = field(default_factory=dict)
@@ -136,7 +140,7 @@ def build_daemon(
     texts: Texts,
     given: Given,
 ) -> Daemon:
-    """The daemon on `store`, with `platforms`. Raises DefinitionError for functions that cannot be used."""
+    """The daemon on `store`, with `platforms`. Raises DefinitionError for filters and models that cannot be used."""
     clock, faults = given.clock, given.faults
     epoch = ids.next()
     chats = Chats(settings, texts)
@@ -164,8 +168,11 @@ def build_daemon(
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
     own = services_of(settings, store, clock, ids, given.rng, given.web, timetable)
     services = {**own, **shared, **ports}
-    sources = [*sources_of(settings, services), *(given.sources(services) if given.sources else ())]
-    registry = registry_of(sources)
+    sources = [
+        *sources_of(settings, services, given.changes),
+        *(given.sources(services) if given.sources else ()),
+    ]
+    registry = FunctionRegistry()
     metrics = Metrics()
     call_log = _lines(settings, "function_calls.jsonl")
     model_log = _lines(settings, "model_requests.jsonl")
@@ -182,7 +189,8 @@ def build_daemon(
         record=records.record,
         faults=faults,
     )
-    invoker.check(registry.specs)
+    functions = FunctionSources(sources, registry, invoker.problems_of)
+    functions.on_change(lambda: invoker.keep(registry.specs))
     rehearsal.bind(registry.of, invoker, policies.approval)
     asked = ModelRecords(model_log, clock)
     delivery = _delivery(settings, store, platforms, chats, clock, epoch, faults)
@@ -261,6 +269,7 @@ def build_daemon(
         store=store,
         ids=ids,
         registry=registry,
+        functions=functions,
         invoker=invoker,
         router=router,
         model=model,

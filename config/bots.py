@@ -31,6 +31,9 @@ class FunctionSettings(Section):
     """True: in a group it runs only when the bot is addressed; a slash command addresses it."""
     scope: Literal["group", "private", "both"] | None = None
     """Where it may be called."""
+    approval: Literal["none", "asker"] | RoleName | None = None
+    """Whose yes each run waits for: that of whoever asks, or of the least role. A rule of `approvals.required` goes
+    before it."""
 
 
 FunctionsSettings = Mapping[Word, FunctionSettings]

@@ -35,6 +35,7 @@ class ResolvedFunction:
     scope: Literal["group", "private", "both"] | None
     layers: Mapping[str, str]
     """For each field where its value comes from: `default`, or a key of the settings."""
+    approval: Literal["none", "asker"] | RoleName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +193,7 @@ def _function(entries: Sequence[tuple[str, FunctionSettings]]) -> ResolvedFuncti
             layers, "timeout_seconds", None, [(f"{at}.timeout_seconds", entry.timeout_seconds) for at, entry in entries]
         ),
         require_at=_pick(layers, "require_at", None, [(f"{at}.require_at", entry.require_at) for at, entry in entries]),
+        approval=_pick(layers, "approval", None, [(f"{at}.approval", entry.approval) for at, entry in entries]),
         scope=_pick(layers, "scope", None, [(f"{at}.scope", entry.scope) for at, entry in entries]),
         layers=layers,
     )

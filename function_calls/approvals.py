@@ -17,6 +17,7 @@ from function_calls.approval_terms import ApprovalTerms, Approved
 from function_calls.context import MessageContext, Sender
 from function_calls.failures import LASTS
 from function_calls.policies import ALLOWED, Verdict
+from function_calls.profile import ChatProfile
 from function_calls.questions import fingerprint
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Question
 from function_calls.touches import is_tainted
@@ -63,15 +64,22 @@ class Approvals:
 
     def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
         """ALLOWED where no rule fits, where this very run was approved, and where the chat allows it for always."""
-        if not self._rules:
-            return ALLOWED
-        rule = self.rule(context.chat, spec)
+        rule = self.rule(context.chat, spec, turn.profile())
         return ALLOWED if rule is None else self.decide(context, spec, arguments, turn, rule)
 
-    def rule(self, chat: ChatRef, spec: FunctionSpec) -> Rule | None:
-        """What the settings say of `spec` in `chat`."""
-        if not self._rules:
+    def rule(self, chat: ChatRef, spec: FunctionSpec, profile: ChatProfile) -> Rule | None:
+        """Whose yes `spec` needs in `chat`: as a rule of the settings says, else as they say of the function, else as
+        it declares itself."""
+        ruled = self._ruled(chat, spec) if self._rules else None
+        if ruled is not None:
+            return ruled
+        setting = profile.functions.get(spec.name)
+        wanted = spec.approval if setting is None or setting.approval is None else setting.approval
+        if not wanted or wanted == "none":
             return None
+        return Rule(None if wanted == "asker" else Role(wanted))
+
+    def _ruled(self, chat: ChatRef, spec: FunctionSpec) -> Rule | None:
         if (chat, spec) not in self._known:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from services.json_values import JsonObject
 from services.threads import Threads
 
 if TYPE_CHECKING:
     from function_calls.profile import ChatProfile
     from function_calls.spec import FunctionResult, FunctionSpec
     from services.llm.model import OfferedFunction
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What a run goes on from that has asked the member something before."""
+
+    state: JsonObject
+    """The plain data that the earlier run left."""
+    answer: str
+    """What the member said; empty where nobody answered."""
+    kind: Literal["answered", "cancelled", "expired"] = "answered"
+    """`cancelled`: the member said that it should end. `expired`: nobody answered in time; what this run says is not
+    shown."""
 
 
 class Doors(Protocol):
@@ -28,6 +43,10 @@ class Doors(Protocol):
     @property
     def answered(self) -> str:
         """The argument that a question was about and this message gives; empty where it answers none."""
+
+    @property
+    def resumed(self) -> Resumed | None:
+        """What this run goes on from; None where it begins."""
 
     def count_from(self, at: datetime) -> None:
         """Let `at` be when it was asked for."""
@@ -77,6 +96,12 @@ class Call:
     def answered(self) -> str:
         """The argument that a question was about and this message gives; empty where it answers none."""
         return self._doors.answered
+
+    @property
+    def resumed(self) -> Resumed | None:
+        """Where this run goes on that has asked the member something with `FunctionResult.ask`: what it left, and the
+        answer. None where it begins."""
+        return self._doors.resumed
 
     def count_from(self, at: datetime) -> None:
         """Let `at` be when it was asked for, in further questions too: an answer that says when counts from itself."""

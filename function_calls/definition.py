@@ -182,6 +182,12 @@ def _scope(value: Any) -> str:
     return str(value)
 
 
+def _approval(value: Any) -> Role | str:
+    if value in ("", "none", "asker"):
+        return "asker" if value == "asker" else ""
+    return Role(value)
+
+
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"must be true or false, not {value!r}")
@@ -218,6 +224,8 @@ _OPTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "ask": ("ask", _texts_by_name),
     "confirmation_prompt": ("confirm", _text),
     "confirm": ("confirm", _text),
+    "approval": ("approval", _approval),
+    "groups": ("groups", _tags),
     "filters": ("filters", _words),
     "serial": ("serial", _flag),
     "return_direct": ("return_direct", _flag),

@@ -12,9 +12,8 @@ from typing import Any
 import structlog
 
 from function_calls.arguments import require_json
-from function_calls.call import Call
+from function_calls.call import Call, Resumed
 from function_calls.context import MessageContext
-from function_calls.definition import DefinitionError
 from function_calls.failures import broken, faulty, own_words, refused_result, unknown
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
 from function_calls.permissions import callable_here, is_risky, refusal, refusal_now, timeout_seconds
@@ -117,16 +116,18 @@ class Invoker:
             return self._not_run(context, run, decided, turn)
         return await self._run(context, run, turn, profile, depth)
 
-    def check(self, specs: Iterable[FunctionSpec]) -> None:
-        """Return when every filter that `specs` name is known. Raises DefinitionError for all that are not."""
-        problems = [
-            f"function {spec.name!r} ({spec.source}) names the filter {name!r}, which does not exist{self._near(name)}"
-            for spec in specs
+    def problems_of(self, spec: FunctionSpec) -> list[str]:
+        """Why `spec` cannot be run here: the filters that it names and nobody knows. Empty: it can."""
+        return [
+            f"it names the filter {name!r}, which does not exist{self._near(name)}"
             for name in spec.filters
             if name not in self._named_filters
         ]
-        if problems:
-            raise DefinitionError("filters", problems)
+
+    def keep(self, specs: Iterable[FunctionSpec]) -> None:
+        """Only `specs` are run from now on, and by the turns in flight those that were before: forget what was built
+        for others."""
+        self._chains = {spec: known for spec in specs if (known := self._chains.get(spec)) is not None}
 
     def _near(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._named_filters, n=1)
@@ -308,6 +309,10 @@ class _Doors:
     @property
     def answered(self) -> str:
         return self._turn.answered
+
+    @property
+    def resumed(self) -> Resumed | None:
+        return self._turn.resuming.get(self._key)
 
     def count_from(self, at: datetime) -> None:
         self._turn.asked_at = at

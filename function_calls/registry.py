@@ -6,19 +6,21 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
+from config.diagnostics import Diagnostic
 from function_calls.commands import CommandPlan, is_command_word, is_speech, plan_for
 from function_calls.definition import DefinitionError
+from function_calls.definition_faults import Code, fault
 from function_calls.encodings import offered_names
 from function_calls.find_functions import FIND_FUNCTIONS
+from function_calls.groups import ToolGroup
 from function_calls.sources.mappings import specs_of_module
 from function_calls.spec import Activation, FunctionSpec, OfferedTo, Touch
+from function_calls.taken_names import TakenNames
 from services.llm.function_search import FunctionSearch
 from services.llm.model import Offer, OfferedFunction
 from services.refs import Effect
 
 _OFFERS_KEPT = 1024
-_Taken = dict[tuple[str, str], list[FunctionSpec]]
-"""Who has which name or command."""
 
 
 class CommandLine(NamedTuple):
@@ -36,9 +38,11 @@ class CommandLine(NamedTuple):
 class BotFunctions:
     """The functions of one bot, frozen: found by name or by command word in constant time."""
 
-    def __init__(self, specs: Iterable[FunctionSpec]) -> None:
+    def __init__(self, specs: Iterable[FunctionSpec], groups: Iterable[ToolGroup] = ()) -> None:
         self.specs = tuple(specs)
         """In the order of registration, which is the order in which they are offered."""
+        self.groups: Mapping[str, ToolGroup] = {group.name: group for group in groups}
+        """By their names."""
         self._by_name = {spec.name: spec for spec in self.specs}
         self._offered_names = offered_names([spec.name for spec in self.specs])
         self._by_offered_name = {offered: self._by_name[name] for name, offered in self._offered_names.items()}
@@ -158,11 +162,14 @@ class BotFunctions:
 
 
 class FunctionRegistry:
-    """Collects specs of all sources. A duplicate name or command within a bot is an error that names both places."""
+    """Collects what all sources publish. Within a bot a name or command belongs to the function that comes first, in
+    the order of the sources; one that would take it too is left out until the first one is gone."""
 
     def __init__(self) -> None:
-        self._sources: dict[str, list[FunctionSpec]] = {}
-        self._taken: _Taken = {}
+        self._sources: dict[str, tuple[list[FunctionSpec], tuple[ToolGroup, ...]]] = {}
+        self._taken = TakenNames()
+        self._specs: list[FunctionSpec] = []
+        self._groups: list[ToolGroup] = []
         self._bots: dict[str, BotFunctions] = {}
 
     def register_function(self, spec: FunctionSpec, source: str = "code") -> None:
@@ -170,36 +177,79 @@ class FunctionRegistry:
         self.register_functions([spec], source)
 
     def register_functions(self, specs: Iterable[FunctionSpec], source: str = "code") -> None:
-        """Add specs: all of them, or none when one is a duplicate."""
-        added = list(specs)
-        for word, takers in _claims(added, self._taken).items():
-            self._taken.setdefault(word, []).extend(takers)
-        self._sources.setdefault(source, []).extend(added)
+        """Add specs: all of them, or none when one is a duplicate. Raises DefinitionError."""
+        added, fresh = list(specs), TakenNames()
+        problems: list[str] = []
+        for spec in added:
+            problems += [*self._taken.clashes(spec), *fresh.clashes(spec)]
+            fresh.take(spec)
+        if problems:
+            raise DefinitionError("functions", problems)
+        for spec in added:
+            self._taken.take(spec)
+        published = self._sources.setdefault(source, ([], ()))
+        published[0].extend(added)
+        self._specs.extend(added)
         self._bots = {}
 
     def register_module(self, module: ModuleType) -> None:
         """Add the functions of a module that has `tools()`. Raises DefinitionError."""
         self.register_functions(specs_of_module(module), module.__name__)
 
-    def replace_source(self, source: str, specs: Iterable[FunctionSpec]) -> None:
-        """What `source` publishes now, in place of what it did before. Raises DefinitionError and changes nothing."""
-        sources = {**self._sources, source: list(specs)}
-        self._taken = _claims([spec for group in sources.values() for spec in group], {})
-        self._sources = sources
-        self._bots = {}
+    def publish(
+        self, source: str, specs: Iterable[FunctionSpec] = (), groups: Iterable[ToolGroup] = ()
+    ) -> Sequence[Diagnostic]:
+        """What `source` has now, in place of what it had before. A source keeps the place in the order that it got
+        when it first published. Returns what is left out, of all sources, because something else has its name."""
+        self._sources[source] = (list(specs), tuple(groups))
+        return self._settle()
+
+    def withdraw(self, source: str) -> Sequence[Diagnostic]:
+        """`source` is gone, with its place in the order. Returns what is left out of the others."""
+        self._sources.pop(source, None)
+        return self._settle()
+
+    def _settle(self) -> Sequence[Diagnostic]:
+        """Give every name to who comes first."""
+        taken = TakenNames()
+        specs: list[FunctionSpec] = []
+        groups: list[ToolGroup] = []
+        left_out: list[Diagnostic] = []
+        for published, named in self._sources.values():
+            everything: list[FunctionSpec | ToolGroup] = [*published, *named]
+            for one in everything:
+                clashes = taken.clashes(one)
+                if clashes:
+                    left_out += [fault(one.source, clash, Code.TAKEN) for clash in clashes]
+                    continue
+                taken.take(one)
+                if isinstance(one, FunctionSpec):
+                    specs.append(one)
+                else:
+                    groups.append(one)
+        self._taken, self._specs, self._groups, self._bots = taken, specs, groups, {}
+        return left_out
 
     def of(self, bot: str) -> BotFunctions:
         """The snapshot for one bot: its own functions and those of all bots."""
         functions = self._bots.get(bot)
         if functions is None:
-            functions = BotFunctions(spec for spec in self.specs if spec.bot is None or spec.bot == bot)
+            functions = BotFunctions(
+                (spec for spec in self._specs if spec.bot is None or spec.bot == bot),
+                (group for group in self._groups if group.bot is None or group.bot == bot),
+            )
             self._bots[bot] = functions
         return functions
 
     @property
     def specs(self) -> tuple[FunctionSpec, ...]:
-        """Every spec, source after source."""
-        return tuple(spec for group in self._sources.values() for spec in group)
+        """Every spec, in the order of registration."""
+        return tuple(self._specs)
+
+    @property
+    def groups(self) -> tuple[ToolGroup, ...]:
+        """Every group, source after source."""
+        return tuple(self._groups)
 
 
 def _is_said(spec: FunctionSpec, rest: str, *, is_clear: bool) -> bool:
@@ -220,26 +270,3 @@ def _first_word(text: str) -> tuple[str, str]:
     if not pieces or text[0].isspace():
         return "", ""
     return pieces[0], pieces[1] if len(pieces) == 2 else ""
-
-
-def _claims(specs: Sequence[FunctionSpec], taken: _Taken) -> _Taken:
-    """The names and commands that `specs` take beside those that are `taken`. Raises DefinitionError for what is taken
-    twice within a bot."""
-    problems: list[str] = []
-    claims: _Taken = {}
-    for spec in specs:
-        for kind, word in [("name", spec.name), *(("command", word) for word in spec.commands)]:
-            claimed = claims.setdefault((kind, word), [])
-            problems += [
-                f"{kind} {word!r} is taken twice: by {_place(other)} and by {_place(spec)}"
-                for other in (*taken.get((kind, word), ()), *claimed)
-                if other.bot is None or spec.bot is None or other.bot == spec.bot
-            ]
-            claimed.append(spec)
-    if problems:
-        raise DefinitionError("functions", problems)
-    return claims
-
-
-def _place(spec: FunctionSpec) -> str:
-    return f"{spec.name} ({spec.source})" if spec.source else spec.name

@@ -53,7 +53,7 @@ class FunctionError:
 class Question:
     """What the bot asks back. It ends the turn; the answer is a new turn that goes on from there."""
 
-    kind: Literal["argument", "confirm", "approval"]
+    kind: Literal["argument", "confirm", "approval", "input"]
     text: str
     function: str
     arguments: JsonObject
@@ -65,6 +65,8 @@ class Question:
     """For `approval`: what is to be allowed, and who may."""
     nested: bool = False
     """Another function was calling `function`: the answer leads to it by that way."""
+    resume: JsonObject | None = None
+    """For `input`: what the handler needs to go on, which it is given back with the answer."""
 
 
 @quick_init
@@ -138,6 +140,13 @@ class FunctionResult:
     def say(cls, text: str, *, data: JsonValue = None, **fields: Any) -> FunctionResult:
         """Handled, with one message."""
         return cls(messages=(Message(text, **fields),), data=data)
+
+    @classmethod
+    def ask(cls, text: str, *, resume: JsonObject | None = None, choices: Sequence[Choice] = ()) -> FunctionResult:
+        """Not done yet: the member is asked `text`. The answer runs the same function with the same arguments once
+        more, and `call.resumed` then holds it together with `resume`, which is plain data."""
+        # Which function it is, and with what, is known to whoever runs it.
+        return cls(question=Question("input", text, "", {}, choices=tuple(choices), resume=dict(resume or {})))
 
     @classmethod
     def fail(cls, code: ErrorCode, text: str, fields: Sequence[str] = ()) -> FunctionResult:
@@ -253,6 +262,11 @@ class FunctionSpec:
     """For a missing argument: the question, as text or as a key of `texts/` in the form `@todo.ask_text`."""
     confirm: str = ""
     """A yes/no question before every run, as text or `@key`; may hold `{parameters}`."""
+    approval: Literal["", "asker"] | Role = ""
+    """Whose yes each run needs, to exactly its arguments: that of whoever asks, or of the least role. Empty: nobody's.
+    The settings may say otherwise."""
+    groups: frozenset[str] = frozenset()
+    """The groups that it belongs to beside those that name it themselves."""
     filters: tuple[str, ...] = ()
     serial: bool = False
     """Never runs beside another call of the same answer."""

@@ -23,6 +23,9 @@ class Taint:
 
     def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
         """ALLOWED, or the question whether this is really meant. Where a rule asks somebody anyway, that is enough."""
-        if not turn.taint or not is_tainted(spec, turn) or self._approvals.rule(context.chat, spec) is not None:
+        if not turn.taint or not is_tainted(spec, turn) or self._is_asked_anyway(context, spec, turn):
             return ALLOWED
         return self._approvals.decide(context, spec, arguments, turn, self._rule)
+
+    def _is_asked_anyway(self, context: MessageContext, spec: FunctionSpec, turn: Turn) -> bool:
+        return self._approvals.rule(context.chat, spec, turn.profile()) is not None

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from function_calls.approval_terms import Approved
+from function_calls.call import Resumed
 from function_calls.context import MessageContext, Sender
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
@@ -200,6 +201,8 @@ class Turn:
     """When that was asked for which this turn is about: of an answer, the message that led to the question."""
     answered: str = ""
     """The argument that the message gives to the run that a question held up, while that runs."""
+    resuming: dict[str, Resumed] = field(default_factory=dict)
+    """What runs go on from that have asked the member something before, by the keys of these runs."""
     history: Callable[[], Awaitable[Sequence[HistoryLine]]] = _no_history
     recall: Callable[[], Awaitable[str]] = _no_summary
     """The summary of what was said before `history`; empty where there is none."""

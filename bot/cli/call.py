@@ -100,6 +100,7 @@ async def _called(settings: Settings, options: argparse.Namespace) -> FunctionRe
         raise
     try:
         await daemon.chats.load(store)
+        await daemon.functions.start()
         context = MessageContext(
             key=MessageKey(chat, uuid.uuid4().hex),
             kind=Kind.MESSAGE,

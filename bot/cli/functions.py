@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from bot.cli.options import add_config, settings_or_faults
 from bot.scratch import scratch_daemon
+from config.diagnostics import Diagnostic
 from config.settings import DEFAULT_BOT
 from function_calls.definition import DefinitionError
 from function_calls.encodings import anthropic_tool, mcp_tool, openai_bare, openai_tool
@@ -39,22 +40,24 @@ def run(options: argparse.Namespace) -> int:
         print(f"there is no bot {options.bot!r}; the settings name {', '.join(settings.bots)}", file=sys.stderr)
         return 1
 
-    async def specs() -> tuple[FunctionSpec, ...]:
+    async def specs() -> tuple[Sequence[FunctionSpec], Sequence[Diagnostic]]:
         async with scratch_daemon(settings) as daemon:
-            return daemon.registry.of(options.bot).specs
+            return daemon.registry.of(options.bot).specs, daemon.functions.faults
 
     try:
-        found = asyncio.run(specs())
+        found, unusable = asyncio.run(specs())
     except DefinitionError as error:
         print(error, file=sys.stderr)
         return 1
+    for one in unusable:
+        print(one, file=sys.stderr)
     if options.name:
         found = tuple(spec for spec in found if spec.name == options.name)
         if not found:
             print(f"there is no function {options.name!r}; `rollcall functions` lists them", file=sys.stderr)
             return 1
     print(_rendered(found, options.format))
-    return 0
+    return 1 if unusable else 0
 
 
 def _rendered(specs: Sequence[FunctionSpec], style: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib.util
 import inspect
@@ -14,13 +15,16 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
 
+from config.diagnostics import Diagnostic
 from function_calls.arguments import ModelArguments
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import Declaration, declaration_of
 from function_calls.definition import DefinitionError, build_spec, misspelt_options
+from function_calls.definition_faults import fault, faults_of
 from function_calls.results import normalised
 from function_calls.schema import UnusableSchema, cleaned
+from function_calls.source import Changes, Publish, Snapshot
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
 from services.json_values import JsonObject
 
@@ -39,30 +43,38 @@ class PythonFunctions:
         self._modules = modules
         self._services = services
 
-    def load(self) -> Sequence[FunctionSpec]:
-        """The specs of all marked functions, in the order of the files. Raises DefinitionError."""
-        return [spec for module in self._modules for spec in specs_of(module, self._services)]
+    async def run(self, publish: Publish) -> None:
+        """Publish once: the marked functions of all modules, in their order. Raises DefinitionError."""
+        publish(Snapshot(tuple(spec for module in self._modules for spec in specs_of(module, self._services))))
 
 
 class PythonFiles:
     """The marked functions of files that an operator named: each path is a file, or a folder of files."""
 
-    def __init__(self, name: str, paths: Sequence[Path], services: Services) -> None:
+    def __init__(self, name: str, paths: Sequence[Path], services: Services, changes: Changes) -> None:
         self.name = name
         self._paths = paths
         self._services = services
+        self._changes = changes
 
-    def load(self) -> Sequence[FunctionSpec]:
-        """The specs of all marked functions. Raises DefinitionError, also for a file that cannot be imported."""
-        return [spec for file in self._files() for spec in specs_of(imported(file), self._services)]
+    async def run(self, publish: Publish) -> None:
+        """Publish the marked functions of all files that can be imported, and again when one changes."""
+        async for _ in self._changes.of(*self._paths):
+            publish(await asyncio.to_thread(self._read))
 
-    def _files(self) -> list[Path]:
-        files: list[Path] = []
+    def _read(self) -> Snapshot:
+        specs: list[FunctionSpec] = []
+        faults: list[Diagnostic] = []
         for path in self._paths:
             if not path.exists():
-                raise DefinitionError(str(path), ["there is no such file or folder"])
-            files += sorted(path.glob("[!_.]*.py")) if path.is_dir() else [path]
-        return files
+                faults.append(fault(str(path), f"{path}: there is no such file or folder"))
+                continue
+            for file in sorted(path.glob("[!_.]*.py")) if path.is_dir() else [path]:
+                try:
+                    specs += specs_of(imported(file), self._services)
+                except DefinitionError as error:
+                    faults += faults_of(error, str(file))
+        return Snapshot(tuple(specs), faults=tuple(faults))
 
 
 def specs_of(module: ModuleType, services: Services) -> list[FunctionSpec]:

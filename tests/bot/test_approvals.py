@@ -520,3 +520,24 @@ async def test_what_it_is_doing_shows_only_where_it_was_asked_for(private: bool)
         code = await asked(group, private=private)
         await group.say("Bob", f"approve {code}", **ADMIN)
         assert ((FAMILY, "Posting …") in group.platform.statuses) is not private
+
+
+async def test_a_function_may_declare_whose_yes_it_needs() -> None:
+    act = Recorder("act", commands=["act"], effect="once", approval="asker")
+    async with a_group([act.spec]) as group:
+        [asked] = await group.say("Ann", "/act")
+        assert "act" in asked
+        assert act.runs == []
+        await group.say("Ben", "yes")
+        assert act.runs == []
+        await group.say("Ann", "yes")
+    assert len(act.runs) == 1
+
+
+@pytest.mark.parametrize(("approval", "runs"), [("none", 1), ("admin", 0)])
+async def test_settings_say_otherwise_of_a_function_that_declares_whose_yes_it_needs(approval: str, runs: int) -> None:
+    act = Recorder("act", commands=["act"], effect="once", approval="asker")
+    async with a_group([act.spec], settings={"functions": {"act": {"approval": approval}}}) as group:
+        await group.say("Ann", "/act")
+        await group.say("Ann", "yes")
+    assert len(act.runs) == runs

@@ -91,7 +91,7 @@ async def own(ctx: MessageContext) -> str:
     findings = await found(tmp_path, source)
     assert len(findings) == 3
     assert {(one.code, one.severity, one.file) for one in findings} == {
-        (Code.UNUSABLE, "error", str(tmp_path / "own.py"))
+        ("functions.unusable", "error", str(tmp_path / "own.py"))
     }
 
 

@@ -14,7 +14,7 @@ import pytest
 from bot.testing import a_group
 from function_calls import definition
 from function_calls.results import normalised
-from function_calls.sources.python_functions import PythonFunctions
+from function_calls.sources.python_functions import specs_of
 from services.clock import Clock, VirtualClock
 from services.refs import Effect, ErrorCode
 from tests.docs.documents import ROOT, Page
@@ -36,7 +36,7 @@ def example() -> Iterator[ModuleType]:
 
 
 def test_the_pages_function_is_loaded(example: ModuleType) -> None:
-    [spec] = PythonFunctions("page", [example], {Clock: VirtualClock()}).load()
+    [spec] = specs_of(example, {Clock: VirtualClock()})
     assert (spec.name, spec.commands, spec.effect) == ("order_drink", ("order", "点单"), Effect.ONCE)
     assert spec.parameters["required"] == ["drink"]
 

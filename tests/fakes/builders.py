@@ -73,6 +73,7 @@ class _NoDoors:
     threads = Threads()
     asked_at = None
     answered = ""
+    resumed = None
 
     def count_from(self, at: datetime) -> None:
         return None

@@ -13,11 +13,13 @@ import pytest
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.definition import DefinitionError
+from function_calls.source import Unwatched
 from function_calls.sources.mappings import new_spec, spec_from_mapping, specs_of_module
 from function_calls.sources.python_functions import PythonFiles, PythonFunctions, as_spec
 from function_calls.spec import Activation, FunctionResult, OfferedTo, Retry
 from services.refs import Effect, Role
 from tests.fakes.builders import a_member, a_message
+from tests.fakes.sources import published_by
 from tests.function_calls import plain_tools, sample_functions
 from tests.function_calls.routing import Routing
 from tests.function_calls.sample_functions import Booking, Conversions, book, hello, keep, travel
@@ -385,9 +387,10 @@ async def test_a_marked_function_stays_a_plain_function() -> None:
     assert await sample_functions.hello(a_message()) == "Hello, Ann"
 
 
-def test_a_source_publishes_the_marked_functions_of_its_modules_in_their_order() -> None:
+async def test_a_source_publishes_the_marked_functions_of_its_modules_in_their_order() -> None:
     source = PythonFunctions("samples", [sample_functions], {Conversions: Conversions([])})
-    assert [spec.name for spec in source.load()] == ["convert", "book", "travel", "hello", "keep"]
+    published = await published_by(source)
+    assert [spec.name for spec in published.specs] == ["convert", "book", "travel", "hello", "keep"]
 
 
 async def test_files_of_an_operator_are_loaded_from_a_folder(tmp_path: Path) -> None:
@@ -402,7 +405,7 @@ async def test_files_of_an_operator_are_loaded_from_a_folder(tmp_path: Path) -> 
         encoding="utf-8",
     )
     (tmp_path / "_private.py").write_text("raise RuntimeError\n", encoding="utf-8")
-    (spec,) = PythonFiles("mine", [tmp_path], {}).load()
+    (spec,) = (await published_by(PythonFiles("mine", [tmp_path], {}, Unwatched()))).specs
     assert (await Routing(spec).invoke("greet", raw={"name": "Bo"})).reply == "Hi Bo"
 
 
@@ -410,13 +413,24 @@ async def test_files_of_an_operator_are_loaded_from_a_folder(tmp_path: Path) -> 
     ("text", "problem"),
     [("raise RuntimeError('boom')", "RuntimeError: boom"), ("def (", "SyntaxError"), (None, "no such file or folder")],
 )
-def test_a_file_that_cannot_be_loaded_is_named(tmp_path: Path, text: str | None, problem: str) -> None:
-    file = tmp_path / "broken.py"
+async def test_a_file_that_cannot_be_loaded_is_named_and_hides_no_other(
+    tmp_path: Path, text: str | None, problem: str
+) -> None:
+    file, good = tmp_path / "broken.py", tmp_path / "good.py"
+    good.write_text(
+        "from function_calls.context import MessageContext\n"
+        "from function_calls.declaration import tool_function\n"
+        "@tool_function(description='Greets.')\n"
+        "async def greet(ctx: MessageContext) -> str:\n    return 'Hi'\n",
+        encoding="utf-8",
+    )
     if text is not None:
         file.write_text(text, encoding="utf-8")
-    with pytest.raises(DefinitionError, match=problem) as caught:
-        PythonFiles("mine", [file], {}).load()
-    assert caught.value.where == str(file)
+    published = await published_by(PythonFiles("mine", [file, good], {}, Unwatched()))
+    assert [spec.name for spec in published.specs] == ["greet"]
+    [found] = published.faults
+    assert (found.file, found.severity) == (str(file), "error")
+    assert problem in found.message
 
 
 @pytest.mark.requirement("D34")

@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from function_calls.definition import DefinitionError
+from function_calls.groups import ToolGroup
 from function_calls.registry import FunctionRegistry
 from tests.fakes.functions import CITY, Recorder
 from tests.function_calls import plain_tools
@@ -78,15 +79,46 @@ def test_bots_have_functions_of_their_own_beside_those_for_all() -> None:
 
 def test_a_snapshot_stays_what_it_was_when_a_source_is_replaced() -> None:
     registry = FunctionRegistry()
-    registry.replace_source("files", [Recorder("old", commands=["go"]).spec])
+    registry.publish("files", [Recorder("old", commands=["go"]).spec])
     before = registry.of("default")
     assert registry.of("default") is before
-    registry.replace_source("files", [Recorder("new", commands=["go"]).spec])
+    registry.publish("files", [Recorder("new", commands=["go"]).spec])
     assert (before.find("old") is not None, before.find("new")) == (True, None)
     assert names(registry) == ["new"]
-    with pytest.raises(DefinitionError):
-        registry.replace_source("files", [Recorder("x").spec, Recorder("x").spec])
-    assert names(registry) == ["new"]
+
+
+@pytest.mark.requirement("B31", "E31")
+def test_of_two_sources_that_want_a_name_the_first_has_it_and_the_other_is_told() -> None:
+    registry = FunctionRegistry()
+    assert registry.publish("built in") == []
+    assert registry.publish("files", [Recorder("same").spec, Recorder("other").spec]) == []
+    [found] = registry.publish("built in", [Recorder("same").spec])
+    assert (found.file, found.code) == ("tests/same.py", "functions.taken")
+    assert found.message.count("tests/same.py:1") == 2
+    assert names(registry) == ["same", "other"]
+    assert registry.publish("files", [Recorder("other").spec]) == []
+    registry.publish("files", [Recorder("same").spec])
+    assert registry.withdraw("built in") == []
+    assert names(registry) == ["same"]
+
+
+def test_of_one_source_the_first_function_has_the_name() -> None:
+    registry = FunctionRegistry()
+    first = Recorder("x").spec
+    [found] = registry.publish("files", [first, Recorder("x").spec, Recorder("y").spec])
+    assert "name 'x' is taken twice" in found.message
+    assert names(registry) == ["x", "y"]
+    assert registry.of("default").find("x") is first
+
+
+def test_a_group_has_its_name_among_the_functions() -> None:
+    registry = FunctionRegistry()
+    group = ToolGroup("research", "Look things up.", ("search",), source="tools.yaml:3")
+    [found] = registry.publish("files", [Recorder("research").spec], [group])
+    assert (found.file, found.line) == ("tools.yaml", 3)
+    assert registry.of("default").groups == {}
+    registry.publish("files", [Recorder("search").spec], [group])
+    assert registry.of("default").groups == {"research": group}
 
 
 @pytest.mark.requirement("E28", "E31")
@@ -133,7 +165,7 @@ def test_a_function_that_is_refused_leaves_no_trace() -> None:
         registry.register_functions([Recorder("two", commands=["walk"]).spec, Recorder("three", commands=["go"]).spec])
     registry.register_functions([Recorder("two", commands=["walk"]).spec])
     assert names(registry) == ["one", "two"]
-    registry.replace_source("code", [])
+    registry.publish("code", [])
     registry.register_function(Recorder("one", commands=["go", "walk"]).spec)
     assert names(registry) == ["one"]
 

@@ -21,7 +21,7 @@ from config.texts import Texts
 from function_calls.call import Call
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.declaration import tool_function
-from function_calls.sources.base import FunctionSource
+from function_calls.source import FunctionSource
 from services.clock import SystemClock
 from services.fault_points import FaultPoints
 from services.json_values import JsonObject

@@ -80,7 +80,7 @@ def test_a_function_that_cannot_be_used_is_an_error_at_its_file(
     )
     printed = command(capsys, "check", a_settings_file(tmp_path, f"sources: {{python: [{double}]}}\n"))
     assert printed.status == 1
-    assert printed.out.startswith(f"{double}:3:1 functions.unusable ")
+    assert printed.out.startswith(f"{double}:3:1 functions.taken ")
     assert "calculate.py" in printed.out
 
 

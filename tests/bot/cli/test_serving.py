@@ -182,11 +182,10 @@ def test_settings_with_faults_start_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("sources: {python: [absent.py]}\n", "absent.py"),
         ("logging: {folder: bot.yaml/logs}\n", "bot.yaml"),
         ("home: bot.yaml/var\n", "bot.yaml"),
     ],
-    ids=["functions", "logs", "home"],
+    ids=["logs", "home"],
 )
 def test_what_it_cannot_do_without_is_told_in_one_line(tmp_path: Path, text: str, problem: str) -> None:
     settings = tmp_path / "bot.yaml"

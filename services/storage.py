@@ -1,0 +1,140 @@
+"""Storage: where files of definitions lie. A source asks for what there is, and reads again what has another etag."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Protocol
+
+
+class StorageError(OSError):
+    """A file that cannot be listed or read; says which one and why."""
+
+
+class Storage(Protocol):
+    """Files by their paths, with `/` between folders, relative to the storage."""
+
+    def list(self) -> Mapping[str, str]:
+        """Path → etag of every file, in the order of the paths. An etag changes whenever the content does.
+        Raises StorageError when the storage itself cannot be read."""
+
+    def read(self, path: str) -> bytes:
+        """The content of one file. Raises StorageError, also when it is gone."""
+
+    def place(self, path: str) -> str:
+        """The file as a person is told of it."""
+
+
+class LocalFolder:
+    """The files of a folder whose names fit a pattern; hidden ones, and those that begin with `_`, are left out."""
+
+    def __init__(self, root: Path, patterns: Sequence[str], *, is_deep: bool = False) -> None:
+        """`is_deep`: those of its folders too."""
+        self._root = root
+        self._patterns = tuple(patterns)
+        self._is_deep = is_deep
+
+    def list(self) -> Mapping[str, str]:
+        try:
+            return dict(sorted(self._files(self._root, "")))
+        except OSError as error:
+            raise StorageError(f"{self._root}: {error.strerror}") from None
+
+    def read(self, path: str) -> bytes:
+        try:
+            return (self._root / path).read_bytes()
+        except OSError as error:
+            raise StorageError(f"{self.place(path)}: {error.strerror}") from None
+
+    def place(self, path: str) -> str:
+        return shown(self._root / path)
+
+    def _files(self, folder: Path, prefix: str) -> Iterator[tuple[str, str]]:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.startswith((".", "_")):
+                    continue
+                if entry.is_dir():
+                    if self._is_deep:
+                        yield from self._files(folder / entry.name, f"{prefix}{entry.name}/")
+                elif any(fnmatchcase(entry.name, pattern) for pattern in self._patterns):
+                    found = _etag(entry.path)
+                    if found:
+                        yield prefix + entry.name, found
+
+
+class LocalFile:
+    """One file as a storage. Its path there is its name."""
+
+    def __init__(self, file: Path) -> None:
+        self._folder = LocalFolder(file.parent, [])
+        self._file = file
+
+    def list(self) -> Mapping[str, str]:
+        found = _etag(self._file)
+        return {self._file.name: found} if found else {}
+
+    def read(self, path: str) -> bytes:
+        return self._folder.read(path)
+
+    def place(self, path: str) -> str:
+        return self._folder.place(path)
+
+
+class MemoryStorage:
+    """Files in memory."""
+
+    def __init__(self, files: Mapping[str, bytes | str] | None = None) -> None:
+        self._files: dict[str, tuple[int, bytes]] = {}
+        self._version = 0
+        for path, content in (files or {}).items():
+            self.write(path, content)
+
+    def write(self, path: str, content: bytes | str) -> None:
+        """Put a file there, or another content in its place."""
+        self._version += 1
+        self._files[path] = (self._version, content.encode() if isinstance(content, str) else content)
+
+    def delete(self, path: str) -> None:
+        """Take a file away."""
+        del self._files[path]
+
+    def list(self) -> Mapping[str, str]:
+        return {path: str(version) for path, (version, _) in sorted(self._files.items())}
+
+    def read(self, path: str) -> bytes:
+        try:
+            return self._files[path][1]
+        except KeyError:
+            raise StorageError(f"{path}: no such file") from None
+
+    def place(self, path: str) -> str:
+        return path
+
+
+def storage_at(path: Path, patterns: Sequence[str], *, is_deep: bool = False) -> LocalFolder | LocalFile:
+    """The storage of what an operator named: a folder's files that fit a pattern, or one file whatever its name."""
+    return LocalFolder(path, patterns, is_deep=is_deep) if path.is_dir() else LocalFile(path)
+
+
+def shown(file: Path) -> str:
+    """`file` as a person is told of it: relative to the working folder where it lies in there."""
+    try:
+        return str(file.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(file)
+
+
+def _etag(path: str | Path) -> str:
+    """Of a regular file; empty for others, and for one that is gone. Editors put a new file in the old one's place, and
+    two writes within a tick of the clock differ in nothing but this."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return ""
+    if not stat.S_ISREG(state.st_mode):
+        return ""
+    return f"{state.st_mtime_ns:x}-{state.st_size:x}-{state.st_ino:x}-{state.st_ctime_ns:x}"
