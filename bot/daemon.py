@@ -11,6 +11,7 @@ import structlog
 
 from bot.chats import Chats
 from bot.delivery import Delivery
+from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
@@ -58,6 +59,7 @@ class Daemon:
     registry: FunctionRegistry
     invoker: Invoker
     router: FunctionCallRouter
+    direct_calls: DirectCalls
     model: ChatModel
     model_states: Callable[[], Sequence[ModelState]]
     chats: Chats
