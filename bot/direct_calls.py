@@ -100,6 +100,10 @@ class DirectCalls:
         """The functions of the bot that has `chat`."""
         return self._registry.of(self.chats.of(chat).settings.bot)
 
+    def functions_of(self, bot: str) -> BotFunctions:
+        """The functions of `bot`."""
+        return self._registry.of(bot)
+
     def callable_by(self, caller: Caller) -> Sequence[FunctionSpec]:
         """What `caller` may call now, in registration order."""
         context = self._context(caller)

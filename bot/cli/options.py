@@ -9,10 +9,10 @@ from pathlib import Path
 
 import structlog
 
+from bot.version import VERSION as VERSION
 from config.loader import SettingsInvalid, load_settings
 from config.settings import Settings
 
-VERSION = "0.1.0"
 SHIPPED = Path(__file__).parents[2] / "config" / "bot.yaml"
 _MOST_HOURS = 1_000_000.0
 _HIGHEST_PORT = 65_535
