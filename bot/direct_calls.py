@@ -16,7 +16,9 @@ from bot.delivery import Delivery, Parcel
 from bot.outbox_rows import Address, Origin, OutboxRows
 from bot.outgoing import addressed_to
 from bot.turn_log import StoreTurnLog
+from config.texts import Phrases
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
+from function_calls.failures import unknown
 from function_calls.invocation import Invoker
 from function_calls.permissions import callable_here
 from function_calls.registry import BotFunctions, FunctionRegistry
@@ -24,7 +26,7 @@ from function_calls.spec import FunctionResult, FunctionSpec, Message
 from function_calls.turn import Path, Turn
 from services.clock import Clock
 from services.fault_points import FaultPoints
-from services.refs import ChatRef, Effect, MemberRef, Role
+from services.refs import ChatRef, Effect, ErrorCode, MemberRef, Role
 from services.store.ids import Ids
 from services.store.port import Store, Write
 from services.timetable import Timetable
@@ -212,6 +214,13 @@ class DirectCalls:
             return False
         # The key of the first run of a turn.
         return bool(await self._timetable.added_by(f"{turn.id}:0"))
+
+
+def stopped(spec: FunctionSpec, texts: Phrases) -> FunctionResult:
+    """What is told of a run that was cut short to somebody who still waits for it."""
+    if spec.effect is Effect.ONCE:
+        return unknown(spec, texts)
+    return FunctionResult.fail(ErrorCode.CANCELLED, texts.say("stop.stopped"))
 
 
 def _told_apart(result: FunctionResult, context: MessageContext) -> tuple[list[Message], list[Message]]:

@@ -61,7 +61,7 @@ def tool_result(called: Called, spec: FunctionSpec, chat: ChatRef, texts: Phrase
     if not result.handled:
         return tool_error(ErrorCode.FAILED.value, texts.say("mcp.not_handled"))
     content = [*_said(called.here, texts), *_notes(called, chat, texts)]
-    if result.data is not None:
+    if result.data is not None and not _is_said(result.data, called.here):
         content.append(TextContent(text=_as_json(result.data)))
     structured = _structured(result.data, spec)
     return CallToolResult(content=content or [TextContent(text=texts.say("mcp.done"))], structured_content=structured)
@@ -106,6 +106,11 @@ def _said(messages: Iterable[Message], texts: Phrases) -> list[ContentBlock]:
             blocks.append(TextContent(text=text))
         blocks += [_file(attachment) for attachment in message.attachments]
     return blocks
+
+
+def _is_said(data: JsonValue, messages: Iterable[Message]) -> bool:
+    """Whether `data` is no more than a text that is there already."""
+    return isinstance(data, str) and any(message.text == data for message in messages)
 
 
 def _choices(choices: Sequence[Choice], texts: Phrases) -> str:

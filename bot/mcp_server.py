@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+import anyio
 import structlog
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
@@ -26,7 +27,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from bot.direct_calls import DirectCalls
+from bot.direct_calls import Called, DirectCalls, stopped
 from bot.mcp_callers import McpCaller
 from bot.mcp_content import tool_definition, tool_error, tool_result
 from bot.version import VERSION
@@ -61,7 +62,7 @@ class McpServer:
         self._told: OrderedDict[str, ServerSession] = OrderedDict()
         """Whom to tell of changes, by their sessions: those that have asked what there is."""
         self._telling: asyncio.Task[None] | None = None
-        self._running: set[object] = set()
+        self._running: set[anyio.CancelScope] = set()
         self._idle = asyncio.Event()
         self._idle.set()
         self.server: Server[Any] = Server(
@@ -91,10 +92,14 @@ class McpServer:
         self._told.pop(session_id, None)
 
     async def drain(self, seconds: float) -> None:
-        """End the streams that wait for changes, and return when no call runs any more, or after `seconds`."""
+        """End the streams that wait for changes, and return when no call runs any more; what still does after `seconds`
+        is stopped, and its caller told."""
         self._listening.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), seconds)
+        for running in self._running:
+            running.cancel()
+        await self._idle.wait()
 
     async def _tell(self) -> None:
         # What is published in one go is told once.
@@ -138,11 +143,13 @@ class McpServer:
             steps += 1
             await context.session.report_progress(steps, None, text)
 
-        running = object()
+        running = anyio.CancelScope()
         self._running.add(running)
         self._idle.clear()
+        called = None
         try:
-            called = await self._calls.call(caller, spec.name, params.arguments or {}, status=progress)
+            with running:
+                called = await self._calls.call(caller, spec.name, params.arguments or {}, status=progress)
         except StoreError as error:
             _log.error("call_not_kept", function=spec.name, problem=str(error))
             return tool_error(ErrorCode.UNKNOWN_OUTCOME.value, texts.say("mcp.not_kept"))
@@ -150,6 +157,8 @@ class McpServer:
             self._running.discard(running)
             if not self._running:
                 self._idle.set()
+        if called is None:
+            called = Called(stopped(spec, texts))
         return tool_result(called, spec, caller.chat, texts)
 
     def _remember(self, context: Context) -> None:

@@ -55,7 +55,8 @@ class Web:
         self._owners = owners
         self._clock = clock
         self._server: WebServer | None = None
-        self._mcp: McpHttp | None = None
+        self.programs: McpHttp | None = None
+        """What serves programs by the Model Context Protocol, once it has started."""
 
     @classmethod
     async def build(cls, settings: Settings, store: Store, ids: Ids, clock: Clock) -> Web:
@@ -90,7 +91,7 @@ class Web:
             rooms = tuple(Room(room.id, room.title or room.id) for room in web.rooms)
             page_settings = PageSettings(bot.name, bot.aliases, rooms) if rooms else PageSettings(bot.name, bot.aliases)
             page = ChatPage(page_settings, self._members, self._owners, _hints(daemon), self._clock)
-        programs = await self._programs(daemon)
+        programs = await self._serve_programs(daemon)
         app = web_app(
             platforms=self.platforms,
             page=page,
@@ -111,11 +112,11 @@ class Web:
         """Close the server; open streams end first."""
         if self._server is not None:
             await self._server.stop()
-        if self._mcp is not None:
-            self._mcp.end()
-            await self._mcp.closed()
+        if self.programs is not None:
+            self.programs.end()
+            await self.programs.closed()
 
-    async def _programs(self, daemon: Daemon) -> McpHttp | None:
+    async def _serve_programs(self, daemon: Daemon) -> McpHttp | None:
         """The functions for other programs, where the settings want them."""
         if not self._settings.mcp.serve.enabled:
             return None
@@ -124,13 +125,13 @@ class Web:
 
         bot = self._settings.bots[DEFAULT_BOT]
         texts = Texts().of(bot.language or self._settings.language)
-        self._mcp = McpHttp(self._settings.mcp.serve, daemon.direct_calls, texts, bot.name)
-        await self._mcp.start()
-        return self._mcp
+        self.programs = McpHttp(self._settings.mcp.serve, daemon.direct_calls, texts, bot.name)
+        await self.programs.start()
+        return self.programs
 
     def _end_streams(self) -> None:
-        if self._mcp is not None:
-            self._mcp.end()
+        if self.programs is not None:
+            self.programs.end()
         for platform in self.platforms:
             platform.feed.end()
 
