@@ -81,9 +81,7 @@ def _add_options(parser: argparse.ArgumentParser, **default: Any) -> None:
     parser.add_argument(
         "--bot", help="the bot whose functions it gets (that of the chat)", **{"default": "", **default}
     )
-    add_config(parser)
-    if default:
-        parser.set_defaults(config=argparse.SUPPRESS)
+    add_config(parser, **default)
     parser.set_defaults(run=run)
 
 
