@@ -62,6 +62,7 @@ class McpServer:
         self._told: OrderedDict[str, ServerSession] = OrderedDict()
         """Whom to tell of changes, by their sessions: those that have asked what there is."""
         self._telling: asyncio.Task[None] | None = None
+        self._untold = False
         self._running: set[anyio.CancelScope] = set()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -84,6 +85,7 @@ class McpServer:
 
     def functions_changed(self) -> None:
         """Tell programs that there are other functions now. To be called in the event loop, after each publish."""
+        self._untold = True
         if self._telling is None or self._telling.done():
             self._telling = asyncio.create_task(self._tell())
 
@@ -97,16 +99,20 @@ class McpServer:
         self._listening.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), seconds)
+        if self._telling is not None:
+            self._telling.cancel()
         for running in self._running:
             running.cancel()
         await self._idle.wait()
 
     async def _tell(self) -> None:
-        # What is published in one go is told once.
-        await asyncio.sleep(0)
-        await self._bus.publish(ToolsListChanged())
-        for session in list(self._told.values()):
-            await session.send_tool_list_changed()
+        while self._untold:
+            # What is published in one go is told once.
+            await asyncio.sleep(0)
+            self._untold = False
+            await self._bus.publish(ToolsListChanged())
+            for session in list(self._told.values()):
+                await session.send_tool_list_changed()
 
     async def _list(self, context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         whose = self._whose(context)
