@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import pytest
-from mcp import MCPError
+from mcp import Client, MCPError
 from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink
 
+from bot.mcp_server import McpServer
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from function_calls.spec import Choice, FunctionResult, Message, ToolError
 from services.refs import ChatRef, ErrorCode, MemberRef
 from services.store import ledger
+from services.store.port import Store, StoreError, Write
 from tests.fakes.functions import CITY, Recorder
-from tests.harness.mcp_programs import ERAS, MODERN, Programs, code, programs, texts
+from tests.harness.mcp_programs import ERAS, LEGACY, MODERN, Programs, code, programs, texts
 
 OSLO = {"city": "Oslo"}
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "mcp" / "tools.json"
@@ -407,6 +411,63 @@ async def test_a_bot_that_stops_ends_open_streams_and_what_still_runs() -> None:
         result = result_in((await calling).text)
     assert result["isError"] is True
     assert "[unknown_outcome]" in result["content"][0]["text"]
+
+
+async def test_a_bot_that_stops_does_not_wait_for_clients_that_listen() -> None:
+    async with asyncio.timeout(30), programs() as served, served.client(mode=LEGACY) as client:
+        await client.list_tools()
+        began = time.monotonic()
+        await served.web.stop()
+    assert time.monotonic() - began < 4
+
+
+class Forgets:
+    """A store that cannot keep the end of anything more once it is told so."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.is_broken = False
+
+    def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
+        return self._refuse() if self.is_broken else self._store.commit(writes)
+
+    async def _refuse(self) -> list[int]:
+        raise StoreError("the disk is gone: /dev/sda1")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+async def test_a_result_that_could_not_be_kept_is_no_success() -> None:
+    stores: list[Forgets] = []
+
+    async def forget(context: MessageContext, arguments: Any, call: Call) -> str:
+        stores[0].is_broken = True
+        return "done"
+
+    def around(store: Store) -> Store:
+        stores.append(Forgets(store))
+        return cast(Store, stores[0])
+
+    act = Recorder("act", effect="once", does=forget)
+    async with programs([act.spec], around_store=around) as served:
+        result = await served.call("act")
+        stores[0].is_broken = False
+    assert code(result) == "unknown_outcome"
+    assert "/dev/sda1" not in str(result)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_failure_of_ours_is_told_by_a_number_alone(mode: str) -> None:
+    def whose(_: object) -> NoReturn:
+        raise RuntimeError("password hunter2")
+
+    async with programs() as served:
+        calls = served.group.daemon.direct_calls
+        server = McpServer(calls, whose, calls.chats.profile(OTHERS).texts, "Rollcall")
+        async with Client(server.server, mode=mode) as client:
+            with pytest.raises(MCPError, match=r"^Internal error [0-9a-f]{8}$"):
+                await client.list_tools()
 
 
 @pytest.mark.parametrize("mode", ERAS)
