@@ -103,6 +103,9 @@ def _unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Di
         named += [(name, f"chats.settings.{pattern}.functions.{name}") for name in chat.functions]
     for index, rule in enumerate(settings.approvals.required):
         named += [(name, f"approvals.required[{index}].functions") for name in rule.functions]
+    tags = {tag for spec in specs for tag in spec.tags}
+    for index, client in enumerate(settings.mcp.serve.clients):
+        named += [(name, f"mcp.serve.clients[{index}].functions") for name in client.functions if name not in tags]
     # An error: what was to be switched off, kept to some roles or paid for would be on for everybody.
     return [
         _finding("", Code.UNKNOWN, f"{place}: there is no function {name!r}{_near(name, known)}", "error")

@@ -16,6 +16,7 @@ _UNIQUE: tuple[tuple[Location, str], ...] = (
     (("news", "feeds"), "name"),
     (("platforms", "web", "rooms"), "id"),
     (("platforms", "irc"), "account"),
+    (("mcp", "serve", "clients"), "name"),
 )
 
 
@@ -39,6 +40,7 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
     _limits_that_never_count(settings, document)
     _irc_that_is_not_as_meant(settings, document)
     _schedules_where_nobody_is(settings, document)
+    _programs_where_nobody_is(settings, document)
     known = Texts().languages
     for location, language in _languages(settings):
         if language.lower().replace("_", "-").split("-")[0] not in known:
@@ -101,6 +103,15 @@ def _schedules_where_nobody_is(settings: Settings, document: YamlDocument) -> No
             document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
 
 
+def _programs_where_nobody_is(settings: Settings, document: YamlDocument) -> None:
+    """MCP clients that would be refused each call, because their chat is not served."""
+    for index, client in enumerate(settings.mcp.serve.clients):
+        if client.chat is not None and is_allowed(settings, client.chat) is None:
+            location: Location = ("mcp", "serve", "clients", index, "chat")
+            message = f"{dotted(location)} is not served, because chats.allow does not name {client.chat!r}"
+            document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+
+
 def _keys_that_differ_by_case(document: YamlDocument) -> None:
     seen: dict[Location, str] = {}
     for location, places in document.places.items():
@@ -136,6 +147,12 @@ def _bots_that_are_not_there(document: YamlDocument) -> None:
             suggestion = did_you_mean(bot, bots)
             message = f"{dotted(location)} names {bot!r}, which is not in bots{suggestion}"
             document.complain(document.value_at(location), Code.UNKNOWN_BOT, message)
+    for index, client in enumerate(_list_at(document.value, ("mcp", "serve", "clients"))):
+        bot = client.get("bot") if isinstance(client, dict) else None
+        if isinstance(bot, str) and bot not in bots:
+            place: Location = ("mcp", "serve", "clients", index, "bot")
+            message = f"{dotted(place)} names {bot!r}, which is not in bots{did_you_mean(bot, bots)}"
+            document.complain(document.value_at(place), Code.UNKNOWN_BOT, message)
 
 
 def _shadow_that_is_not_there(document: YamlDocument) -> None:

@@ -14,6 +14,7 @@ from config.budgets import BudgetsSettings
 from config.failover import FailoverSettings
 from config.filters import FiltersSettings
 from config.irc import IrcSettings
+from config.mcp import McpSettings
 from config.memory import MemorySettings
 from config.models import ModelSettings
 from config.news import NewsSettings
@@ -24,6 +25,7 @@ from config.search import SearchSettings
 from config.shadow import ShadowSettings
 from config.summary import SummarySettings
 from config.terms import (
+    SHORTEST_TOKEN,
     Count,
     Language,
     LocalPath,
@@ -40,7 +42,6 @@ from config.timers import TimersSettings
 
 CONFIG_VERSION = 1
 DEFAULT_BOT = "default"
-SHORTEST_TOKEN = 16
 
 
 def _with_default_bot(bots: Mapping[str, BotSettings]) -> Mapping[str, BotSettings]:
@@ -265,6 +266,7 @@ class Settings(Section):
     schedules: SchedulesSettings = Field(default_factory=dict)
     """Functions that run by the clock, by names of your own."""
     platforms: PlatformsSettings = PlatformsSettings()
+    mcp: McpSettings = McpSettings()
     sources: SourcesSettings = SourcesSettings()
 
     @property

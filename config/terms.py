@@ -17,6 +17,9 @@ Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 """A day of the week."""
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 
+SHORTEST_TOKEN = 16
+"""Characters of a token that lets programs in."""
+
 _LANGUAGE = r"[a-z]{2,3}([-_][A-Za-z0-9]{2,8})*"
 _BOT = r"[a-z][a-z0-9_-]{0,63}"
 _ROOM = r"[a-z0-9][a-z0-9_-]{0,63}"
