@@ -10,6 +10,7 @@ from function_calls.commands import CommandPlan, is_command_word, is_speech, pla
 from function_calls.definition import DefinitionError
 from function_calls.encodings import offered_names
 from function_calls.find_functions import FIND_FUNCTIONS
+from function_calls.schema_told import told
 from function_calls.sources.mappings import specs_of_module
 from function_calls.spec import Activation, FunctionSpec, OfferedTo, Touch
 from services.llm.function_search import FunctionSearch
@@ -149,7 +150,7 @@ class BotFunctions:
             name=self._offered_names.get(spec.name, spec.name),
             original=spec.name,
             description=spec.description,
-            parameters=spec.parameters,
+            parameters=told(spec.parameters),
             examples=spec.examples,
             writes=spec.effect is not Effect.READ,
             commands=spec.commands,
