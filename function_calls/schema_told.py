@@ -21,7 +21,7 @@ _NEVER_TOLD = ("$defs", "$schema")
 _IN_PROPERTIES = frozenset({"type", "properties", "required", "description"})
 """What a part of `allOf` may say without asking for anything that the parameters cannot say."""
 _MOST_NAMES = 12
-_MOST_WRITTEN_OUT = 50
+_MOST_WRITTEN_OUT = 12
 
 
 def told(schema: JsonObject) -> JsonObject:
