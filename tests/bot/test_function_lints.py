@@ -55,7 +55,7 @@ async def test_a_function_that_says_everything_is_good(tmp_path: Path) -> None:
     assert await found(tmp_path, **said) == []
 
 
-@pytest.mark.requirement("A53", "A54", "A55", "B27", "B30", "D46", "E47", "E48", "E49", "E51")
+@pytest.mark.requirement("B27", "D46", "E47", "E48", "E49", "E51")
 @pytest.mark.parametrize(
     ("changes", "code", "words"),
     [
@@ -113,13 +113,11 @@ async def test_only_a_function_that_is_offered_by_itself_needs_examples(
     assert await found(tmp_path, examples=None, **options) == []
 
 
-@pytest.mark.requirement("B26")
 def test_functions_of_other_programs_are_left_alone() -> None:
     foreign = new_spec("mcp.act", print, "", parameters={"x": {"type": "string"}}, effect="once")
     assert lints([foreign], {"default": BotFunctions([foreign])}) == []
 
 
-@pytest.mark.requirement("E47")
 async def test_a_fault_about_functions_in_the_settings_is_told_at_its_place() -> None:
     text = "functions:\n  wether: {enabled: false}\nrouter:\n  pinned: [help, wether]\n"
     document = read_yaml(text, "mine.yaml")

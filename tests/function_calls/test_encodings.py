@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field
 
 from function_calls.definition import DefinitionError
 from function_calls.encodings import (
@@ -23,10 +24,14 @@ from function_calls.encodings import (
 )
 from function_calls.encodings_mcp import mcp_listed_tool
 from function_calls.inventory import inventory
+from function_calls.schema import imported, schema_of
 from function_calls.sources.mappings import new_spec
 from function_calls.sources.python_functions import as_spec
 from function_calls.spec import FunctionSpec
 from services.llm.encoding import encode_tools
+from services.llm.model import OfferedFunction
+from services.llm.text_prompts import sample_arguments
+from services.llm.xml_calls import write_calls
 from tests.fakes.functions import CITY, Recorder
 from tests.function_calls.routing import Routing
 from tests.function_calls.sample_functions import book, hello, travel
@@ -208,6 +213,39 @@ def test_nothing_is_lost_from_a_spec_to_any_spelling_and_back(
             assert definition.metadata == metadata
         again = new_spec(name, print, description, parameters=definition.parameters, metadata=definition.metadata)
         assert encode(again) == encode(spec)
+
+
+class Inputs(BaseModel):
+    """What a function that runs code is given."""
+
+    lang: str = Field(examples=["python"])
+    code: str = Field(examples=["print('Hello World')"])
+
+
+class RunCode(BaseModel):
+    inputs: Inputs
+
+
+WRITTEN = {
+    "properties": {
+        "inputs": {
+            "type": "object",
+            "properties": {
+                "lang": {"type": "string", "example": "python"},
+                "code": {"type": "string", "example": "print('Hello World')"},
+            },
+        }
+    }
+}
+
+
+@pytest.mark.requirement("B21", "C16")
+@pytest.mark.parametrize("schema", [imported(WRITTEN), schema_of(RunCode)], ids=["written", "derived"])
+def test_a_schema_gives_the_sample_of_a_call_in_xml(schema: dict[str, Any]) -> None:
+    function = OfferedFunction("code_runner", "code_runner", "Runs code", schema)
+    assert write_calls([(function.name, sample_arguments(function))]) == (GOLDEN / "code_runner.xml.txt").read_text(
+        encoding="utf-8"
+    ).removesuffix("\n")
 
 
 @pytest.mark.requirement("B1", "B25", "B32")

@@ -9,6 +9,8 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from function_calls.arguments import SchemaArguments
 from function_calls.definition import DefinitionError, schema_arguments
@@ -138,6 +140,92 @@ def test_what_a_model_is_told_of_any_schema_is_taken_by_every_provider(data: Cal
             assert functions.offer([spec]).functions[0].parameters == shown
             assert usage_line(spec).startswith("/act")
     assert tried > 450
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+LEAVES = st.sampled_from(
+    [
+        {"type": "string"},
+        {"type": "string", "minLength": 2},
+        {"type": "integer", "minimum": 0},
+        {"type": "number", "exclusiveMaximum": 3},
+        {"type": "boolean"},
+        {"type": ["integer", "null"]},
+        {"type": "null"},
+        {"const": None},
+        {"enum": ["x", 1, None, [1]]},
+        {"$ref": "#/definitions/tree"},
+        {"$ref": "#/definitions/few", "maxItems": 1, "description": "only a remark counts here"},
+        True,
+        False,
+        {},
+    ]
+)
+COMPOSED = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.builds(lambda one: {"type": "array", "items": one}, inner),
+        st.builds(lambda one, two: {"items": [one], "additionalItems": two}, inner, inner),
+        st.builds(lambda one, two: {"anyOf": [one, two]}, inner, inner),
+        st.builds(lambda one, two: {"oneOf": [one, two]}, inner, inner),
+        st.builds(lambda one, two: {"allOf": [one, two]}, inner, inner),
+        st.builds(lambda one: {"not": one}, inner),
+        st.builds(lambda one, two: {"if": one, "then": two}, inner, inner),
+        st.builds(
+            lambda named, required, more: {
+                "type": "object",
+                "properties": named,
+                "required": sorted(required),
+                "additionalProperties": more,
+            },
+            st.dictionaries(NAMES, inner, max_size=2),
+            st.sets(NAMES, max_size=1),
+            inner,
+        ),
+    ),
+    max_leaves=5,
+)
+VALUES = st.recursive(
+    st.sampled_from([None, True, False, 0, 1, -1, 2.5, "", "x", "xy", "1", "true", "[1]"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=2),
+    max_leaves=4,
+)
+DEFINITIONS = {
+    "tree": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"$ref": "#/definitions/tree"}}},
+    "few": {"type": "array", "maxItems": 2},
+}
+
+
+def in_the_latest_draft(node: Any) -> Any:
+    """The same words as draft 2020-12 has them."""
+    if isinstance(node, list):
+        return [in_the_latest_draft(one) for one in node]
+    if not isinstance(node, dict):
+        return node.replace("/definitions/", "/$defs/") if isinstance(node, str) else node
+    if isinstance(node.get("items"), list):
+        node = {"prefixItems": node["items"], "items": node["additionalItems"]}
+    return {"$defs" if key == "definitions" else key: in_the_latest_draft(value) for key, value in node.items()}
+
+
+@settings(max_examples=300)
+@given(st.dictionaries(NAMES, COMPOSED, max_size=2), st.dictionaries(NAMES, VALUES, max_size=3), st.booleans())
+def test_any_schema_judges_as_the_reference_does(properties: dict[str, Any], raw: dict[str, Any], latest: bool) -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "definitions": DEFINITIONS}
+    if latest:
+        schema = in_the_latest_draft(schema)
+    reference = (jsonschema.Draft202012Validator if latest else jsonschema.Draft7Validator)(schema)
+    parser = SchemaArguments(imported(schema))
+    try:
+        read = parser.parse(raw)
+    except ArgumentFault:
+        assert not reference.is_valid(raw)
+        return
+    assert reference.is_valid(read)
+    if reference.is_valid(raw):
+        assert read == raw
+    else:
+        assert is_reading_of(raw, read)
+    assert parser.parse(parser.dump(read)) == read
 
 
 # -- what refers to itself

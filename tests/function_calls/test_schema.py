@@ -46,7 +46,7 @@ def test_models_and_dataclasses_give_plain_draft_7(arguments: Any) -> None:
         assert node.get("default", 0) is not None
 
 
-@pytest.mark.requirement("D21", "D57", "E22", "E23", "E24")
+@pytest.mark.requirement("D21", "D57", "B26", "E22", "E23", "E24")
 def test_every_kind_of_field_keeps_what_it_means() -> None:
     properties = schema_of(Booking)["properties"]
     assert properties["title"] == {
