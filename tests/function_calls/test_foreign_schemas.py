@@ -297,7 +297,7 @@ def test_two_schemas_that_refer_to_each_other_are_checked_and_keep_their_names()
 @pytest.mark.parametrize(
     ("schema", "valid", "invalid"),
     [
-        ({"prefixItems": [{"type": "string"}], "items": {"type": "integer"}}, ["7", 1], ["7", "x"]),
+        ({"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "integer"}}, ["7", 1], ["7", "x"]),
         ({"items": [{"type": "string"}], "additionalItems": False}, ["7"], ["7", 1]),
         ({"dependentRequired": {"a": ["b"]}}, {"a": 1, "b": 2}, {"a": 1}),
         ({"dependencies": {"a": ["b"]}}, {"a": 1, "b": 2}, {"a": 1}),
