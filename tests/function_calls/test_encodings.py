@@ -61,7 +61,7 @@ def test_every_spelling_is_as_its_golden_file_shows(name: str) -> None:
     assert encoded == json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
 
 
-# The parameters of the guides to compilation, to MCP's form and to tools, as their authors declare them.
+# Functions as their authors declare them.
 DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
     "user_registration": (
         "Processes user registration",
@@ -112,14 +112,14 @@ DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.requirement("A27", "A28", "B2", "B3", "B6", "B8", "B16", "B32", "E40", "E41", "F2", "F3", "F4")
 @pytest.mark.parametrize("name", list(DECLARED))
-def test_a_declared_function_is_spelled_exactly_as_its_guide_shows(name: str) -> None:
+def test_a_declared_function_is_spelled_exactly_as_its_golden_file_shows(name: str) -> None:
     description, parameters = DECLARED[name]
     if name == "user_registration":
-        # This guide leaves out the examples that its scripts have; the other one shows them.
+        # Its golden file is without the examples that scripts have; that of process_order shows them.
         parameters = {
             name: {key: value for key, value in one.items() if key != "example"} for name, one in parameters.items()
         }
-    golden = json.loads((GOLDEN / "seed_definitions.json").read_text(encoding="utf-8"))[name]
+    golden = json.loads((GOLDEN / "declared.json").read_text(encoding="utf-8"))[name]
     spec = new_spec(name, print, description, parameters=parameters)
     for form, expected in golden.items():
         encoded = SPELLINGS[form](spec)
