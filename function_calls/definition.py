@@ -80,6 +80,7 @@ def build_spec(
         result_schema=result_schema,
         metadata=metadata,
         source=source,
+        declared=frozenset(fields),
         **fields,
     )
 

@@ -30,7 +30,7 @@ class NewsArguments(BaseModel):
 
 @tool_function(
     name="news",
-    description="Latest headlines",
+    description="The latest headlines, of all topics or one",
     examples=(
         "what's in the news",
         "what is new in the world today",

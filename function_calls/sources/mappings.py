@@ -16,6 +16,9 @@ from function_calls.results import normalised
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
 from services.json_values import JsonObject
 
+_OF_A_SCHEMA = frozenset({"$ref", "$schema", "allOf", "anyOf", "oneOf"})
+"""A parameter of such a name would be described by a mapping, or not be there."""
+
 
 def spec_from_mapping(definition: Mapping[str, Any], source: str = "") -> FunctionSpec:
     """The spec of `{"name", "handler", "description"?, "parameters"?, …}`. `parameters` is a JSON Schema, or a map of
@@ -74,6 +77,8 @@ def parameters_of(declared: Any) -> Any:
     if declared is None or not isinstance(declared, Mapping):
         return declared
     if isinstance(declared.get("properties"), Mapping) or declared.get("type") == "object" or not declared:
+        return declared
+    if any(not isinstance(declared[key], Mapping) for key in _OF_A_SCHEMA & declared.keys()):
         return declared
     return _object_schema(declared)
 
