@@ -1,5 +1,5 @@
 """All that modules give, in whichever ways together: functions that are marked, definitions that `tools()` returns,
-with the defaults of `tool_info()`, and filters of their own. What is wrong is told with its place and hides no other."""
+with the defaults of `tool_info()`, and filters of their own. What is wrong is told with its place and hides nothing."""
 
 from __future__ import annotations
 
@@ -38,13 +38,21 @@ class ModuleReader:
     def __init__(self, services: Mapping[type, object]) -> None:
         self._services = services
 
-    def modules(self, modules: Sequence[ModuleType], place: str, find: FindModule = importlib.import_module) -> Reading:
+    def modules(
+        self,
+        modules: Sequence[ModuleType],
+        place: str,
+        find: FindModule = importlib.import_module,
+        unread: Sequence[Diagnostic] = (),
+    ) -> Reading:
         """What `modules`, which belong together, give; the first one stands for all. `place` is theirs, `find` gives
-        the modules of handlers that are named by their paths."""
+        the modules of handlers that are named by their paths, `unread` says why others could not be imported."""
         found = _Found(modules[0].__name__, {str(module.__file__) for module in modules}, place)
+        found.faults += unread
+        found.is_whole = not unread
         for module in modules:
             self._read(module, found, find)
-        if not found.says_something:
+        if not found.says_something and not unread:
             found.fault(place, _NOTHING)
             found.is_whole = False
         return found.reading()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Protocol
 
 from config.diagnostics import Diagnostic
 from function_calls.definition_faults import fault
@@ -17,8 +18,22 @@ from function_calls.source_places import shortened
 from services.clock import Clock
 from services.storage import StorageError
 
-ReadModules = Callable[[Sequence[ModuleType], str, Callable[[str], ModuleType]], Reading]
-"""What modules give that belong together, where they are, and who finds the modules that handlers are named by."""
+
+class ReadModules(Protocol):
+    """Who knows what modules give."""
+
+    def __call__(
+        self,
+        modules: Sequence[ModuleType],
+        place: str,
+        find: Callable[[str], ModuleType],
+        unread: Sequence[Diagnostic],
+        /,
+    ) -> Reading:
+        """What `modules` give that belong together, the first one standing for all; `place` is theirs, `find` gives the
+        modules that handlers are named by, `unread` says why others of them could not be imported."""
+
+
 _SECONDS_WITHOUT_A_WORD = 8.0
 
 
@@ -95,10 +110,7 @@ class _File:
         modules, failed = self._edition.load()
         if not modules:
             return Reading(faults=tuple(failed), is_whole=False)
-        reading = self._read(modules, self.place, self._edition.find)
-        if not failed:
-            return reading
-        return Reading(reading.specs, (*failed, *reading.faults), reading.broken, is_whole=False)
+        return self._read(modules, self.place, self._edition.find, failed)
 
     def free(self) -> None:
         self._edition.free()

@@ -25,8 +25,9 @@ GROUP = "rollcall.functions"
 class ReadsModules(Protocol):
     """Who knows what modules give."""
 
-    def modules(self, modules: Sequence[ModuleType], place: str) -> Reading:
-        """What `modules` give that belong together, the first one standing for all; `place` is theirs."""
+    def modules(self, modules: Sequence[ModuleType], place: str, *, unread: Sequence[Diagnostic]) -> Reading:
+        """What `modules` give that belong together, the first one standing for all; `place` is theirs, `unread` says
+        why others of them could not be imported."""
 
     def one(self, given: object, place: str) -> Reading:
         """What a module, or a function of one, gives."""
@@ -96,11 +97,11 @@ class _Named:
         self._load(self._named.module, loaded, failed)
         if not loaded:
             return Reading(faults=tuple(failed), is_whole=False)
-        reading = self._reader.modules(loaded, _file_of(loaded[0]))
+        reading = self._reader.modules(loaded, _file_of(loaded[0]), unread=failed)
         specs = reading.specs
         if self._named.bot is not None:
             specs = tuple(replace(spec, bot=self._named.bot) for spec in specs)
-        return Reading(specs, (*failed, *reading.faults), reading.broken, reading.is_whole and not failed)
+        return replace(reading, specs=specs)
 
     def free(self) -> None:
         """Nothing: Python keeps installed modules."""
