@@ -18,7 +18,7 @@ from function_calls.spec import FunctionResult, FunctionSpec
 from services.clock import VirtualClock
 from tests.fakes.sources import ToldChanges
 from tests.function_calls.routing import Routing
-from tests.function_calls.sources.watching import HEAD, given_by, marked, names, places, watched, write
+from tests.function_calls.sources.watching import HEAD, given_by, marked, names, places, waiting_for, watched, write
 
 
 async def said_by(spec: FunctionSpec, **arguments: object) -> str:
@@ -483,11 +483,6 @@ async def test_what_was_replaced_can_be_collected(tmp_path: Path) -> None:
 
 
 # -- files that take long
-
-
-def waiting_for(pipe: Path) -> str:
-    """Python that waits until something has opened the pipe and closed it."""
-    return f"import pathlib\npathlib.Path({str(pipe)!r}).read_text()\n"
 
 
 async def test_a_file_that_hangs_holds_nothing_up_and_serves_when_it_has_ended(tmp_path: Path) -> None:

@@ -93,3 +93,8 @@ def names(snapshot: Snapshot) -> list[str]:
 def places(snapshot: Snapshot) -> list[str]:
     """`name of the file:line` of each fault."""
     return [f"{Path(fault.file).name}:{fault.line}" for fault in snapshot.faults]
+
+
+def waiting_for(pipe: Path) -> str:
+    """Python that waits until something has opened the pipe and closed it."""
+    return f"import pathlib\npathlib.Path({str(pipe)!r}).read_text()\n"
