@@ -3,6 +3,7 @@ with the defaults of `tool_info()`, and filters of their own. What is wrong is t
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, signature
@@ -42,16 +43,17 @@ class ModuleReader:
         self,
         modules: Sequence[ModuleType],
         place: str,
-        find: FindModule = importlib.import_module,
+        find: FindModule | None = None,
         unread: Sequence[Diagnostic] = (),
     ) -> Reading:
         """What `modules`, which belong together, give; the first one stands for all. `place` is theirs, `find` gives
-        the modules of handlers that are named by their paths, `unread` says why others could not be imported."""
+        the modules of handlers that are named by their paths (without it: those that Python finds from there), `unread`
+        says why others could not be imported."""
         found = _Found(modules[0].__name__, {str(module.__file__) for module in modules}, place)
         found.faults += unread
         found.is_whole = not unread
         for module in modules:
-            self._read(module, found, find)
+            self._read(module, found, find or functools.partial(importlib.import_module, package=module.__package__))
         if not found.says_something and not unread:
             found.fault(place, _NOTHING)
             found.is_whole = False

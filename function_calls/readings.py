@@ -43,7 +43,9 @@ class Reading:
         if not kept:
             return self
         names = ", ".join(spec.name for spec in kept)
-        faults = [replace(one, message=f"{one.message} (as before the change goes on: {names})") for one in self.faults]
+        faults = [
+            replace(one, message=f"{one.message} (until it is mended, as before: {names})") for one in self.faults
+        ]
         return replace(self, specs=(*self.specs, *kept), faults=tuple(faults))
 
 

@@ -50,6 +50,7 @@ class PythonFiles:
         """What was at each path when that could last be told."""
         self._etags: dict[Path, object] = {}
         self._faults: list[Diagnostic] = []
+        self._has_spoken = False
 
     async def run(self, publish: Publish) -> None:
         """Publish the functions of all files that can be imported, and again when one has changed."""
@@ -78,7 +79,8 @@ class PythonFiles:
             if self._clock.monotonic() - said_at > _SECONDS_WITHOUT_A_WORD:
                 publish(self._snapshot(readings))
                 said_at = self._clock.monotonic()
-        if not is_same or not units:
+        if not (is_same and self._has_spoken):
+            self._has_spoken = True
             publish(self._snapshot(readings))
 
     def _list(self) -> list[Diagnostic]:

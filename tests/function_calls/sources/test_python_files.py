@@ -424,7 +424,7 @@ async def test_a_broken_change_leaves_what_was_good_until_it_is_mended(tmp_path:
         after = await files.change()
         assert after.specs == before.specs
         [fault] = after.faults
-        assert "as before the change goes on: one" in fault.message
+        assert "until it is mended, as before: one" in fault.message
         assert await said_by(after.specs[0]) == "Hi"
         write(tmp_path, "one.py", marked("one", "Mended"))
         mended = await files.change()

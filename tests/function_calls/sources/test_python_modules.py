@@ -80,6 +80,16 @@ async def test_a_package_gives_what_its_modules_give_but_for_private_ones_and_te
     assert (names(snapshot), snapshot.faults) == (["deep", "two", "one"], ())
 
 
+@pytest.mark.requirement("E12")
+async def test_a_handler_is_found_by_its_path_within_its_package(installed: Path) -> None:
+    write(installed, "acme/__init__.py", "")
+    write(installed, "acme/_impl.py", "def f(args):\n    return 'found'\n")
+    write(installed, "acme/one.py", "def tools():\n    return [{'name': 'f', 'handler': '._impl:f'}]\n")
+    for way in (await given_by("acme"), await given_by(announced=lambda: [point("acme.one")])):
+        [spec] = way.specs
+        assert (await Routing(spec).invoke("f")).reply == "found"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
