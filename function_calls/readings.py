@@ -6,7 +6,7 @@ holds up neither the daemon nor, for more than a moment, the units behind it."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -20,6 +20,10 @@ from services.threads import Threads
 
 _PATIENT_SECONDS = 5.0
 """So long a unit is waited for before those behind it are read."""
+_LESS_PATIENT_SECONDS = 0.5
+"""The same, behind one that took longer."""
+_SECONDS_WITHOUT_A_WORD = 7.0
+"""After so long what there is by then is told, and the rest when it is there."""
 _MOST_THREADS = 256
 
 
@@ -80,27 +84,39 @@ class _Unit:
 class Readings:
     """Reads units and keeps what they gave. Belongs to one event loop."""
 
-    def __init__(self, clock: Clock, on_late: Callable[[], None]) -> None:
-        """`on_late` is called when a unit has been read that was not waited for any longer."""
+    def __init__(self, clock: Clock, tell: Callable[[], None]) -> None:
+        """`tell` is called when there is something new that nobody waits for: a unit that took long has been read, or
+        reading all of them takes long."""
         self._clock = clock
-        self._on_late = on_late
+        self._tell = tell
         self._threads = Threads(_MOST_THREADS)
         self._units: dict[Hashable, _Unit] = {}
 
-    async def read(self, key: Hashable, work: Work) -> None:
-        """Read the unit `key`, and return when that is done or has taken five seconds. If it was still being read as
-        it was before, that is left to itself."""
+    async def read(self, work: Mapping[Hashable, Work]) -> None:
+        """Read these units, one after another. Returns when each has been read or has taken five seconds; one that was
+        still being read as it was before is left to itself."""
+        patience, told_at = _PATIENT_SECONDS, self._clock.monotonic()
+        for key, one in work.items():
+            if not await self._read(key, one, patience):
+                patience = _LESS_PATIENT_SECONDS
+            if self._clock.monotonic() - told_at > _SECONDS_WITHOUT_A_WORD:
+                self._tell()
+                told_at = self._clock.monotonic()
+
+    async def _read(self, key: Hashable, work: Work, patience: float) -> bool:
+        """Whether it ended within so many seconds."""
         unit = self._units.setdefault(key, _Unit())
         _abandon(unit)
         task = asyncio.create_task(self._threads.run(work.read))
         unit.work, unit.running, unit.is_late = work, task, False
         task.add_done_callback(lambda ended: self._ended(unit, ended))
-        patience = asyncio.create_task(self._clock.sleep(_PATIENT_SECONDS))
+        timer = asyncio.create_task(self._clock.sleep(patience))
         try:
-            await asyncio.wait([task, patience], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([task, timer], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            patience.cancel()
+            timer.cancel()
         unit.is_late = unit.running is task and not task.done()
+        return not unit.is_late
 
     def keep_only(self, keys: Iterable[Hashable]) -> None:
         """Forget all units but these."""
@@ -141,11 +157,11 @@ class Readings:
         unit.reading = reading.after(unit.reading)
         if unit.is_late:
             unit.is_late = False
-            self._on_late()
+            self._tell()
 
 
 _HANGS = (
-    "it is still being imported after five seconds, and its functions serve when it has ended. If it hangs, mend it: "
+    "it is still being imported after some seconds, and its functions serve when it has ended. If it hangs, mend it: "
     "a thread cannot be ended, so what it holds is free again after the next start of the daemon"
 )
 

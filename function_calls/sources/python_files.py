@@ -34,9 +34,6 @@ class ReadModules(Protocol):
         modules that handlers are named by, `unread` says why others of them could not be imported."""
 
 
-_SECONDS_WITHOUT_A_WORD = 8.0
-
-
 class PythonFiles:
     """Each path is a file, a package, or a folder of both."""
 
@@ -48,6 +45,7 @@ class PythonFiles:
         self._clock = clock
         self._units: dict[Path, list[Unit]] = {}
         """What was at each path when that could last be told."""
+        self._order: tuple[Path, ...] = ()
         self._etags: dict[Path, object] = {}
         self._faults: list[Diagnostic] = []
         self._has_spoken = False
@@ -65,21 +63,15 @@ class PythonFiles:
 
     async def _look(self, readings: Readings, publish: Publish) -> None:
         """Read again what has changed; publish when anything did."""
-        before = self._faults
+        faults_before, order_before = self._faults, self._order
         self._faults = await asyncio.to_thread(self._list)
         units = {unit.file: unit for path in self._paths for unit in self._units.get(path, ())}
-        changed = [unit for key, unit in units.items() if self._etags.get(key) != unit.etag]
-        is_same = not changed and self._etags.keys() == units.keys() and before == self._faults
+        self._order = tuple(units)
+        changed = [unit for file, unit in units.items() if self._etags.get(file) != unit.etag]
+        self._etags = {file: unit.etag for file, unit in units.items()}
         readings.keep_only(units)
-        self._etags = {key: etag for key, etag in self._etags.items() if key in units}
-        said_at = self._clock.monotonic()
-        for unit in changed:
-            self._etags[unit.file] = unit.etag
-            await readings.read(unit.file, _File(Edition(unit), self._read))
-            if self._clock.monotonic() - said_at > _SECONDS_WITHOUT_A_WORD:
-                publish(self._snapshot(readings))
-                said_at = self._clock.monotonic()
-        if not (is_same and self._has_spoken):
+        await readings.read({unit.file: _File(Edition(unit), self._read) for unit in changed})
+        if changed or (faults_before, order_before) != (self._faults, self._order) or not self._has_spoken:
             self._has_spoken = True
             publish(self._snapshot(readings))
 
@@ -97,7 +89,7 @@ class PythonFiles:
         return faults
 
     def _snapshot(self, readings: Readings) -> Snapshot:
-        return readings.snapshot(list(self._etags), self._faults)
+        return readings.snapshot(self._order, self._faults)
 
 
 class _File:

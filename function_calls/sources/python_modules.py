@@ -70,8 +70,7 @@ class PythonModules:
         wanted: list[_Named | _Announced] = [_Named(one, self._reader) for one in self._named]
         wanted += [_Announced(point, self._reader) for point in self._announced()]
         readings = Readings(self._clock, lambda: publish(readings.snapshot(range(len(wanted)))))
-        for number, one in enumerate(wanted):
-            await readings.read(number, one)
+        await readings.read(dict(enumerate(wanted)))
         publish(readings.snapshot(range(len(wanted))))
         await readings.finish()
 

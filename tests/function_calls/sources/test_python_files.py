@@ -397,6 +397,10 @@ async def test_a_file_that_comes_serves_and_one_that_goes_is_forgotten(tmp_path:
         assert names(await files.next()) == ["one"]
         write(tmp_path, "two.py", marked("two"))
         assert names(await files.change()) == ["one", "two"]
+        write(tmp_path, "a.py", marked("first"))
+        assert names(await files.change()) == ["first", "one", "two"]
+        (tmp_path / "a.py").unlink()
+        assert names(await files.change()) == ["one", "two"]
         (tmp_path / "one.py").unlink()
         assert names(await files.change()) == ["two"]
         assert modules_of(tmp_path / "one.py") == []
@@ -496,11 +500,31 @@ async def test_a_file_that_hangs_holds_nothing_up_and_serves_when_it_has_ended(t
         first = await files.next()
         assert names(first) == ["quick"]
         assert places(first) == ["hangs.py:1"]
-        assert "still being imported after five seconds" in first.faults[0].message
+        assert "still being imported after some seconds" in first.faults[0].message
         assert "a thread cannot be ended" in first.faults[0].message
         pipe.close()
         second = await files.next()
     assert (names(second), second.faults) == (["late", "quick"], ())
+
+
+async def test_many_that_hang_are_not_all_waited_for_as_long(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("a", "b", "c"):
+        write(tmp_path, f"{name}.py", waiting_for(tmp_path / "pipe") + marked(name))
+    write(tmp_path, "quick.py", marked("quick"))
+    clock = VirtualClock()
+    async with watched(tmp_path, clock=clock) as files:
+        pipe = await asyncio.to_thread(open, tmp_path / "pipe", "w")
+        await clock.advance(5)
+        await clock.advance(0.5)
+        await clock.advance(0.5)
+        first = await files.next()
+        assert names(first) == ["quick"]
+        assert places(first) == ["a.py:1", "b.py:1", "c.py:1"]
+        pipe.close()
+        async with asyncio.timeout(20):
+            while names(await files.next()) != ["a", "b", "c", "quick"]:
+                pass
 
 
 async def test_a_file_that_hangs_is_left_to_itself_when_it_is_mended(tmp_path: Path) -> None:
