@@ -65,7 +65,7 @@ class ModuleReader:
         if isinstance(given, ModuleType):
             return self.modules([given], place)
         found = _Found(str(getattr(given, "__module__", "")), _files_of(given), place)
-        if declaration_of(given) is not None and callable(given):
+        if _is_marked(given) and callable(given):
             self._mark(given, found, ModuleInfo())
         elif callable(given):
             _definitions(given, "it", found, ModuleInfo(), importlib.import_module)
@@ -78,7 +78,7 @@ class ModuleReader:
         first = len(found.specs)
         public = getattr(module, "__all__", ())
         for name, function in list(vars(module).items()):
-            if declaration_of(function) is None or not (found.owns(function) or name in public):
+            if not _is_marked(function) or not (found.owns(function) or name in public):
                 continue
             if found.is_new(function):
                 self._mark(function, found, info)
@@ -137,8 +137,7 @@ class _Found:
             self.broken.add(name)
 
     def fail(self, what: str, function: object, error: BaseException) -> None:
-        """`what` could not be asked, so nobody knows what else there is."""
-        self.is_whole = False
+        """`function`, which is `what`, gives nothing that can be used."""
         if isinstance(error, DefinitionError):
             self.faults += faults_of(error, place_of(function) if callable(function) else self.place)
             return
@@ -156,9 +155,7 @@ def _info(module: ModuleType, found: _Found) -> ModuleInfo:
             _require_no_parameters(module.tool_info, "tool_info()")
         return info_of(module)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything; it becomes a value
-        whole = found.is_whole
         found.fail("tool_info()", module.tool_info, error)
-        found.is_whole = whole
         return ModuleInfo()
 
 
@@ -174,6 +171,7 @@ def _definitions(tools: Callable[..., object], what: str, found: _Found, info: M
                 found.specs.append(info.lend(one))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything; it becomes a value
         found.fail(what, tools, error)
+        found.is_whole = False
 
 
 def _bind_filters(module: ModuleType, found: _Found, first: int) -> None:
@@ -185,9 +183,7 @@ def _bind_filters(module: ModuleType, found: _Found, first: int) -> None:
         _require_no_parameters(module.filters, "filters()")
         own = OwnFilters.of(module)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything; it becomes a value
-        whole = found.is_whole
         found.fail("filters()", module.filters, error)
-        found.is_whole = whole
         for spec in theirs:
             if spec.filters:
                 text = "it names filters, and those of its module cannot be made"
@@ -200,6 +196,13 @@ def _bind_filters(module: ModuleType, found: _Found, first: int) -> None:
             found.specs.append(own.bound(spec))
         except DefinitionError as error:
             found.refuse(spec.name, error)
+
+
+def _is_marked(candidate: object) -> bool:
+    try:
+        return declaration_of(candidate) is not None
+    except Exception:  # noqa: BLE001 - objects that stand for others may fail at being asked; they are no functions
+        return False
 
 
 def _require_no_parameters(function: Callable[..., object], what: str) -> None:

@@ -68,11 +68,13 @@ class Edition:
         self._modules = {self._full(name): (file.absolute(), is_package) for name, file, is_package in unit.modules()}
         self.files = frozenset(str(file) for file, _ in self._modules.values())
         self._finder = _finder()
+        self._is_free = False
 
     def load(self) -> tuple[list[ModuleType], list[Diagnostic]]:
         """The modules that may give functions, and why others of them could not be imported. What they begin, as
         threads, goes on; SystemExit and endless recursion are failures like any."""
-        self._finder.files |= self._modules
+        if not self._is_free:
+            self._finder.files |= self._modules
         loaded: list[ModuleType] = []
         failed: list[Diagnostic] = []
         for name in self.unit.giving():
@@ -96,6 +98,7 @@ class Edition:
 
     def free(self) -> None:
         """Nobody needs the modules any more: Python may forget them."""
+        self._is_free = True
         for name in self._modules:
             self._finder.files.pop(name, None)
         for name in [one for one in list(sys.modules) if one == self.name or one.startswith(f"{self.name}.")]:

@@ -9,19 +9,19 @@ from pathlib import Path, PurePosixPath
 from services.storage import LocalFile, LocalFolder
 
 _INIT = "__init__.py"
-_LEFT_OUT = (".", "__pycache__")
 _FOR_TESTS = frozenset({"test", "tests", "conftest"})
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A Python file, or a package with all that lies in it."""
+    """A Python file, or a package with all its Python files."""
 
     root: Path
     """The file, or the folder of the package."""
     is_package: bool
     etag: tuple[tuple[str, str], ...]
-    """Its files with their etags: differs when any of them does."""
+    """Its files with their etags: differs when any of them does. Data beside them is no part of it: a function that
+    keeps something there must not have its module imported anew by that."""
 
     @property
     def name(self) -> str:
@@ -39,10 +39,9 @@ class Unit:
             yield "", self.root, False
             return
         for path, _ in self.etag:
-            if path.endswith(".py"):
-                steps = PurePosixPath(path).with_suffix("").parts
-                is_package = steps[-1] == "__init__"
-                yield ".".join(steps[:-1] if is_package else steps), self.root / path, is_package
+            steps = PurePosixPath(path).with_suffix("").parts
+            is_package = steps[-1] == "__init__"
+            yield ".".join(steps[:-1] if is_package else steps), self.root / path, is_package
 
     def giving(self) -> Sequence[str]:
         """The modules that are asked for functions, by their names below the unit's own: all but those that begin with
@@ -70,7 +69,7 @@ def units_at(path: Path) -> list[Unit]:
 
 
 def _package(folder: Path) -> Unit:
-    return Unit(folder, True, tuple(LocalFolder(folder, ["*"], is_deep=True, without=_LEFT_OUT).list().items()))
+    return Unit(folder, True, tuple(LocalFolder(folder, ["*.py"], is_deep=True, without=(".",)).list().items()))
 
 
 def is_private(name: str) -> bool:

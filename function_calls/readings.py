@@ -138,14 +138,15 @@ class Readings:
     async def finish(self) -> None:
         """Return when nothing is being read any more."""
         running = [unit.running for unit in self._units.values() if unit.running is not None]
-        await asyncio.gather(*running, return_exceptions=True)
+        if running:
+            await asyncio.wait(running)
 
     def close(self) -> None:
         """Wait for nothing any more, and free everything."""
         self.keep_only(())
 
     def _ended(self, unit: _Unit, task: asyncio.Task[Reading]) -> None:
-        if unit.running is not task or unit.work is None:
+        if unit.running is not task or unit.work is None or task.cancelled():
             return
         work, unit.work, unit.running = unit.work, None, None
         reading = _outcome(task, work)
@@ -167,11 +168,10 @@ _HANGS = (
 
 
 def _outcome(task: asyncio.Task[Reading], work: Work) -> Reading:
-    error = None if task.cancelled() else task.exception()
-    if task.cancelled() or error is not None:
-        text = f"it cannot be read: {told(error) if error else 'the thread was given up'}"
-        return Reading(faults=(fault(work.place, text),), is_whole=False)
-    return task.result()
+    error = task.exception()
+    if error is None:
+        return task.result()
+    return Reading(faults=(fault(work.place, f"it cannot be read: {told(error)}"),), is_whole=False)
 
 
 def _abandon(unit: _Unit) -> None:

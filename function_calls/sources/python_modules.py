@@ -70,9 +70,12 @@ class PythonModules:
         wanted: list[_Named | _Announced] = [_Named(one, self._reader) for one in self._named]
         wanted += [_Announced(point, self._reader) for point in self._announced()]
         readings = Readings(self._clock, lambda: publish(readings.snapshot(range(len(wanted)))))
-        await readings.read(dict(enumerate(wanted)))
-        publish(readings.snapshot(range(len(wanted))))
-        await readings.finish()
+        try:
+            await readings.read(dict(enumerate(wanted)))
+            publish(readings.snapshot(range(len(wanted))))
+            await readings.finish()
+        finally:
+            readings.close()
 
 
 def announced_functions() -> Iterable[EntryPoint]:

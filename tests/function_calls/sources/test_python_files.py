@@ -237,6 +237,7 @@ async def test_a_module_of_filters_alone_is_no_fault(tmp_path: Path) -> None:
         ("x = '\0'\n", 1, "it cannot be imported"),
         ("", 1, "it gives no function: mark one with @tool_function, or write a function tools()"),
         ("class Odd(Exception):\n    def __str__(self): raise ValueError\nraise Odd\n", 3, "imported: Odd"),
+        ("class P:\n    def __getattr__(self, name): raise RuntimeError\np = P()\n", 1, "it gives no function"),
         ("tools = 5\n", 1, "it gives no function"),
         (
             "def tools(ctx):\n    return []\n",
@@ -467,6 +468,18 @@ async def test_a_change_anywhere_in_a_package_counts(tmp_path: Path) -> None:
         assert await said_by(after.specs[0]) == "8"
         assert {name.count(".") for name in modules_of(tmp_path)} == {0, 1}
         assert len(modules_of(tmp_path)) == 3
+
+
+async def test_what_a_package_keeps_beside_its_files_does_not_import_it_again(tmp_path: Path) -> None:
+    write(tmp_path, "shop/__init__.py", marked("ask"))
+    async with watched(tmp_path) as files:
+        before = await files.next()
+        write(tmp_path, "shop/data.json", "{}")
+        files.changes.tell()
+        write(tmp_path, "new.py", marked("new"))
+        after = await files.change()
+        assert names(after) == ["new", "ask"]
+        assert after.specs[1] is before.specs[0]
 
 
 async def test_what_was_replaced_can_be_collected(tmp_path: Path) -> None:
