@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.testing import a_group
+from bot.testing import a_group, call
 from function_calls.filters.call import Invocation, Proceed
 from function_calls.spec import FunctionResult, FunctionSpec
 from services.clock import VirtualClock
@@ -582,3 +582,28 @@ async def test_a_daemon_starts_without_a_file_that_is_broken_and_says_so(tmp_pat
         [fault] = group.daemon.functions.faults
         assert fault.file == str(tmp_path / "own.py")
         assert await group.say("Ann", "/calc 1+1") == ["1+1 = 2"]
+
+
+async def test_nothing_of_a_daemon_holds_on_to_what_was_replaced(tmp_path: Path) -> None:
+    text = (
+        "class Who(BaseModel):\n    name: str = 'x'\n"
+        "@tool_function(commands=['own'])\nasync def own(ctx: MessageContext, args: Who) -> str:\n    return args.name\n"
+    )
+    write(tmp_path, "own.py", HEAD + text)
+    changes = ToldChanges()
+    async with a_group(changes=changes, settings={"sources": {"python": [str(tmp_path)]}}) as group:
+        assert await group.say("Ann", "/own Old") == ["Old"]
+        group.model.says(call("own", name="Model"), "Done.")
+        await group.say("Ann", "@Rollcall own")
+        [name] = modules_of(tmp_path)
+        module, kind = weakref.ref(sys.modules[name]), weakref.ref(sys.modules[name].Who)
+        told = asyncio.Event()
+        group.daemon.functions.on_change(told.set)
+        write(tmp_path, "own.py", HEAD + text + "\n")
+        changes.tell()
+        async with asyncio.timeout(20):
+            await told.wait()
+        assert await group.say("Ann", "/own New") == ["New"]
+        group.model.requests.clear()
+        gc.collect()
+        assert (module(), kind()) == (None, None)
