@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,8 +12,10 @@ from textwrap import dedent
 from function_calls.module_functions import ModuleReader
 from function_calls.source import Changes, Snapshot, Unwatched
 from function_calls.sources.python_files import PythonFiles
+from function_calls.spec import FunctionSpec
 from services.clock import VirtualClock
 from tests.fakes.sources import ToldChanges, published_by
+from tests.function_calls.routing import Routing
 
 HEAD = """\
 from pydantic import BaseModel
@@ -98,3 +101,13 @@ def places(snapshot: Snapshot) -> list[str]:
 def waiting_for(pipe: Path) -> str:
     """Python that waits until something has opened the pipe and closed it."""
     return f"import pathlib\npathlib.Path({str(pipe)!r}).read_text()\n"
+
+
+async def said_by(spec: FunctionSpec, **arguments: object) -> str:
+    """What a run says."""
+    return (await Routing(spec).invoke(spec.name, raw=arguments)).reply
+
+
+def modules_of(path: Path) -> list[str]:
+    """The modules that Python holds of a file, or of all in a folder."""
+    return [name for name, one in sys.modules.items() if (getattr(one, "__file__", "") or "").startswith(str(path))]
