@@ -21,6 +21,7 @@ RUN_BY_TESTS = {
     "docs/functions.md",
     "docs/irc.md",
     "docs/mcp-server.md",
+    "docs/modules.md",
     "docs/news-and-search.md",
     "docs/operators.md",
     "docs/reminders.md",
