@@ -15,6 +15,8 @@ class SandboxSettings(Section):
     isolation: Literal["required", "preferred", "off"] = "preferred"
     """required: nothing runs but in bubblewrap. preferred: what does not need it runs without where it cannot be had.
     off: bubblewrap is not used, and what needs it does not run."""
+    at_once: Count = Field(default=16, ge=1, le=1000)
+    """So many processes run at the same time; others wait."""
     timeout_seconds: Number = Field(default=600, gt=0, le=3600)
     """The longest that any process may run, whatever a function allows."""
     output_kilobytes: Count = Field(default=1024, ge=1, le=65_536)

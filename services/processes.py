@@ -92,7 +92,9 @@ class Running:
         self._dead: asyncio.Future[int] = self._loop.create_future()
         self.stdout = _Kept(output_bytes, on_output, self.kill)
         self.stderr = _Kept(output_bytes, on_output, self.kill)
-        self._transports: list[asyncio.BaseTransport] = []
+        self._readers: list[asyncio.ReadTransport] = []
+        self._writer: asyncio.WriteTransport | None = None
+        self._written = _Written()
         try:
             # Nothing of ours runs between fork and exec; only the three streams are handed on.
             self._process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
@@ -135,20 +137,21 @@ class Running:
 
     def close(self) -> None:
         """Read no more of it."""
-        for transport in self._transports:
-            transport.close()
+        for reader in self._readers:
+            reader.close()
+        if self._writer is not None and not self._written.is_closed:
+            self._writer.abort()  # closing would wait for what nobody will read
         self._close_pipes()
 
     async def _connect(self) -> None:
         for kept, pipe in ((self.stdout, self._process.stdout), (self.stderr, self._process.stderr)):
-            transport, _ = await self._loop.connect_read_pipe(_reading(kept), pipe)
-            self._transports.append(transport)
+            reader, _ = await self._loop.connect_read_pipe(_reading(kept), pipe)
+            self._readers.append(reader)
         if self._stdin:
-            writer, _ = await self._loop.connect_write_pipe(asyncio.BaseProtocol, self._process.stdin)
-            self._transports.append(writer)
+            self._writer, _ = await self._loop.connect_write_pipe(lambda: self._written, self._process.stdin)
             # What does not go through at once is written on as the process reads, beside everything else.
-            writer.write(self._stdin)
-            writer.write_eof()
+            self._writer.write(self._stdin)
+            self._writer.write_eof()
 
     def _end(self) -> None:
         """It is dead and not yet buried, so its number cannot be another's: those of its group that live on end now."""
@@ -197,6 +200,16 @@ class _Kept(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if not self.closed.done():
             self.closed.set_result(None)
+
+
+class _Written(asyncio.BaseProtocol):
+    """The way into a stream; a closed one cannot be closed again."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_closed = True
 
 
 def _reading(kept: _Kept) -> Callable[[], _Kept]:

@@ -70,7 +70,8 @@ class _Bubblewrap:
 
 
 class Sandbox:
-    """Runs processes, in bubblewrap where this machine has it and allows it. Safe for any number at once."""
+    """Runs processes, in bubblewrap where this machine has it and allows it. At most `at_once` of the
+    settings run beside each other; others wait for a place, and their time begins when they have it."""
 
     def __init__(self, clock: Clock, settings: SandboxSettings | None = None) -> None:
         self._clock = clock
@@ -78,6 +79,7 @@ class Sandbox:
         self._settings = settings or SandboxSettings()
         self._found: _Bubblewrap | None = None
         self._probing = asyncio.Lock()
+        self._places = asyncio.Semaphore(self._settings.at_once)
         self._has_warned = False
 
     async def run(
@@ -91,12 +93,13 @@ class Sandbox:
         `on_output` is given what is kept of both streams as it comes, and must not raise.
         Raises NotIsolated where isolation is required and cannot be had, and CannotStart for what cannot be started."""
         limits = self._capped(limits)
-        if command.folder is not None:
-            prepared = await self.prepare(command, limits, isolation)
-            return await self._run(prepared, command, limits, on_output)
-        with tempfile.TemporaryDirectory(prefix="rollcall-", ignore_cleanup_errors=True) as own:
-            prepared = await self.prepare(command, limits, isolation, own_folder=Path(own))
-            return await self._run(prepared, command, limits, on_output)
+        async with self._places:
+            if command.folder is not None:
+                prepared = await self.prepare(command, limits, isolation)
+                return await self._run(prepared, command, limits, on_output)
+            with tempfile.TemporaryDirectory(prefix="rollcall-", ignore_cleanup_errors=True) as own:
+                prepared = await self.prepare(command, limits, isolation, own_folder=Path(own))
+                return await self._run(prepared, command, limits, on_output)
 
     async def prepare(
         self,
