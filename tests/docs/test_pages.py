@@ -18,6 +18,7 @@ DECISIONS = [page for page in PAGES if page.startswith("docs/decisions/")]
 RUN_BY_TESTS = {
     "README.md",
     "CONTRIBUTING.md",
+    "docs/files-and-shell.md",
     "docs/functions.md",
     "docs/irc.md",
     "docs/mcp-server.md",
