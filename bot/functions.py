@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import function_calls.handlers
+from bot.function_sources import WantedSource
 from config.settings import Settings
 from function_calls.source import Changes, FunctionSource, Publish, Snapshot
 from function_calls.sources.python_functions import PythonFiles, PythonFunctions, Services
@@ -23,13 +24,17 @@ def built_in_modules() -> list[ModuleType]:
     return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
 
 
-def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource]:
-    """Where functions come from, as the settings say. `changes` tells of edits."""
+def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[WantedSource]:
+    """Where functions come from, as the settings say. Each has with it what it was made of, and starts anew when that
+    has changed. `changes` tells of edits."""
     paths = [Path(one) for one in settings.sources.python]
     built_in = PythonFunctions("built in", built_in_modules(), services)
     # A model would call it for every fact that it does not know, each time in vain. Its command says what to set.
     withheld = {"search"} if settings.search.kind == "none" else set()
-    return [Withholding(built_in, withheld), PythonFiles("sources.python", paths, services, changes)]
+    return [
+        WantedSource(Withholding(built_in, withheld), withheld),
+        WantedSource(PythonFiles("sources.python", paths, services, changes), paths),
+    ]
 
 
 class Withholding:

@@ -17,6 +17,7 @@ from config.irc import IrcSettings
 from config.memory import MemorySettings
 from config.models import ModelSettings
 from config.news import NewsSettings
+from config.operators import OperatorsSettings
 from config.reminders import RemindersSettings
 from config.rollout import RolloutSettings
 from config.schedules import SchedulesSettings
@@ -266,6 +267,7 @@ class Settings(Section):
     """Functions that run by the clock, by names of your own."""
     platforms: PlatformsSettings = PlatformsSettings()
     sources: SourcesSettings = SourcesSettings()
+    operators: OperatorsSettings = OperatorsSettings()
 
     @property
     def answering_models(self) -> tuple[ModelSettings, ...]:

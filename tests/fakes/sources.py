@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from function_calls.source import FunctionSource, Snapshot
@@ -22,7 +22,7 @@ class ToldChanges:
     def __init__(self) -> None:
         self._told: list[asyncio.Queue[None]] = []
 
-    async def of(self, *paths: Path) -> AsyncIterator[None]:
+    async def of(self, *paths: Path) -> AsyncGenerator[None, None]:
         told: asyncio.Queue[None] = asyncio.Queue()
         self._told.append(told)
         yield
