@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -126,25 +126,39 @@ async def _served(settings: Settings, file: SettingsFile, redact: Redactor, *, c
     if web is not None:
         web.live(daemon.live)
     watcher.start()
-    following: set[asyncio.Task[object]] = set()
+    following: set[asyncio.Task[None]] = set()
     try:
         await daemon.start()
-        following.add(asyncio.create_task(daemon.reload.follow(file.path, watcher), name="settings"))
+        _begin(daemon.reload.follow(file.path, watcher), following)
         if not console:
             # With one, the signal says that the terminal is gone, and ends the process as ever.
-            asyncio.get_running_loop().add_signal_handler(
-                signal.SIGHUP, lambda: following.add(asyncio.create_task(_look_again(daemon, watcher)))
-            )
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGHUP, lambda: _begin(_look_again(daemon, watcher), following))
         await _until_stopped(settings, daemon, web, stop, watcher)
         _log.info("stopping", turns_running=daemon.engine.running, turns_waiting=daemon.engine.waiting)
     finally:
         await watcher.close()
         for task in following:
             task.cancel()
-        await asyncio.gather(*following, return_exceptions=True)
+        if following:
+            await asyncio.wait(following)
         await daemon.stop()
     _log.info("stopped")
     return 1 if stop.broken else 0
+
+
+def _begin(work: Coroutine[None, None, None], among: set[asyncio.Task[None]]) -> None:
+    """Let `work` go on beside the daemon. What breaks it is told; it ends nothing else."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        among.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _log.critical("settings_are_not_read_again", exc_info=error)
+
+    task = asyncio.get_running_loop().create_task(work)
+    among.add(task)
+    task.add_done_callback(ended)
 
 
 async def _look_again(daemon: Daemon, watcher: Watcher) -> None:
