@@ -8,13 +8,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 import function_calls.handlers
 from bot.function_sources import WantedSource
+from bot.plugins import built_in_plugins, modules_of, plugins_of
 from config.settings import Settings
+from function_calls.module_functions import ModuleReader
 from function_calls.source import Changes, FunctionSource, Publish, Snapshot
-from function_calls.sources.python_functions import PythonFiles, PythonFunctions, Services
+from function_calls.sources.python_files import PythonFiles
+from function_calls.sources.python_functions import PythonFunctions, Services
+from function_calls.sources.python_modules import PythonModules, announced_functions
 from function_calls.spec import FunctionSpec, OfferedTo
+from services.clock import Clock
 
 
 def built_in_modules() -> list[ModuleType]:
@@ -24,16 +30,39 @@ def built_in_modules() -> list[ModuleType]:
     return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
 
 
-def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[WantedSource]:
-    """Where functions come from, as the settings say. Each has with it what it was made of, and starts anew when that
-    has changed. `changes` tells of edits."""
-    paths = [Path(one) for one in settings.sources.python]
+SECTIONS = ("sources", "plugins")
+"""The settings of where functions come from."""
+
+
+def made_of(settings: Settings) -> object:
+    """All that `sources_of` makes sources of and that may change while the daemon runs."""
+    own = {name: bot.plugins for name, bot in settings.bots.items()}
+    return [getattr(settings, name) for name in SECTIONS], own
+
+
+def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource | WantedSource]:
+    """Where functions come from, as the settings say. One that comes with what it was made of starts anew only when
+    that has changed; any other, when anything of `made_of` has. `changes` tells of edits."""
     built_in = PythonFunctions("built in", built_in_modules(), services)
     # A model would call it for every fact that it does not know, each time in vain. Its command says what to set.
     withheld = {"search"} if settings.search.kind == "none" else set()
     return [
         WantedSource(Withholding(built_in, withheld), withheld),
-        WantedSource(PythonFiles("sources.python", paths, services, changes), paths),
+        *_python_sources(settings, services, changes),
+    ]
+
+
+def _python_sources(settings: Settings, services: Services, changes: Changes) -> Sequence[WantedSource]:
+    """Plugins, files and installed modules."""
+    reader, clock = ModuleReader(services), cast(Clock, services[Clock])
+    plugins = plugins_of(settings, built_in_plugins())
+    paths = [Path(one) for one in settings.sources.python]
+    modules = modules_of(settings, plugins)
+    announced = announced_functions if settings.sources.entry_points else tuple
+    return [
+        WantedSource(PythonModules("plugins", plugins, reader, clock), plugins),
+        WantedSource(PythonFiles("sources.python", paths, reader.modules, changes, clock), paths),
+        WantedSource(PythonModules("sources.modules", modules, reader, clock, announced), (modules, announced)),
     ]
 
 

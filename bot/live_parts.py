@@ -10,6 +10,7 @@ from bot.current_model import CurrentModel
 from bot.engine.embedded import EmbeddedEngine
 from bot.filters import files_of
 from bot.function_sources import FunctionSources, WantedSource
+from bot.functions import SECTIONS, made_of
 from bot.intake import Intake
 from bot.live_settings import LiveSettings, Use
 from bot.open_questions import OpenQuestions
@@ -134,4 +135,4 @@ def sources_live(
     live: LiveSettings, functions: FunctionSources, wanted: Callable[[Settings], list[WantedSource]]
 ) -> None:
     """Where functions come from."""
-    live.take("sources", prepare=lambda fresh: partial(functions.use, wanted(fresh)))
+    live.take(*SECTIONS, prepare=lambda fresh: partial(functions.use, wanted(fresh)), hears_of=made_of)

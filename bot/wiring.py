@@ -20,7 +20,7 @@ from bot.engine.embedded import EmbeddedEngine
 from bot.explanations import StoredExplanations
 from bot.filters import FilterFactory
 from bot.function_sources import FunctionSources, WantedSource
-from bot.functions import sources_of
+from bot.functions import made_of, sources_of
 from bot.gauges import show_faults, show_links, show_models, show_timers, show_turns
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
@@ -190,7 +190,9 @@ def build_daemon(
     others = [WantedSource(one, one) for one in (given.sources(services) if given.sources else ())]
 
     def wanted_sources(settings: Settings) -> list[WantedSource]:
-        return [*sources_of(settings, services, given.changes), *others]
+        coarsely = made_of(settings)
+        found = sources_of(settings, services, given.changes)
+        return [*(one if isinstance(one, WantedSource) else WantedSource(one, coarsely) for one in found), *others]
 
     registry = FunctionRegistry()
     metrics = Metrics()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from config.chat_settings import is_allowed, matches
 from config.diagnostics import Code
@@ -40,6 +40,7 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
     _limits_that_never_count(settings, document)
     _irc_that_is_not_as_meant(settings, document)
     _schedules_where_nobody_is(settings, document)
+    _plugins_that_are_there_already(settings, document)
     known = Texts().languages
     for location, language in _languages(settings):
         if language.lower().replace("_", "-").split("-")[0] not in known:
@@ -100,6 +101,22 @@ def _schedules_where_nobody_is(settings: Settings, document: YamlDocument) -> No
                 f"{did_you_mean(network, known)}"
             )
             document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+
+
+def _plugins_that_are_there_already(settings: Settings, document: YamlDocument) -> None:
+    """Those of a bot that all bots have, those named twice, and the to-do list, which is never off."""
+    lists: list[tuple[Location, Sequence[str], Sequence[str]]] = [(("plugins",), settings.plugins, ())]
+    lists += [(("bots", key, "plugins"), bot.plugins, settings.plugins) for key, bot in settings.bots.items()]
+    for location, plugins, of_all in lists:
+        for index, name in enumerate(plugins):
+            if name == "todo":
+                text = "changes nothing: the to-do list is built in and always there"
+            elif name in plugins[:index] or name in of_all:
+                text = "changes nothing: it is named already" + ("" if name in plugins[:index] else " for all bots")
+            else:
+                continue
+            message = f"{dotted((*location, index))} {name!r} {text}"
+            document.complain(document.value_at((*location, index)), Code.HAS_NO_EFFECT, message, "warning")
 
 
 def _keys_that_differ_by_case(document: YamlDocument) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from config.approvals import ApprovalsSettings
-from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
+from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings, Plugins
 from config.budgets import BudgetsSettings
 from config.failover import FailoverSettings
 from config.filters import FiltersSettings
@@ -28,6 +28,7 @@ from config.terms import (
     Count,
     Language,
     LocalPath,
+    ModuleName,
     Number,
     RoleName,
     RoomId,
@@ -222,7 +223,11 @@ class SourcesSettings(Section):
     """Where further functions come from."""
 
     python: tuple[LocalPath, ...] = Field(default=(), max_length=1000)
-    """Python files, or folders of them, with functions marked by @tool_function. They run with the daemon's rights."""
+    """Python files, packages, or folders of both, with functions of your own. They run with the daemon's rights."""
+    modules: tuple[ModuleName, ...] = Field(default=(), max_length=1000)
+    """Installed Python modules with functions, by their dotted names; of a package all its modules."""
+    entry_points: bool = False
+    """Whether installed packages may bring functions by entry points in the group `rollcall.functions`."""
 
 
 class Settings(Section):
@@ -267,6 +272,8 @@ class Settings(Section):
     """Functions that run by the clock, by names of your own."""
     platforms: PlatformsSettings = PlatformsSettings()
     sources: SourcesSettings = SourcesSettings()
+    plugins: Plugins = ()
+    """Modules of functions that all bots have: built-in ones by their names, others by their dotted names."""
     operators: OperatorsSettings = OperatorsSettings()
 
     @property

@@ -24,6 +24,7 @@ _CLOCK_TIME = r"([01]\d|2[0-3]):[0-5]\d"
 _NATIVE_KEY = r"[^\s:*]+:[^\s:*]+:[^*\x00-\x1f\x7f]+"
 _PATTERN = r"[^\x00-\x1f\x7f]*\*[^\x00-\x1f\x7f]*"
 _FUNCTION = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
+_MODULE = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
 _URL = r"https?://[^\s/?#@]+(/[^\s?#]*)?"
 _WEB_URL = r"https?://[^\s/?#@]+([/?][^\s#]*)?"
 
@@ -184,5 +185,11 @@ FunctionPath = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^({_FUNCTION})?$"}),
 ]
 """A Python function; empty for none."""
+ModuleName = Annotated[
+    str,
+    Field(max_length=500),
+    _matching(_MODULE, "has to be the name of a Python module, such as package.module"),
+]
+"""The dotted name of a Python module."""
 LocalPath = Annotated[Path, AfterValidator(_path)]
 """A path on this machine; a leading `~` is the home folder."""

@@ -19,6 +19,7 @@ RUN_BY_TESTS = {
     "CONTRIBUTING.md",
     "docs/functions.md",
     "docs/irc.md",
+    "docs/modules.md",
     "docs/news-and-search.md",
     "docs/operators.md",
     "docs/reminders.md",
