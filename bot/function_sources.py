@@ -80,7 +80,7 @@ class FunctionSources:
         self._is_started = True
         for running in self._running.values():
             self._begin(running)
-        await self._first_words()
+        await self.spoken()
 
     def use(self, sources: Sequence[WantedSource]) -> None:
         """From now on these sources, in this order. One that is gone takes its functions along; what a changed one had
@@ -152,7 +152,9 @@ class FunctionSources:
 
         await running.wanted.source.run(publish)
 
-    async def _first_words(self) -> None:
+    async def spoken(self) -> None:
+        """Return when every source has said what it has, or has not for ten seconds. Raises DefinitionError like
+        `start`."""
         waits = [asyncio.create_task(self._first_word(running)) for running in self._running.values()]
         try:
             _, late = await asyncio.wait(waits, timeout=_FIRST_SECONDS) if waits else (set(), set())

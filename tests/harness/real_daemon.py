@@ -36,6 +36,7 @@ class RealDaemon:
 
     process: asyncio.subprocess.Process
     address: str
+    log: Path
 
     async def say(self, chat: str, native_id: str, text: str) -> None:
         """A member says `text` to the bot; durable when it returns."""
@@ -97,7 +98,7 @@ async def a_real_daemon(home: Path, model: str, more: str = "") -> AsyncIterator
         stdout=asyncio.subprocess.PIPE,
     )
     try:
-        yield RealDaemon(process, await _address(process))
+        yield RealDaemon(process, await _address(process), home / "logs" / "rollcall.jsonl")
     finally:
         with suppress(ProcessLookupError):
             process.kill()
