@@ -59,6 +59,12 @@ class RealDaemon:
         await self.answers([chat], count)
         return [event["text"] for event in (await self._texts(chat))[:count]]
 
+    async def lets_in(self) -> bool:
+        """Whether the tests' token still opens its API."""
+        async with self._client() as client:
+            answer = await client.get("/api/v1/chats/family/events?wait=0")
+        return answer.status_code == 200
+
     async def told_to_stop(self) -> None:
         """Send SIGTERM, and return when it takes no more connections."""
         self.process.send_signal(signal.SIGTERM)
