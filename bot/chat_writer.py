@@ -20,9 +20,9 @@ _log = structlog.get_logger("chat_writer")
 
 
 class ModelWriter:
-    """A ChatWriter over the model that answers the chats; None: there is none that writes."""
+    """A ChatWriter over the model that answers the chats."""
 
-    def __init__(self, requests: PaidRequests | None, store: Store, deadlines: Deadlines, clock: Clock) -> None:
+    def __init__(self, requests: PaidRequests, store: Store, deadlines: Deadlines, clock: Clock) -> None:
         self._requests = requests
         self._store = store
         self._deadlines = deadlines
@@ -32,7 +32,7 @@ class ModelWriter:
         self, chat: ChatRef, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
     ) -> str | Unwritten:
         """The model's words, or why there are none."""
-        if self._requests is None:
+        if not self._requests.can_write:
             return Unwritten.NO_MODEL
         request = ModelRequest(
             messages, tool_choice="none", timeout_seconds=timeout_seconds, language=profile.texts.language

@@ -16,9 +16,12 @@ from bot.engine.embedded import EmbeddedEngine
 from bot.function_sources import FunctionSources
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
+from bot.live_settings import LiveSettings
 from bot.metrics import Metrics
 from bot.open_questions import OpenQuestions
+from bot.operator_news import OperatorNews
 from bot.platforms.base import ChatPlatform
+from bot.reload import Reload
 from bot.settings_schedules import SettingsSchedules
 from bot.summaries import Summaries
 from bot.timers import Timers
@@ -55,12 +58,17 @@ class Closable(Protocol):
 class Daemon:
     """All parts of one bot, built by `wiring`."""
 
+    live: LiveSettings
+    """The settings in force."""
+    reload: Reload
+    news: OperatorNews
     store: Store
     ids: Ids
     registry: FunctionRegistry
     functions: FunctionSources
     invoker: Invoker
     router: FunctionCallRouter
+    """As it was at the start."""
     direct_calls: DirectCalls
     model: ChatModel
     model_states: Callable[[], Sequence[ModelState]]
@@ -118,6 +126,7 @@ class Daemon:
         await self.timers.close()
         await self.engine.drain(DRAIN_SECONDS)
         await self.functions.close()
+        await self.news.close()
         self.faults.reach("shutdown.during_drain")
         await self.delivery.close(2.0)
         await self.summaries.close()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from bot.live_settings import etag_of
 from config.filters import (
     CallFilterSettings,
     ClassifierFilter,
     FiltersSettings,
+    ModuleFilter,
+    OneFilter,
+    PythonFilter,
     RoundFilterSettings,
     TurnFilterSettings,
 )
@@ -31,6 +35,22 @@ from services.deadlines import Deadlines
 from services.redaction import Redactor
 from services.store.port import Store
 
+_Settings = TypeVar("_Settings", TurnFilterSettings, RoundFilterSettings, CallFilterSettings)
+_Filter = TypeVar("_Filter")
+_Made = tuple[object, Any]
+"""What a filter was made of, and the filter."""
+
+
+def files_of(settings: FiltersSettings) -> list[Path]:
+    """The Python files that filters are in."""
+    every = (*settings.turn, *settings.round, *settings.call, *settings.named.values())
+    return [file for one in every for file in _files(one)]
+
+
+def _files(settings: OneFilter) -> list[Path]:
+    options = settings.chosen[1]
+    return [options.file] if isinstance(options, PythonFilter | ModuleFilter | ClassifierFilter) else []
+
 
 class FilterFactory:
     """Makes filters of their settings; `build` makes all."""
@@ -40,15 +60,31 @@ class FilterFactory:
         self._clock = clock
         self._deadlines = deadlines
         self._redact = redact
+        self._made: dict[str, _Made] = {}
 
     def build(self, settings: FiltersSettings) -> Filters:
-        """Every filter that `settings` name, in their order. Raises DefinitionError for a Python file that cannot be
-        used."""
+        """Every filter that `settings` name, in their order. One that was built before of the same settings and file is
+        given again, with what it has counted. Raises DefinitionError for a Python file that cannot be used."""
+        before, self._made = self._made, {}
+        try:
+            return self._built(settings, before)
+        except BaseException:
+            self._made = before
+            raise
+
+    def _built(self, settings: FiltersSettings, before: Mapping[str, _Made]) -> Filters:
+        def one(make: Callable[[_Settings, str], _Filter], settings: _Settings, at: str) -> _Filter:
+            made_of = (settings, [etag_of(file) for file in _files(settings)])
+            known = before.get(at)
+            filter_ = make(settings, at) if known is None or known[0] != made_of else known[1]
+            self._made[at] = (made_of, filter_)
+            return filter_
+
         return Filters(
-            turn=[self._turn(one, f"filters.turn[{place}]") for place, one in enumerate(settings.turn)],
-            round=[self._round(one, f"filters.round[{place}]") for place, one in enumerate(settings.round)],
-            call=[self._call(one, f"filters.call[{place}]") for place, one in enumerate(settings.call)],
-            named={name: self._call(one, f"filters.named.{name}") for name, one in settings.named.items()},
+            turn=[one(self._turn, each, f"filters.turn[{place}]") for place, each in enumerate(settings.turn)],
+            round=[one(self._round, each, f"filters.round[{place}]") for place, each in enumerate(settings.round)],
+            call=[one(self._call, each, f"filters.call[{place}]") for place, each in enumerate(settings.call)],
+            named={name: one(self._call, each, f"filters.named.{name}") for name, each in settings.named.items()},
         )
 
     def _turn(self, settings: TurnFilterSettings, at: str) -> TurnFilter:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import cast
 
 import function_calls.handlers
+from bot.function_sources import WantedSource
 from bot.plugins import built_in_plugins, modules_of, plugins_of
 from config.settings import Settings
 from function_calls.module_functions import ModuleReader
@@ -29,24 +30,39 @@ def built_in_modules() -> list[ModuleType]:
     return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
 
 
-def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource]:
-    """Where functions come from, as the settings say. `changes` tells of edits."""
+SECTIONS = ("sources", "plugins")
+"""The settings of where functions come from."""
+
+
+def made_of(settings: Settings) -> object:
+    """All that `sources_of` makes sources of and that may change while the daemon runs."""
+    own = {name: bot.plugins for name, bot in settings.bots.items()}
+    return [getattr(settings, name) for name in SECTIONS], own
+
+
+def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource | WantedSource]:
+    """Where functions come from, as the settings say. One that comes with what it was made of starts anew only when
+    that has changed; any other, when anything of `made_of` has. `changes` tells of edits."""
     built_in = PythonFunctions("built in", built_in_modules(), services)
     # A model would call it for every fact that it does not know, each time in vain. Its command says what to set.
     withheld = {"search"} if settings.search.kind == "none" else set()
-    return [Withholding(built_in, withheld), *_python_sources(settings, services, changes)]
+    return [
+        WantedSource(Withholding(built_in, withheld), withheld),
+        *_python_sources(settings, services, changes),
+    ]
 
 
-def _python_sources(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource]:
+def _python_sources(settings: Settings, services: Services, changes: Changes) -> Sequence[WantedSource]:
     """Plugins, files and installed modules."""
     reader, clock = ModuleReader(services), cast(Clock, services[Clock])
     plugins = plugins_of(settings, built_in_plugins())
     paths = [Path(one) for one in settings.sources.python]
+    modules = modules_of(settings, plugins)
     announced = announced_functions if settings.sources.entry_points else tuple
     return [
-        PythonModules("plugins", plugins, reader, clock),
-        PythonFiles("sources.python", paths, reader.modules, changes, clock),
-        PythonModules("sources.modules", modules_of(settings, plugins), reader, clock, announced),
+        WantedSource(PythonModules("plugins", plugins, reader, clock), plugins),
+        WantedSource(PythonFiles("sources.python", paths, reader.modules, changes, clock), paths),
+        WantedSource(PythonModules("sources.modules", modules, reader, clock, announced), (modules, announced)),
     ]
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.current_model import CurrentModel
 from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
+from bot.function_sources import FunctionSources
 from bot.metrics import Metrics
-from bot.models import states_of
 from bot.notices import Notices
 from bot.platforms.base import ChatPlatform, Linked
+from bot.reload import Reload
 from bot.timers import Timers
-from services.llm.model import ChatModel
 
 
 def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices: Notices) -> None:
@@ -41,6 +42,12 @@ def show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:
     )
 
 
+def show_faults(metrics: Metrics, functions: FunctionSources, reload: Reload) -> None:
+    """What an edit broke."""
+    metrics.gauge("rollcall_functions_unusable", "Faults in files of functions", lambda: len(functions.faults))
+    metrics.gauge("rollcall_settings_faulty", "Faults in the settings' file", lambda: len(reload.faults))
+
+
 def show_timers(metrics: Metrics, timers: Timers) -> None:
     """What is due, and how what was due ended."""
     metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
@@ -48,17 +55,17 @@ def show_timers(metrics: Metrics, timers: Timers) -> None:
     metrics.counter("rollcall_timers_fired", "Moments that came", "outcome", lambda: timers.outcomes)
 
 
-def show_models(metrics: Metrics, model: ChatModel) -> None:
+def show_models(metrics: Metrics, model: CurrentModel) -> None:
     """Which models are well."""
     metrics.gauges(
         "rollcall_model_left_alone_seconds",
         "How long a model is left alone after failures",
         "model",
-        lambda: {state.name: state.seconds_left for state in states_of(model)},
+        lambda: {state.name: state.seconds_left for state in model.states()},
     )
     metrics.counter(
         "rollcall_model_failures",
         "Questions that a model could not be asked",
         "model",
-        lambda: {state.name: state.failures for state in states_of(model)},
+        lambda: {state.name: state.failures for state in model.states()},
     )

@@ -74,6 +74,10 @@ class Intake:
         self._arrivals = Arrivals()
         self._heard: dict[str, int] = {}
 
+    def use(self, limits: LimitsSettings) -> None:
+        """From the next message on these limits hold."""
+        self._limits = limits
+
     async def deliver(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
         """Take one event in, durably, together with `also`. Raises StoreError when nothing was taken."""
         context = self._prepared(context)

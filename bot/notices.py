@@ -92,6 +92,10 @@ class Notices:
         )
         return write, Parcel(row_id, outgoing, None, claimed=True)
 
+    def reaches(self, chat: ChatRef) -> bool:
+        """Whether the bot is on the network of that chat."""
+        return self._delivery.platform(chat) is not None
+
     def send(self, parcels: Sequence[Parcel]) -> None:
         """Hand notices to delivery."""
         self._delivery.hand_over(parcels)

@@ -22,10 +22,14 @@ class OpenQuestions:
 
     def __init__(self, clock: Clock, expires_seconds: int, approvals_expire_seconds: int) -> None:
         self._clock = clock
-        self._expires_ms = expires_seconds * 1000
-        self._approvals_expire_ms = approvals_expire_seconds * 1000
+        self.use(expires_seconds, approvals_expire_seconds)
         self._waiting: dict[tuple[str, str], Asked] = {}
         self._approvals: dict[str, dict[int, Asked]] = {}
+
+    def use(self, expires_seconds: int, approvals_expire_seconds: int) -> None:
+        """What is asked from now on waits this long; what waits already keeps its time."""
+        self._expires_ms = expires_seconds * 1000
+        self._approvals_expire_ms = approvals_expire_seconds * 1000
 
     async def load(self, store: Store) -> None:
         """Read what waited when the daemon stopped."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from function_calls.budgets import RequestBudgets
 from function_calls.profile import ChatProfile
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
@@ -11,15 +13,27 @@ from services.store.port import Write
 class PaidRequests:
     """Asks the model at a chat's expense."""
 
-    def __init__(self, model: ChatModel, budgets: RequestBudgets | None = None) -> None:
-        """Without `budgets` nothing is counted."""
+    def __init__(
+        self,
+        model: ChatModel,
+        budgets: RequestBudgets | None = None,
+        *,
+        can_write: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Without `budgets` nothing is counted. `can_write` says whether the model of this moment finds words."""
         self._model = model
         self._budgets = budgets
+        self._can_write = can_write
+
+    @property
+    def can_write(self) -> bool:
+        """Whether there is anybody to ask."""
+        return self._can_write()
 
     async def complete(self, request: ModelRequest, chat: str, profile: ChatProfile) -> tuple[ModelAnswer, list[Write]]:
         """The answer, and the writes that settle it, for one unit with what is made of it. Raises OverBudget and
         ModelError."""
-        if self._budgets is None:
+        if self._budgets is None or not self._budgets.is_limited:
             return await self._model.complete(request), []
         reservation = await self._budgets.reserve_for_chat(chat, profile, request)
         try:

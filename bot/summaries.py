@@ -60,20 +60,24 @@ class Summaries:
     def __init__(
         self,
         store: Store,
-        requests: PaidRequests | None,
+        requests: PaidRequests,
         router: RouterSettings,
         settings: MemorySettings,
         clock: Clock,
     ) -> None:
         self._store = store
-        self._requests = requests if settings.summarise_after_tokens else None
-        self._router = router
-        self._settings = settings
+        self._requests = requests
+        self.use(router, settings)
         self._clock = clock
         self._running: dict[Part, asyncio.Task[None]] = {}
         self._waits: dict[Part, int] = {}
         """The turns until the next look at each part."""
         self._places = asyncio.Semaphore(_AT_ONCE)
+
+    def use(self, router: RouterSettings, settings: MemorySettings) -> None:
+        """From the next look on these settings hold."""
+        self._router = router
+        self._settings = settings
 
     async def of(self, part: Part) -> str:
         """The summary of `part`; empty where there is none."""
@@ -82,13 +86,15 @@ class Summaries:
 
     def consider(self, part: Part, before: int, profile: ChatProfile) -> None:
         """Summarise in the background what a message with the row `before` could not be shown, if it is much."""
-        if self._requests is None or part in self._running or len(self._running) >= _MOST_WAITING:
+        if not self._settings.summarise_after_tokens or not self._requests.can_write:
+            return
+        if part in self._running or len(self._running) >= _MOST_WAITING:
             return
         wait = self._waits.get(part, 0)
         if wait > 0:
             self._waits[part] = wait - 1
             return
-        task = asyncio.get_running_loop().create_task(self._made(self._requests, part, before, profile))
+        task = asyncio.get_running_loop().create_task(self._made(part, before, profile))
         self._running[part] = task
         task.add_done_callback(lambda _: self._running.pop(part, None))
 
@@ -103,16 +109,16 @@ class Summaries:
             task.cancel()
         await self.idle()
 
-    async def _made(self, requests: PaidRequests, part: Part, before: int, profile: ChatProfile) -> None:
+    async def _made(self, part: Part, before: int, profile: ChatProfile) -> None:
         try:
             async with self._places:
-                await self._extended(requests, part, before, profile)
+                await self._extended(part, before, profile)
         except OverBudget as over:
             _log.info("summary_over_budget", chat=part.chat, setting=over.setting)
         except (ModelError, StoreError) as problem:
             _log.warning("summary_failed", chat=part.chat, problem=str(problem))
 
-    async def _extended(self, requests: PaidRequests, part: Part, before: int, profile: ChatProfile) -> None:
+    async def _extended(self, part: Part, before: int, profile: ChatProfile) -> None:
         rows = await self._store.read(summaries.get(part.chat, part.key))
         text, after = (rows[0]["text"], rows[0]["until_id"]) if rows else ("", 0)
         first_shown = await self._first_shown(part, before)
@@ -134,7 +140,7 @@ class Summaries:
             history.between(part.chat, part.scope, part.value, after, until_id + 1, _ROWS_READ)
         )
         # The chat pays: it was no member who asked.
-        answer, writes = await requests.complete(self._request(text, taken, profile), part.chat, profile)
+        answer, writes = await self._requests.complete(self._request(text, taken, profile), part.chat, profile)
         await self._store.commit(
             [
                 summaries.put(

@@ -87,6 +87,12 @@ class Turns:
         self._faults = faults
         self._after = after
 
+    def use(self, router: FunctionCallRouter, settings: RouterSettings, attempts: int) -> None:
+        """Turns that begin from now on go this way; those that run go on as they began."""
+        self._router = router
+        self._settings = settings
+        self._attempts = attempts
+
     async def run(self, job: Job) -> None:
         """Answer the message of `job`. Raises StoreError when its end cannot be kept; nothing else."""
         # One log for all attempts: what is known and could not be written yet is known to the next one.
@@ -108,7 +114,7 @@ class Turns:
         past = self._past(job)
         turn = self._turn(job, log, sign, past)
         try:
-            outcome = stopped(turn) if job.stopped else await self._outcome(job, turn, log)
+            outcome = stopped(turn) if job.stopped else await self._outcome(job, turn, log, self._router)
             job.answered = True
             await self._close(job, turn, log, outcome)
             past.is_over()
@@ -156,7 +162,7 @@ class Turns:
         question = job.question
         return question is not None and await self._questions.claimed(self._store, question.id, job.turn_id)
 
-    async def _outcome(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
+    async def _outcome(self, job: Job, turn: Turn, log: StoreTurnLog, router: FunctionCallRouter) -> TurnOutcome:
         texts = turn.profile().texts
         if job.attempts >= self._attempts:
             _log.error("turn_given_up", turn=turn.id, attempts=job.attempts)
@@ -167,7 +173,9 @@ class Turns:
         try:
             if job.attempts or job.repeated:
                 await log.load()
-            return await self._deadlines.run(self._dispatched(job.context, turn), turn.deadline + _GRACE_SECONDS)
+            return await self._deadlines.run(
+                self._dispatched(job.context, turn, router), turn.deadline + _GRACE_SECONDS
+            )
         except asyncio.CancelledError:
             if not job.stopped:
                 raise
@@ -190,14 +198,14 @@ class Turns:
             return sent(ReasonCode.CHAT_OFF, [], served.settings.layers["enabled"])
         return None
 
-    async def _dispatched(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+    async def _dispatched(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         # Rights are those of now, not those of the moment when the message came.
         role = self._chats.role(context.sender.ref.key, context.sender.role)
         if role is not context.sender.role:
             context = replace(context, sender=replace(context.sender, role=role))
-        outcome = await self._router.dispatch(context, turn)
+        outcome = await router.dispatch(context, turn)
         if outcome.kind is OutcomeKind.FALLBACK and not turn.effects:
-            return explained(await self._router.run_chat_fallback(context, turn), outcome, turn)
+            return explained(await router.run_chat_fallback(context, turn), outcome, turn)
         is_silent = outcome.kind is not OutcomeKind.SENT and outcome.error is None
         if is_silent and outcome.reason is not ReasonCode.NOT_ADDRESSED:
             return replace(outcome, kind=OutcomeKind.SILENT, reason=ReasonCode.SILENT)

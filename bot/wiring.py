@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import time
+from functools import partial
 from pathlib import Path
 from random import Random, SystemRandom
 
 from bot.call_records import CallRecords
 from bot.chat_writer import ModelWriter
 from bot.chats import Chats
+from bot.current_model import CurrentModel
 from bot.daemon import Daemon
 from bot.delivery import Delivery
 from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
 from bot.explanations import StoredExplanations
 from bot.filters import FilterFactory
-from bot.function_sources import FunctionSources
-from bot.functions import sources_of
-from bot.gauges import show_links, show_models, show_timers, show_turns
+from bot.function_sources import FunctionSources, WantedSource
+from bot.functions import made_of, sources_of
+from bot.gauges import show_faults, show_links, show_models, show_timers, show_turns
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
 from bot.lateness import late_note
+from bot.live_parts import (
+    budgets_live,
+    chats_live,
+    consent_live,
+    limits_live,
+    models_live,
+    sources_live,
+    turns_live,
+)
+from bot.live_settings import LiveSettings
 from bot.metrics import Metrics
 from bot.model_records import ModelRecords
-from bot.models import model_of, shadow_of, states_of
+from bot.models import model_of, shadow_of
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
+from bot.operator_news import OperatorNews
 from bot.outgoing import Due
 from bot.own_settings import StoredOwnSettings
 from bot.paid_requests import PaidRequests
 from bot.platforms.base import ChatPlatform
 from bot.ports import EngineActions, PlatformMembers
+from bot.reload import Reload
 from bot.schedule_plans import SchedulePlans
 from bot.services import services_of
 from bot.settings_schedules import SettingsSchedules
@@ -46,16 +61,18 @@ from config.texts import Texts
 from function_calls.approvals import Approvals
 from function_calls.budgets import FunctionBudgets, RequestBudgets
 from function_calls.filters.call import CallFilter
+from function_calls.filters.filters import Filters
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.outages import Outages
-from function_calls.policies import Open, Policies
+from function_calls.policies import Policies
 from function_calls.ports import ChatActions, ChatWriter, Explanations, Members, OwnSettings
 from function_calls.registry import FunctionRegistry
 from function_calls.rehearsal import Rehearsal
 from function_calls.router import FunctionCallRouter
 from function_calls.schedule_ends import ScheduleEnds
 from function_calls.shadow import Shadow
+from function_calls.shortlist import ChatLists
 from function_calls.source import Changes, FunctionSource, Unwatched
 from function_calls.taint import Taint
 from services.call_log import JsonLines
@@ -65,7 +82,6 @@ from services.fault_points import FaultPoints
 from services.grants import Grants
 from services.http import WebClient
 from services.llm.model import ChatModel
-from services.llm.offline import OfflineModel
 from services.news import News
 from services.redaction import Redactor
 from services.refs import ChatRef
@@ -102,6 +118,8 @@ class Given:
     """Around every run, the first one outermost."""
     named_filters: Mapping[str, CallFilter] = field(default_factory=dict)
     """Around the functions that name them."""
+    read_settings: Callable[[], Settings] | None = None
+    """The settings as they are in their file now; raises SettingsInvalid. None: they stay as they are."""
     faults: FaultPoints = field(default_factory=FaultPoints)
     deadlines: Deadlines | None = None
     on_broken: Callable[[StoreBroken], None] | None = None
@@ -144,6 +162,8 @@ def build_daemon(
 ) -> Daemon:
     """The daemon on `store`, with `platforms`. Raises DefinitionError for filters and models that cannot be used."""
     clock, faults = given.clock, given.faults
+    live = LiveSettings(settings)
+    reload = Reload(live, given.read_settings, faults)
     epoch = ids.next()
     chats = Chats(settings, texts)
     questions = OpenQuestions(clock, settings.questions.expires_seconds, settings.approvals.expires_seconds)
@@ -151,11 +171,10 @@ def build_daemon(
     deadlines = given.deadlines or Deadlines(clock)
     actions, members = EngineActions(), PlatformMembers(store, chats, deadlines, clock)
     own_settings = StoredOwnSettings(chats, store, ids, clock)
-    model = given.model or model_of(settings, texts, clock, deadlines)
-    counted = RequestBudgets(settings.budgets, store, clock)
-    requests = counted if counted.is_limited else None
+    model = CurrentModel(given.model or model_of(settings, texts, clock, deadlines))
+    requests = RequestBudgets(settings.budgets, store, clock)
     # The offline model puts nothing in short.
-    paid = None if isinstance(model, OfflineModel) else PaidRequests(model, requests)
+    paid = PaidRequests(model, requests, can_write=lambda: model.can_write)
     timetable = Timetable(store, clock, ids)
     reader = WhenReader(Times(), time.fromisoformat(settings.reminders.default_time))
     most_here, most_in_all = settings.limits.schedules_per_chat, settings.timers.per_member
@@ -170,48 +189,66 @@ def build_daemon(
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
     own = services_of(settings, store, clock, ids, given.rng, given.web, timetable)
     services = {**own, **shared, **ports}
-    sources = [
-        *sources_of(settings, services, given.changes),
-        *(given.sources(services) if given.sources else ()),
-    ]
+    others = [WantedSource(one, one) for one in (given.sources(services) if given.sources else ())]
+
+    def wanted_sources(settings: Settings) -> list[WantedSource]:
+        coarsely = made_of(settings)
+        found = sources_of(settings, services, given.changes)
+        return [*(one if isinstance(one, WantedSource) else WantedSource(one, coarsely) for one in found), *others]
+
     registry = FunctionRegistry()
     metrics = Metrics()
     call_log = _lines(settings, "function_calls.jsonl")
     model_log = _lines(settings, "model_requests.jsonl")
     redact = Redactor(secrets_of(settings))
     records = CallRecords(call_log, metrics, clock, redact)
-    filters = FilterFactory(store, clock, deadlines, redact).build(settings.filters)
-    policies = _policies(settings, store, clock, grants, questions)
+    factory = FilterFactory(store, clock, deadlines, redact)
+
+    def filters_of(settings: Settings) -> Filters:
+        filters = factory.build(settings.filters)
+        named = {**filters.named, **given.named_filters}
+        return replace(filters, call=[*given.filters, *filters.call], named=named)
+
+    filters = filters_of(settings)
+    units = FunctionBudgets(settings.budgets, store, clock)
+    approvals = Approvals(settings.approvals, grants, lambda chat: questions.approvals_in(chat.key))
+    taint = Taint(settings.approvals.tainted, approvals)
     invoker = Invoker(
-        policies,
+        Policies(budget=units, taint=taint, approval=approvals),
         deadlines,
         clock,
-        filters=[*given.filters, *filters.call],
-        named_filters={**filters.named, **given.named_filters},
+        filters=filters.call,
+        named_filters=filters.named,
         record=records.record,
         faults=faults,
     )
-    functions = FunctionSources(sources, registry, invoker.problems_of)
+    functions = FunctionSources(wanted_sources(settings), registry, invoker.problems_of)
     functions.on_change(lambda: invoker.keep(registry.specs))
-    rehearsal.bind(registry.of, invoker, policies.approval)
+    rehearsal.bind(registry.of, invoker, approvals)
     asked = ModelRecords(model_log, clock)
     delivery = _delivery(settings, store, platforms, chats, clock, epoch, faults)
     shadow_log = _lines(settings, SHADOW_LOG)
     compared = ShadowRecords(shadow_log, registry, clock, redact)
     shadow = _shadow(settings, given, compared, delivery)
-    rounds = [*filters.round, *([shadow.around] if shadow else [])]
-    llm = FunctionCallLLM(
-        model,
-        invoker,
-        settings.router,
-        clock,
-        filters=rounds,
-        record=asked.record,
-        faults=faults,
-        outages=Outages(clock, settings.failover.say_again_seconds),
-        budgets=requests,
-    )
-    router = FunctionCallRouter(invoker, llm, filters.turn, ScheduleEnds(schedules))
+    outages = Outages(clock, settings.failover.say_again_seconds)
+    lists: ChatLists = OrderedDict()
+
+    def router_of(settings: Settings, filters: Filters) -> FunctionCallRouter:
+        llm = FunctionCallLLM(
+            model,
+            invoker,
+            settings.router,
+            clock,
+            filters=[*filters.round, *([shadow.around] if shadow else [])],
+            record=asked.record,
+            faults=faults,
+            outages=outages,
+            budgets=requests,
+            lists=lists,
+        )
+        return FunctionCallRouter(invoker, llm, filters.turn, ScheduleEnds(schedules))
+
+    router = router_of(settings, filters)
     summaries = Summaries(store, paid, settings.router, settings.memory, clock)
     turns = Turns(
         router=router,
@@ -249,6 +286,10 @@ def build_daemon(
     actions.bind(engine)
     members.bind(delivery)
     notices = Notices(store, delivery, chats, clock, ids, epoch)
+    news = OperatorNews(settings.operators, notices, chats, store, clock, redact)
+    news.watch("settings", lambda: reload.faults)
+    news.watch("functions", lambda: functions.faults)
+    functions.on_change(news.changed)
     intake = Intake(
         store=store,
         engine=engine,
@@ -280,7 +321,21 @@ def build_daemon(
         dropped = shadow.dropped
         metrics.counter("rollcall_shadow_dropped", "Questions the shadow was not asked", "reason", lambda: dropped)
     show_models(metrics, model)
+    show_faults(metrics, functions, reload)
+    chats_live(live, chats)
+    consent_live(live, approvals, taint, questions)
+    budgets_live(live, requests, units)
+    limits_live(live, engine, intake, schedules)
+    turns_live(live, filters_of, router_of, invoker, functions, turns, summaries)
+    if given.model is None:
+        models_live(live, model, lambda fresh: model_of(fresh, texts, clock, deadlines), outages)
+    sources_live(live, functions, wanted_sources)
+    live.take("operators", prepare=lambda fresh: partial(news.use, fresh.operators))
+    live.take(prepare=lambda fresh: partial(redact.learn, secrets_of(fresh)), hears_of=secrets_of)
     return Daemon(
+        live=live,
+        reload=reload,
+        news=news,
         store=store,
         ids=ids,
         registry=registry,
@@ -289,7 +344,7 @@ def build_daemon(
         router=router,
         direct_calls=direct_calls,
         model=model,
-        model_states=lambda: states_of(model),
+        model_states=model.states,
         chats=chats,
         questions=questions,
         grants=grants,
@@ -309,17 +364,6 @@ def build_daemon(
             *(service for service in services.values() if isinstance(service, WebClient | News | WebSearch)),
             *([shadow] if shadow else []),
         ],
-    )
-
-
-def _policies(settings: Settings, store: Store, clock: Clock, grants: Grants, questions: OpenQuestions) -> Policies:
-    """What every run passes: nothing is counted where no budget is set."""
-    units = FunctionBudgets(settings.budgets, store, clock)
-    approvals = Approvals(settings.approvals, grants, lambda chat: questions.approvals_in(chat.key))
-    return Policies(
-        budget=units if units.is_limited else Open(),
-        taint=Taint(settings.approvals.tainted, approvals),
-        approval=approvals,
     )
 
 

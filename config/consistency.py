@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from config.chat_settings import is_allowed
+from config.chat_settings import is_allowed, matches
 from config.diagnostics import Code
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import FALLBACK, Texts
@@ -28,6 +28,7 @@ def check_consistency(document: YamlDocument) -> None:
     _shadow_that_is_not_there(document)
     _prices_of_models_that_are_not_there(document)
     _models_without_their_function(document)
+    _operators_that_are_not_served(document)
 
 
 def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
@@ -195,6 +196,15 @@ def _prices_of_models_that_are_not_there(document: YamlDocument) -> None:
             location = ("budgets", "prices", name)
             message = f"{dotted(location)} is the price of no model in models{did_you_mean(name, names)}"
             document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
+
+
+def _operators_that_are_not_served(document: YamlDocument) -> None:
+    chat, allowed = _at(document.value, ("operators", "chat")), _at(document.value, ("chats", "allow"))
+    patterns = [one for one in allowed if isinstance(one, str)] if isinstance(allowed, list) else []
+    if isinstance(chat, str) and not any(matches(pattern, chat) for pattern in patterns):
+        location = ("operators", "chat")
+        message = f"{dotted(location)} is {chat!r}, which chats.allow does not name: add it there"
+        document.complain(document.value_at(location), Code.UNKNOWN_CHAT, message)
 
 
 def _models_without_their_function(document: YamlDocument) -> None:

@@ -22,6 +22,7 @@ class Code(StrEnum):
     DUPLICATE_NAME = "settings.duplicate_name"
     UNKNOWN_BOT = "settings.unknown_bot"
     UNKNOWN_MODEL = "settings.unknown_model"
+    UNKNOWN_CHAT = "settings.unknown_chat"
     SERVES_EVERY_CHAT = "settings.serves_every_chat"
     HAS_NO_EFFECT = "settings.has_no_effect"
     SECRET_IN_CLEAR = "settings.secret_in_clear"  # noqa: S105 - a fault, no secret

@@ -19,6 +19,7 @@ from config.mcp import McpSettings
 from config.memory import MemorySettings
 from config.models import ModelSettings
 from config.news import NewsSettings
+from config.operators import OperatorsSettings
 from config.reminders import RemindersSettings
 from config.rollout import RolloutSettings
 from config.sandbox import SandboxSettings
@@ -281,6 +282,7 @@ class Settings(Section):
     sources: SourcesSettings = SourcesSettings()
     plugins: Plugins = ()
     """Modules of functions that all bots have: built-in ones by their names, others by their dotted names."""
+    operators: OperatorsSettings = OperatorsSettings()
 
     @property
     def answering_models(self) -> tuple[ModelSettings, ...]:

@@ -56,11 +56,15 @@ class Approvals:
         waiting: Callable[[ChatRef], Sequence[OpenQuestion]] = _nothing_waits,
     ) -> None:
         """`waiting` gives what waits in a chat for a person's yes."""
-        self._rules = settings.required
         self._settings = settings
         self._grants = grants
         self._waiting = waiting
         self._known: dict[tuple[ChatRef, FunctionSpec], Rule | None] = {}
+
+    def use(self, settings: ApprovalsSettings) -> None:
+        """From the next run on these settings hold."""
+        self._settings = settings
+        self._known.clear()
 
     def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
         """ALLOWED where no rule fits, where this very run was approved, and where the chat allows it for always."""
@@ -70,7 +74,7 @@ class Approvals:
     def rule(self, chat: ChatRef, spec: FunctionSpec, profile: ChatProfile) -> Rule | None:
         """Whose yes `spec` needs in `chat`: as a rule of the settings says, else as they say of the function, else as
         it declares itself."""
-        ruled = self._ruled(chat, spec) if self._rules else None
+        ruled = self._ruled(chat, spec) if self._settings.required else None
         if ruled is not None:
             return ruled
         setting = profile.functions.get(spec.name)
@@ -84,7 +88,7 @@ class Approvals:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[chat, spec] = next(
-                (Rule(Role(one.by), one.by_other) for one in self._rules if _fits(one, chat, spec)), None
+                (Rule(Role(one.by), one.by_other) for one in self._settings.required if _fits(one, chat, spec)), None
             )
         return self._known[chat, spec]
 

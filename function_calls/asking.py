@@ -73,7 +73,7 @@ class Asking:
         return await self._once(round_, replace(request, messages=shorter))
 
     async def _once(self, round_: Round, request: ModelRequest) -> ModelAnswer:
-        if self._budgets is None:
+        if self._budgets is None or not self._budgets.is_limited:
             return await self._model.complete(request)
         reservation = await self._budgets.reserve(round_.context, round_.turn, request)
         try:

@@ -4,7 +4,7 @@ a function that costs something is taken with its intent."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,9 +55,14 @@ class RequestBudgets:
     """Budgets of requests to models."""
 
     def __init__(self, settings: BudgetsSettings, store: Store, clock: Clock) -> None:
-        self._settings = settings
         self._store = store
-        self._shares = Shares(settings, ("requests", "tokens", "money"), store, clock)
+        self._clock = clock
+        self.use(settings)
+
+    def use(self, settings: BudgetsSettings) -> None:
+        """From the next request on these settings hold. What was used of the day stays used."""
+        self._settings = settings
+        self._shares = Shares(settings, ("requests", "tokens", "money"), self._store, self._clock)
 
     @property
     def is_limited(self) -> bool:
@@ -135,19 +140,25 @@ class FunctionBudgets:
     """The policy `budget`: units that runs of functions cost."""
 
     def __init__(self, settings: BudgetsSettings, store: Store, clock: Clock) -> None:
-        self._costs = settings.functions
-        self._shares = Shares(settings, ("units",), store, clock)
+        self._store = store
+        self._clock = clock
+        self.use(settings)
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether the settings have any such budget."""
-        return bool(self._costs and self._shares.limits)
+    def use(self, settings: BudgetsSettings) -> None:
+        """From the next run on these settings hold. What was used of the day stays used."""
+        self._shares = Shares(settings, ("units",), self._store, self._clock)
+        # Without a limit nothing is counted.
+        self._costs = settings.functions if self._shares.limits else {}
 
-    async def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
-        """The writes that take what `spec` costs; a refusal when too little is left."""
+    def judge(
+        self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn
+    ) -> Verdict | Awaitable[Verdict]:
+        """ALLOWED for what costs nothing; else the writes that take what `spec` costs, or a refusal when too little is
+        left."""
         cost = self._costs.get(spec.name)
-        if cost is None:
-            return ALLOWED
+        return ALLOWED if cost is None else self._taken(context, spec, cost, turn)
+
+    async def _taken(self, context: MessageContext, spec: FunctionSpec, cost: int, turn: Turn) -> Verdict:
         wanted = self._shares.wanted(context, turn, {"units": cost})
         share = await self._shares.exceeded(wanted)
         if share is None:

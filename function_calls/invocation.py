@@ -14,6 +14,7 @@ import structlog
 from function_calls.arguments import require_json
 from function_calls.call import Call, Resumed
 from function_calls.context import MessageContext
+from function_calls.definition import DefinitionError
 from function_calls.failures import broken, faulty, own_words, refused_result, unknown
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
 from function_calls.permissions import callable_here, is_risky, refusal, refusal_now, timeout_seconds
@@ -123,6 +124,12 @@ class Invoker:
             for name in spec.filters
             if name not in self._named_filters
         ]
+
+    def use(self, filters: Sequence[CallFilter], named_filters: Mapping[str, CallFilter]) -> None:
+        """From the next run on these stand around it, in turns that began before too."""
+        self._filters = tuple(filters)
+        self._named_filters = dict(named_filters)
+        self._chains = {}
 
     def keep(self, specs: Iterable[FunctionSpec]) -> None:
         """Only `specs` are run from now on, and by the turns in flight those that were before: forget what was built
@@ -255,6 +262,10 @@ class Invoker:
             return broken(spec, turn.id, error, profile.texts, began=began)
 
     def _chain(self, spec: FunctionSpec) -> Proceed:
+        gone = [name for name in spec.filters if name not in self._named_filters]
+        if gone:
+            # They were taken out of the settings while this turn ran. Without them it is not to run.
+            raise DefinitionError(spec.source, [f"it names the filter {gone[0]!r}, which does not exist any more"])
         own = [self._named_filters[name] for name in spec.filters]
         return self._chains.setdefault(spec, chain(spec, [*self._filters, *own]))
 

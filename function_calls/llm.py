@@ -21,7 +21,7 @@ from function_calls.pairing import paired
 from function_calls.progress import Progress
 from function_calls.registry import BotFunctions
 from function_calls.results import plain
-from function_calls.shortlist import Shortlist
+from function_calls.shortlist import ChatLists, Shortlist
 from function_calls.spec import FunctionResult, FunctionSpec, Message
 from function_calls.touches import taint_of
 from function_calls.true_answers import false_claims, told_before, true_words
@@ -70,14 +70,16 @@ class FunctionCallLLM:
         faults: FaultPoints | None = None,
         outages: Outages | None = None,
         budgets: RequestBudgets | None = None,
+        lists: ChatLists | None = None,
     ) -> None:
         """`filters` stand around every request to the model, the first one outermost. `tool_choice` is what the first
-        request of a turn asks for, as in ModelRequest. Without `budgets` nothing is counted."""
+        request of a turn asks for, as in ModelRequest. Without `budgets` nothing is counted. `lists`: what chats were
+        offered lately, to be gone on with."""
         self._outages = outages or Outages(clock)
         self._ask = Asking(
             model, clock, self._outages, filters=filters, record=record, faults=faults, budgets=budgets
         ).ask
-        self._shortlist = Shortlist(settings)
+        self._shortlist = Shortlist(settings, lists=lists)
         self._tool_choice = tool_choice
         self._invoker = invoker
         self._settings = settings

@@ -21,6 +21,10 @@ class Outages:
         self._say_again_seconds = say_again_seconds
         self._told_at: dict[tuple[ChatRef, MemberRef | None], float] = {}
 
+    def use(self, say_again_seconds: float) -> None:
+        """From now on a chat hears of an outage that lasts once in this time."""
+        self._say_again_seconds = say_again_seconds
+
     def is_told(self, context: MessageContext, error: ModelError) -> bool:
         """Whether those who would read an answer to `context` were told of this outage not long ago."""
         if error.trouble not in _NOBODY_TO_ASK:

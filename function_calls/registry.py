@@ -168,6 +168,7 @@ class FunctionRegistry:
 
     def __init__(self) -> None:
         self._sources: dict[str, tuple[list[FunctionSpec], tuple[ToolGroup, ...]]] = {}
+        self._arranged: set[str] = set()
         self._taken = TakenNames()
         self._specs: list[FunctionSpec] = []
         self._groups: list[ToolGroup] = []
@@ -208,6 +209,16 @@ class FunctionRegistry:
     def withdraw(self, source: str) -> Sequence[Diagnostic]:
         """`source` is gone, with its place in the order. Returns what is left out of the others."""
         self._sources.pop(source, None)
+        self._arranged.discard(source)
+        return self._settle()
+
+    def arrange(self, sources: Sequence[str]) -> Sequence[Diagnostic]:
+        """From now on these sources in this order, with what they have published, before what was registered in code.
+        Those that were arranged before and are not among them are gone. Returns what is left out."""
+        others = {name: published for name, published in self._sources.items() if name not in self._arranged}
+        arranged = {name: self._sources.get(name, ([], ())) for name in sources}
+        self._sources = {**arranged, **{name: one for name, one in others.items() if name not in arranged}}
+        self._arranged = set(sources)
         return self._settle()
 
     def _settle(self) -> Sequence[Diagnostic]:

@@ -49,6 +49,8 @@ class _ChatList:
     """The turn in which a function ran, the latest at the end."""
     sent: Offer | None = None
     """The latest offer, while `names` are as they were then."""
+    sent_by: Mapping[str, OfferedFunction] | None = None
+    """What stood before them then."""
     sent_of: ref[Offer] | None = None
     """What was permitted then. Held weakly, or quiet chats would keep functions that are long gone."""
 
@@ -85,16 +87,23 @@ class _ChatList:
         self.sent = None
 
 
+ChatLists = OrderedDict[ChatRef, _ChatList]
+"""Of the chats that were answered last, the latest at the end."""
+
+
 class Shortlist:
     """Chooses for each message, and remembers for each chat what was on offer lately."""
 
-    def __init__(self, settings: RouterSettings, *, chats_kept: int = _CHATS_KEPT) -> None:
+    def __init__(
+        self, settings: RouterSettings, *, chats_kept: int = _CHATS_KEPT, lists: ChatLists | None = None
+    ) -> None:
+        """`lists`: what is known of chats already, and is kept up."""
         self._most = settings.shortlist
         self._few = max(settings.shortlist, settings.shortlist_above)
         self._turns_kept = settings.shortlist_turns
         self._pinned = settings.pinned
         self._chats_kept = chats_kept
-        self._chats: OrderedDict[ChatRef, _ChatList] = OrderedDict()
+        self._chats: ChatLists = OrderedDict() if lists is None else lists
         self._heads: WeakKeyDictionary[Offer, Mapping[str, OfferedFunction]] = WeakKeyDictionary()
 
     def offer(self, context: MessageContext, turn: Turn, wanted: str = "") -> Offered:
@@ -112,9 +121,10 @@ class Shortlist:
         for name in (*turn.state.get(FOUND, ()), wanted):
             if name in permitted and name not in head and name not in chat.names:
                 chat.note_run(name)
-        if chat.sent is None or chat.sent_of is None or chat.sent_of() is not everything:
+        if chat.sent is None or chat.sent_of is None or chat.sent_of() is not everything or chat.sent_by is not head:
             listed = [permitted[name] for name in chat.names if name in permitted and name not in head]
             chat.sent, chat.sent_of = turn.functions.offer_of((*head.values(), *listed)), ref(everything)
+            chat.sent_by = head
         return Offered(chat.sent, everything)
 
     def note_run(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> None:

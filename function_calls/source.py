@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -41,7 +41,7 @@ class FunctionSource(Protocol):
 class Changes(Protocol):
     """Who is told when files change."""
 
-    def of(self, *paths: Path) -> AsyncIterator[None]:
+    def of(self, *paths: Path) -> AsyncGenerator[None, None]:
         """An item at once, and another one whenever something at or below `paths` may have changed. Ends when nothing
         is watched."""
 
@@ -49,5 +49,5 @@ class Changes(Protocol):
 class Unwatched:
     """Tells of no change: for commands that look once and end."""
 
-    async def of(self, *paths: Path) -> AsyncIterator[None]:
+    async def of(self, *paths: Path) -> AsyncGenerator[None, None]:
         yield

@@ -18,8 +18,12 @@ class Taint:
     """The policy of taint. Who is asked: the asker, or the least role that the settings name."""
 
     def __init__(self, asked: Literal["asker"] | RoleName, approvals: Approvals) -> None:
-        self._rule = Rule(None if asked == "asker" else Role(asked))
         self._approvals = approvals
+        self.use(asked)
+
+    def use(self, asked: Literal["asker"] | RoleName) -> None:
+        """From the next run on this one is asked."""
+        self._rule = Rule(None if asked == "asker" else Role(asked))
 
     def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
         """ALLOWED, or the question whether this is really meant. Where a rule asks somebody anyway, that is enough."""

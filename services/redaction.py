@@ -57,9 +57,16 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         """`secrets` are values to hide wherever they stand; shorter ones than six characters would hide words."""
-        known = {form for one in secrets if len(one) >= _SHORTEST_SECRET for form in _forms(one)}
-        alternatives = sorted(known, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, alternatives))) if known else None
+        self._forms: frozenset[str] = frozenset()
+        self._known: re.Pattern[str] | None = None
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Hide these as well from now on. What was a secret before goes on being one."""
+        forms = self._forms.union(form for one in secrets if len(one) >= _SHORTEST_SECRET for form in _forms(one))
+        if forms != self._forms:
+            self._known = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+            self._forms = forms
 
     def __call__(self, text: str) -> str:
         """`text` with every secret replaced by `***`."""

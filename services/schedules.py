@@ -133,6 +133,10 @@ class Schedules:
         self.reader = reader
         """Reads when in words."""
 
+    def use(self, most_per_chat: int) -> None:
+        """From now on a chat may have so many; what there is stays."""
+        self._most_per_chat = most_per_chat
+
     async def create(self, draft: Draft, *, call_key: str) -> Timer:
         """The schedule that `draft` describes, kept. Raises ChatFull, MemberFull and BadRule."""
         if not await self._timetable.added_by(call_key):

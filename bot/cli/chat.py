@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from bot.cli.options import add_config, reread, settings_or_faults
-from bot.cli.serving import serve
+from bot.cli.options import add_config, config_path, reread, settings_or_faults
+from bot.cli.serving import SettingsFile, serve
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -18,4 +18,5 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     """Chat until the input ends or Ctrl-C. 1: settings, functions or the store cannot be used."""
     settings = settings_or_faults(options)
-    return 1 if settings is None else serve(settings, lambda: reread(options), console=True, page=False)
+    file = SettingsFile(config_path(options), lambda: reread(options))
+    return 1 if settings is None else serve(settings, file, console=True, page=False)

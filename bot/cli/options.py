@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from bot.version import VERSION as VERSION
 from config.loader import SettingsInvalid, load_settings
 from config.settings import Settings
@@ -63,13 +61,9 @@ def port_number(text: str) -> int:
     return int(text)
 
 
-def reread(options: argparse.Namespace) -> Settings | None:
-    """The settings as they are in the file now; None when they cannot be used: then every fault is in the log."""
-    try:
-        return load_settings(config_path(options), os.environ)
-    except SettingsInvalid as error:
-        structlog.get_logger("reload").error("settings_invalid", faults=str(error).splitlines())
-        return None
+def reread(options: argparse.Namespace) -> Settings:
+    """The settings as they are in the file now. Raises SettingsInvalid."""
+    return load_settings(config_path(options), os.environ)
 
 
 def settings_or_faults(options: argparse.Namespace) -> Settings | None:

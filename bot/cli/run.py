@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bot.cli.options import add_config, port_number, reread, settings_or_faults
-from bot.cli.serving import serve
+from bot.cli.options import add_config, config_path, port_number, reread, settings_or_faults
+from bot.cli.serving import SettingsFile, serve
 from config.settings import Settings
 
 
@@ -25,14 +25,12 @@ def run(options: argparse.Namespace) -> int:
     if settings is None:
         return 1
     settings = _as_told(settings, options)
-    return serve(
-        settings, lambda: _reread(options), console=_console_wanted(settings) and not options.no_console, page=True
-    )
+    file = SettingsFile(config_path(options), lambda: _reread(options))
+    return serve(settings, file, console=_console_wanted(settings) and not options.no_console, page=True)
 
 
-def _reread(options: argparse.Namespace) -> Settings | None:
-    settings = reread(options)
-    return None if settings is None else _as_told(settings, options)
+def _reread(options: argparse.Namespace) -> Settings:
+    return _as_told(reread(options), options)
 
 
 def _as_told(settings: Settings, options: argparse.Namespace) -> Settings:

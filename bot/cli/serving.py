@@ -6,10 +6,11 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
@@ -19,7 +20,7 @@ from bot.daemon import Daemon
 from bot.logs import set_up_logs
 from bot.platforms.base import ChatPlatform
 from bot.platforms.console import TERMINAL, Console
-from bot.reload import Reload
+from bot.watching import LOOK_SECONDS, Watcher
 from bot.wiring import Given, build_daemon, open_store, secrets_of
 from config.chat_settings import is_allowed
 from config.settings import Settings
@@ -77,13 +78,17 @@ class Stop:
         self._told.set()
 
 
-Reread = Callable[[], Settings | None]
-"""The settings as they are in the file now."""
+class SettingsFile(NamedTuple):
+    """Where the settings come from."""
+
+    path: Path
+    read: Callable[[], Settings]
+    """What stands there now, with what the command line says. Raises SettingsInvalid."""
 
 
-def serve(settings: Settings, reread: Reread, *, console: bool, page: bool) -> int:
-    """Serve the console, the page, or both, until told to stop; without a console SIGHUP makes it take the
-    settings from `reread`. 0: ended as told; 1: could not start, or broke down."""
+def serve(settings: Settings, file: SettingsFile, *, console: bool, page: bool) -> int:
+    """Serve the console, the page, or both, until told to stop; settings and functions are read again when their files
+    change and, without a console, at SIGHUP. 0: ended as told; 1: could not start, or broke down."""
     redact = Redactor(secrets_of(settings))
     try:
         shown = set_up_logs(settings.logging, redact=redact, somebody_chats_here=console)
@@ -91,7 +96,7 @@ def serve(settings: Settings, reread: Reread, *, console: bool, page: bool) -> i
         print(f"rollcall cannot start: its log: {error}", file=sys.stderr)
         return 1
     try:
-        return asyncio.run(_served(settings, reread, console=console, page=page))
+        return asyncio.run(_served(settings, file, redact, console=console, page=page))
     except (StoreError, DefinitionError, CannotStart, OSError) as error:
         _log.critical("rollcall cannot start", problem=str(error))
         if not shown:
@@ -99,8 +104,8 @@ def serve(settings: Settings, reread: Reread, *, console: bool, page: bool) -> i
         return 1
 
 
-async def _served(settings: Settings, reread: Reread, *, console: bool, page: bool) -> int:
-    faults = _faults()
+async def _served(settings: Settings, file: SettingsFile, redact: Redactor, *, console: bool, page: bool) -> int:
+    faults, watcher = _faults(), Watcher()
     switch_threads_often()
     collect_seldom()
     clock, stop = SystemClock(), Stop()
@@ -113,25 +118,60 @@ async def _served(settings: Settings, reread: Reread, *, console: bool, page: bo
         if console:
             name = settings.platforms.console.name
             platforms.append(Console(name, clock, read_from=sys.stdin, write_to=sys.stdout))
-        daemon = build_daemon(settings, store, platforms, ids, Texts(), Given(clock=clock, faults=faults))
+        given = Given(clock=clock, changes=watcher, read_settings=file.read, faults=faults)
+        daemon = build_daemon(settings, store, platforms, ids, Texts(), given)
     except BaseException:
         await store.close()
         raise
+    daemon.live.take(prepare=lambda fresh: partial(redact.learn, secrets_of(fresh)), hears_of=secrets_of)
+    if web is not None:
+        web.live(daemon.live)
+    watcher.start()
+    following: set[asyncio.Task[None]] = set()
     try:
         await daemon.start()
+        _begin(daemon.reload.follow(file.path, watcher), following)
         if not console:
             # With one, the signal says that the terminal is gone, and ends the process as ever.
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, Reload(settings, daemon.chats, reread).now)
-        await _until_stopped(settings, daemon, web, stop)
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGHUP, lambda: _begin(_look_again(daemon, watcher), following))
+        await _until_stopped(settings, daemon, web, stop, watcher)
         _log.info("stopping", turns_running=daemon.engine.running, turns_waiting=daemon.engine.waiting)
     finally:
+        await watcher.close()
+        for task in following:
+            task.cancel()
+        if following:
+            await asyncio.wait(following)
         await daemon.stop()
     _log.info("stopped")
     return 1 if stop.broken else 0
 
 
-async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, stop: Stop) -> None:
+def _begin(work: Coroutine[None, None, None], among: set[asyncio.Task[None]]) -> None:
+    """Let `work` go on beside the daemon. What breaks it is told; it ends nothing else."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        among.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _log.critical("settings_are_not_read_again", exc_info=error)
+
+    task = asyncio.get_running_loop().create_task(work)
+    among.add(task)
+    task.add_done_callback(ended)
+
+
+async def _look_again(daemon: Daemon, watcher: Watcher) -> None:
+    """Read everything again, whatever the watcher knows."""
+    await daemon.reload.now()
+    daemon.functions.revive()
+    watcher.tell_all()
+
+
+async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, stop: Stop, watcher: Watcher) -> None:
     ticker = daemon.ticker()
+    ticker.every(LOOK_SECONDS, "look for changed files", watcher.look)
     ticker.start()
     serving: asyncio.Task[None] | None = None
     try:

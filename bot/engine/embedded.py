@@ -35,6 +35,11 @@ class EmbeddedEngine:
         self._accepts = True
         self._failed: asyncio.Future[None] | None = None
 
+    def use(self, limits: LimitsSettings) -> None:
+        """From now on these limits hold; what waits and runs already goes on."""
+        self._limits = limits
+        self._start()
+
     @property
     def waiting(self) -> int:
         """Turns that wait."""

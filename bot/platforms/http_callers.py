@@ -60,17 +60,26 @@ class Programs:
     def __init__(self, token: SecretStr, max_role: Role = Role.MEMBER) -> None:
         if not token.get_secret_value():
             raise ValueError("platforms.http.token: an empty token would let everybody in")
-        self._token = token
+        self._token: SecretStr | None = token
         self._max_role = max_role
         self._roles: OrderedDict[tuple[str, str], Role] = OrderedDict()
+
+    def use(self, token: SecretStr | None, max_role: Role) -> bool:
+        """From the next request on only `token` is taken, and senders have at most that role. None: nobody is let
+        in. Returns whether those who came with the token before have to come again."""
+        is_other, self._token = token != self._token, token
+        self._max_role = max_role
+        self._roles = OrderedDict((key, role.capped(max_role)) for key, role in self._roles.items())
+        return is_other
 
     def claims(self, request: Request) -> bool:
         return "authorization" in request.headers
 
     def identify(self, request: Request) -> Caller:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        expected = self._token.get_secret_value().encode()
-        if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), expected):
+        expected = None if self._token is None else self._token.get_secret_value().encode()
+        is_bearer = scheme.lower() == "bearer" and expected is not None
+        if not is_bearer or not hmac.compare_digest(token.strip().encode(), expected or b""):
             raise Refusal(401, "unauthorized", "this needs the header `Authorization: Bearer <platforms.http.token>`")
         return Caller(member=None)
 

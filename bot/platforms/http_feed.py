@@ -22,10 +22,20 @@ class Listener:
 
     def __init__(self) -> None:
         self._happened = asyncio.Event()
+        self._is_over = False
 
     def wake(self) -> None:
         """Something happened."""
         self._happened.set()
+
+    def dismiss(self) -> None:
+        """Whoever reads has to come again and show who they are."""
+        self._is_over = True
+        self.wake()
+
+    def is_dismissed(self) -> bool:
+        """Whether it is to read no further."""
+        return self._is_over
 
     def forget(self) -> None:
         """What happened so far is about to be read."""
@@ -131,6 +141,12 @@ class ChatFeed:
         else:
             self._statuses.pop(chat, None)
         self.wake(chat)
+
+    def dismiss(self) -> None:
+        """End the streams that are open: what let them in may not hold any more."""
+        for listeners in self._listeners.values():
+            for listener in listeners:
+                listener.dismiss()
 
     def end(self) -> None:
         """End all streams: the server is about to stop."""

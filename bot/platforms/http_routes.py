@@ -87,6 +87,8 @@ async def _poll(
             listener.forget()
             events = first + await platform.feed.after(chat, cursor, PAGE, viewer)
             left = until - time.monotonic()
+            if listener.is_dismissed():
+                raise Refusal(401, "unauthorized", "the token was changed meanwhile")
             if events or left <= 0 or platform.feed.ended:
                 break
             await listener.wait(min(left, platform.stream_limits.poll_seconds))

@@ -59,9 +59,11 @@ class EventStream:
         told_status = ""
         silent_seconds = 0.0
         with feed.listen(self._chat) as listener:
-            while not feed.ended:
+            while not feed.ended and not listener.is_dismissed():
                 listener.forget()
                 events = await feed.after(self._chat, self._cursor, PAGE, self._viewer)
+                if listener.is_dismissed():
+                    return
                 status = feed.status(self._chat)
                 chunk = _as_chunk(events)
                 if status != told_status and len(events) < PAGE:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.daemon import Daemon
+from bot.live_settings import LiveSettings, Use
 from bot.platforms.base import Linked
 from bot.platforms.http import HttpPlatform
 from bot.platforms.http_callers import Programs
@@ -15,6 +16,7 @@ from bot.web.app import Health, Probes, web_app
 from bot.web.identity import OwnerLink, Owners, PageMembers, Signer, page_key
 from bot.web.page import ChatPage, CommandHint, CommandHints, PageSettings, Room
 from bot.web.server import WebServer
+from config.diagnostics import Diagnostic
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import Texts
 from function_calls.usage import usage_line
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from bot.mcp_http import McpHttp
 
 ACCOUNT = "main"
+_PLACES_SHOWN = 5
 _TROUBLES = {
     Trouble.KEY: "refuses the key in the settings",
     Trouble.QUOTA: "has no credit left",
@@ -48,12 +51,14 @@ class Web:
         members: PageMembers,
         owners: Owners,
         clock: Clock,
+        programs: Programs | None = None,
     ) -> None:
         self.platforms = platforms
         self._settings = settings
         self._members = members
         self._owners = owners
         self._clock = clock
+        self._programs = programs
         self._server: WebServer | None = None
         self.programs: McpHttp | None = None
         """What serves programs by the Model Context Protocol, once it has started."""
@@ -75,12 +80,33 @@ class Web:
                 )
             )
         http = settings.platforms.http
+        programs = None
         if http.enabled:
             programs = Programs(http.token, Role(http.max_role))
             platforms.append(
                 HttpPlatform("http", ACCOUNT, store=store, ids=ids, clock=clock, hear=hear, callers=programs)
             )
-        return cls(settings, platforms, members, owners, clock)
+        return cls(settings, platforms, members, owners, clock, programs)
+
+    def live(self, live: LiveSettings) -> None:
+        """Let a token that was withdrawn, and a role that was lowered, count at once."""
+        programs = self._programs
+        if programs is None:
+            return
+        feeds = [platform.feed for platform in self.platforms if platform.callers is programs]
+
+        def prepare(fresh: Settings) -> Use:
+            http = fresh.platforms.http
+
+            def use() -> None:
+                if programs.use(http.token if http.enabled else None, Role(http.max_role)):
+                    for feed in feeds:
+                        feed.dismiss()
+
+            return use
+
+        names = ("enabled", "token", "max_role")
+        live.take(*(f"platforms.http.{name}" for name in names), prepare=prepare)
 
     async def start(self, daemon: Daemon) -> str:
         """Serve; returns the address for a browser on this machine. Raises OSError when the port is taken."""
@@ -163,6 +189,8 @@ def probes_of(daemon: Daemon) -> Probes:
             "store": "broken" if broken else "ok",
             "turns_waiting": str(daemon.engine.waiting),
             "turns_running": str(daemon.engine.running),
+            "settings": _faulty(daemon.reload.faults),
+            "functions": _faulty(daemon.functions.faults),
             "timers": _HELD if daemon.timers.is_holding else "ok",
             **{f"model.{state.name}": _in_words(state) for state in daemon.model_states()},
             # A network that is away does not make the daemon unready: the others are served.
@@ -171,6 +199,15 @@ def probes_of(daemon: Daemon) -> Probes:
         return Health(ok=broken is None, details=details)
 
     return Probes(alive=alive, ready=ready, metrics=daemon.metrics.render)
+
+
+def _faulty(faults: Sequence[Diagnostic]) -> str:
+    """Where it is broken; what, the log says. It does not make the daemon unready: what worked before goes on."""
+    if not faults:
+        return "ok"
+    places = [f"{one.file}:{one.line}" for one in faults[:_PLACES_SHOWN]]
+    more = [f"{len(faults) - len(places)} more"] if len(faults) > len(places) else []
+    return f"{len(faults)} cannot be used: {', '.join([*places, *more])}"
 
 
 def _in_words(state: ModelState) -> str:

@@ -50,7 +50,6 @@ HELLO = {"id": "r", "choices": [{"message": {"role": "assistant", "content": "He
 NOT_A_STEP_OF_ITS_OWN = {
     "cursor.before_advance": "a cursor is advanced in the unit that accepts its message",
     "cursor.after_advance": "a cursor is advanced in the unit that accepts its message",
-    "reload.during_swap": "a reload changes values in memory alone",
     "migrate.during": "tests/services/store/test_upgrade.py cuts migrations short",
     "checkpoint.during_wal": "tests/services/store/test_kill.py kills the store while it writes",
 }
@@ -82,7 +81,7 @@ async def recovered(outside: Outside) -> None:
 def test_every_point_of_a_crash_is_reached_here_or_is_not_a_step_of_its_own(data: Callable[[str], Path]) -> None:
     lines = data("G_faults/crash_points.jsonl").read_text(encoding="utf-8").splitlines()
     points = {json.loads(line)["point"] for line in lines}
-    here = {*RECEIVING, *ASKING, *RUNNING, *REPLYING, *FIRING, "shutdown.during_drain"}
+    here = {*RECEIVING, *ASKING, *RUNNING, *REPLYING, *FIRING, "shutdown.during_drain", "reload.during_swap"}
     assert points == here | NOT_A_STEP_OF_ITS_OWN.keys()
 
 
@@ -275,6 +274,33 @@ async def test_a_kill_while_the_daemon_drains_loses_nothing(tmp_path: Path, nurs
         assert await stopping == -signal.SIGKILL
         await recovered(outside)
         assert problems(outside) == []
+
+
+async def test_a_kill_while_other_settings_take_their_places_loses_nothing(tmp_path: Path, nursery: Nursery) -> None:
+    async with an_outside(tmp_path, nursery) as outside:
+        outside.answering.clear()
+        pid = await outside.start("reload.during_swap=kill")
+        outside.deliver(*A_BUSY_HOUR)
+        await outside.is_asked()
+        outside.reload()
+        assert await outside.died(pid) == -signal.SIGKILL
+        outside.answering.set()
+        await recovered(outside)
+        assert problems(outside) == []
+
+
+async def test_settings_that_take_their_places_while_turns_run_disturb_none(tmp_path: Path, nursery: Nursery) -> None:
+    async with an_outside(tmp_path, nursery) as outside:
+        outside.answering.clear()
+        pid = await outside.start()
+        outside.deliver(*A_BUSY_HOUR)
+        await outside.is_asked()
+        outside.reload()
+        outside.answering.set()
+        await outside.settled()
+        assert await outside.stop(pid) == 0
+        assert problems(outside) == []
+        assert not any(map(in_doubt, answers(outside).values()))
 
 
 @pytest.mark.requirement("E6")

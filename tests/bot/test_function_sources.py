@@ -3,44 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
+from bot.function_sources import FunctionSources, WantedSource
 from bot.testing import a_group
 from config.diagnostics import Diagnostic
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.source import Publish, Snapshot
-from function_calls.spec import FunctionResult, FunctionSpec
+from function_calls.registry import FunctionRegistry
+from function_calls.source import Snapshot
+from function_calls.spec import FunctionResult
 from tests.fakes.functions import Recorder
-
-
-class Written:
-    """A source that publishes what the test puts there."""
-
-    def __init__(self, name: str, *first: FunctionSpec) -> None:
-        self.name = name
-        self._snapshots: asyncio.Queue[Snapshot | Exception] = asyncio.Queue()
-        if first:
-            self.write(*first)
-
-    def write(self, *specs: FunctionSpec, faults: Sequence[Diagnostic] = ()) -> None:
-        self._snapshots.put_nowait(Snapshot(specs, faults=tuple(faults)))
-
-    def break_down(self) -> None:
-        self._snapshots.put_nowait(RuntimeError("broken"))
-
-    async def run(self, publish: Publish) -> None:
-        while True:
-            snapshot = await self._snapshots.get()
-            if isinstance(snapshot, Exception):
-                raise snapshot
-            publish(snapshot)
-            self._snapshots.task_done()
-
-    async def read(self) -> None:
-        """Return when everything that was written is published."""
-        await self._snapshots.join()
+from tests.fakes.sources import Written
 
 
 async def test_what_a_source_publishes_later_serves_from_then_on() -> None:
@@ -103,3 +77,95 @@ async def test_a_turn_in_flight_keeps_the_functions_it_began_with() -> None:
         go_on.set()
         await group.settle()
     assert (len(inner_old.runs), len(inner_new.runs)) == (1, 0)
+
+
+def wanted(*sources: Written) -> list[WantedSource]:
+    """Each made of what it is called after."""
+    return [WantedSource(one, one.made_of) for one in sources]
+
+
+async def running(*sources: Written) -> tuple[FunctionSources, FunctionRegistry]:
+    registry = FunctionRegistry()
+    functions = FunctionSources(wanted(*sources), registry, lambda spec: [])
+    await functions.start()
+    return functions, registry
+
+
+def names(registry: FunctionRegistry) -> list[str]:
+    return [spec.name for spec in registry.of("default").specs]
+
+
+async def test_a_source_that_is_made_of_the_same_goes_on_and_another_one_takes_its_place() -> None:
+    one, two = Written("one", Recorder("a").spec), Written("two", Recorder("b").spec)
+    functions, registry = await running(one, two)
+    same, other = Written("one", Recorder("c").spec), Written("two", Recorder("d").spec, made_of="something else")
+    functions.use(wanted(same, other))
+    # What it had serves until the new one has spoken.
+    assert names(registry) == ["a", "b"]
+    await other.read()
+    assert names(registry) == ["a", "d"]
+    assert (same.runs, other.runs, two.is_over) == (0, 1, True)
+    one.write(Recorder("e").spec)
+    await one.read()
+    assert names(registry) == ["e", "d"]
+    await functions.close()
+    assert one.is_over
+    assert other.is_over
+
+
+async def test_sources_come_go_and_change_places() -> None:
+    one, two, three = (Written(name, Recorder("same", commands=[name]).spec) for name in ("one", "two", "three"))
+    functions, registry = await running(one, two)
+    assert registry.of("default").command_words == ("one",)
+    assert len(functions.faults) == 1
+    functions.use(wanted(two, three, one))
+    await three.read()
+    assert registry.of("default").command_words == ("two",)
+    assert len(functions.faults) == 2
+    functions.use(wanted(one))
+    assert registry.of("default").command_words == ("one",)
+    assert functions.faults == ()
+    await functions.close()
+    assert two.is_over
+    assert three.is_over
+
+
+async def test_what_a_source_had_read_when_its_place_was_taken_is_not_used() -> None:
+    one = Written("one", Recorder("a").spec)
+    functions, registry = await running(one)
+    late = one.publish
+    functions.use(wanted(Written("one", Recorder("b").spec, made_of="new")))
+    assert late is not None
+    late(Snapshot((Recorder("stale").spec,)))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert names(registry) == ["b"]
+    await functions.close()
+
+
+async def test_a_source_that_broke_down_begins_anew_when_it_is_told_to() -> None:
+    one = Written("one", Recorder("a").spec)
+    functions, registry = await running(one)
+    broken, mended = asyncio.Event(), asyncio.Event()
+    functions.on_change(lambda: (broken if functions.faults else mended).set())
+    one.break_down()
+    await broken.wait()
+    one.write(Recorder("b").spec)
+    functions.revive()
+    await mended.wait()
+    assert names(registry) == ["b"]
+    assert one.runs == 2
+    await functions.close()
+
+
+async def test_what_can_run_here_is_judged_again_when_that_has_changed() -> None:
+    one, registry, problems = Written("one", Recorder("a").spec), FunctionRegistry(), ["not here"]
+    functions = FunctionSources(wanted(one), registry, lambda spec: list(problems))
+    await functions.start()
+    assert names(registry) == []
+    [found] = functions.faults
+    assert "not here" in found.message
+    problems.clear()
+    functions.judge_again()
+    assert (names(registry), functions.faults) == (["a"], ())
+    await functions.close()

@@ -12,6 +12,8 @@ from structlog.testing import capture_logs
 from bot.reload import Reload
 from bot.testing import FAMILY, Group, a_group, call
 from config.chat_settings import chat_settings
+from config.diagnostics import Code, Diagnostic, Diagnostics
+from config.loader import SettingsInvalid
 from config.rollout import RolloutSettings
 from config.settings import Settings
 from services.refs import ChatRef, Role
@@ -74,24 +76,33 @@ def test_what_is_said_for_a_chat_counts_more_than_the_rollout_and_the_switch_mor
 
 
 def reloading(group: Group, *fresh: Settings | None) -> Reload:
-    """What takes these settings, one at each reload."""
+    """What takes these settings, one at each reload; None are faulty ones."""
     waiting = iter(fresh)
-    return Reload(Settings(), group.daemon.chats, lambda: next(waiting))
+
+    def read() -> Settings:
+        found = next(waiting)
+        if found is None:
+            raise SettingsInvalid(Diagnostics([Diagnostic("bot.yaml", 1, 1, Code.SYNTAX, "is no YAML")]))
+        return found
+
+    return Reload(group.daemon.live, read)
 
 
-def settings(**sections: Any) -> Settings:
-    return Settings.model_validate({"chats": {"allow": ["*"]}, **sections})
+def settings(group: Group, **sections: Any) -> Settings:
+    """Those of the group, with other sections."""
+    given = {"home": group.daemon.live.now.home, "logging": group.daemon.live.now.logging}
+    return Settings.model_validate({"chats": {"allow": ["*"]}, **given, **sections})
 
 
 @pytest.mark.requirement("D30", "D64", "D66", "D67")
 @pytest.mark.parametrize("off", [{"router": {"enabled": False}}, {"rollout": {"percent": 0}}])
 async def test_function_calling_is_flipped_by_a_reload_without_a_restart(off: dict[str, Any]) -> None:
     async with a_group([Recorder("note").spec]) as group:
-        reload = reloading(group, settings(**off), settings())
+        reload = reloading(group, settings(group, **off), settings(group))
         group.model.says("One.", "Two.", "Three.")
         offered = []
         for flips in (False, True, True):
-            assert not flips or reload.now()
+            assert not flips or await reload.now()
             await group.say("Ann", "@Rollcall hello")
             offered.append(group.model.requests[-1].offer is not None)
         assert offered == [True, False, True]
@@ -102,12 +113,12 @@ async def test_a_flip_holds_within_the_turn_that_runs() -> None:
     flipping: list[Reload] = []
 
     async def flip(*_: Any) -> str:
-        flipping[0].now()
+        await flipping[0].now()
         return "flipped"
 
     note, flips = Recorder("note"), Recorder("flip", does=flip)
     async with a_group([note.spec, flips.spec]) as group:
-        flipping.append(reloading(group, settings(router={"enabled": False})))
+        flipping.append(reloading(group, settings(group, router={"enabled": False})))
         group.model.says([call("flip"), call("note")], "Done.")
         await group.say("Ann", "@Rollcall both")
         assert (len(flips.runs), note.runs) == (1, [])
@@ -117,12 +128,12 @@ async def test_roles_functions_and_chats_are_those_of_the_file_as_soon_as_it_is_
     note = Recorder("note", commands=["note"])
     async with a_group([note.spec]) as group:
         assert await group.say("Ann", "/note") == ["done"]
-        away = settings(functions={"note": {"roles": "admin"}}, members={"test:bot:bob": "admin"})
-        reload = reloading(group, away, settings(chats={"allow": []}))
-        reload.now()
+        away = settings(group, functions={"note": {"roles": "admin"}}, members={"test:bot:bob": "admin"})
+        reload = reloading(group, away, settings(group, chats={"allow": []}))
+        await reload.now()
         assert await group.say("Ann", "/note", role=Role.MEMBER) != ["done"]
         assert await group.say("Bob", "/note") == ["done"]
-        reload.now()
+        await reload.now()
         assert await group.say("Bob", "/note") == []
         assert await last_reason(group) == ("chat_not_allowed", "chats.allow")
 
@@ -130,7 +141,7 @@ async def test_roles_functions_and_chats_are_those_of_the_file_as_soon_as_it_is_
 async def test_what_a_chat_has_set_for_itself_outlives_a_reload() -> None:
     async with a_group() as group:
         await group.say("Ann", "/settings language zh", role=Role.ADMIN)
-        reloading(group, settings()).now()
+        await reloading(group, settings(group)).now()
         assert group.daemon.chats.profile(FAMILY).texts.language == "zh"
         assert group.daemon.chats.profile(ChatRef("test", "bot", "work")).texts.language == "en"
 
@@ -138,12 +149,13 @@ async def test_what_a_chat_has_set_for_itself_outlives_a_reload() -> None:
 async def test_faulty_settings_change_nothing_and_the_log_says_what_waits_for_the_next_start() -> None:
     async with a_group() as group:
         before = group.daemon.chats.of(FAMILY)
-        fresh = settings(limits={"queue_per_chat": 7}, bots={"default": {"name": "Max"}}, language="zh")
+        fresh = settings(group, store={"days_kept": 7}, bots={"default": {"name": "Max"}}, language="zh")
         reload = reloading(group, None, fresh)
         with capture_logs() as logs:
-            assert not reload.now()
+            assert not await reload.now()
             assert group.daemon.chats.of(FAMILY) is before
-            assert reload.now()
-        assert [one["event"] for one in logs] == ["settings_not_reloaded", "settings_reloaded"]
-        assert logs[1]["from_the_next_start"] == ["bots.*.aliases", "bots.*.name", "limits"]
+            assert await reload.now()
+        assert [one["event"] for one in logs] == ["settings_invalid", "settings_not_reloaded", "settings_reloaded"]
+        assert logs[2]["changed"] == ["bots", "language"]
+        assert logs[2]["from_the_next_start"] == ["bots.*.aliases", "bots.*.name", "store.days_kept"]
         assert group.daemon.chats.profile(FAMILY).texts.language == "zh"

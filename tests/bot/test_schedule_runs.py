@@ -220,7 +220,7 @@ async def test_a_function_that_was_switched_off_pauses_its_schedules() -> None:
     async with a_group([Weather().function], clock=VirtualClock(BEFORE_SEVEN)) as group:
         await kept_at_seven(group)
         off = Settings.model_validate({"chats": {"allow": ["*"]}, "functions": {"sky": {"enabled": False}}})
-        Reload(off, group.daemon.chats, lambda: off).now()
+        await Reload(group.daemon.live, lambda: off).now()
         [said] = await come_to(group, 60)
         assert said.startswith("⏰ /sky could not run by the clock: “/sky” is switched off here.\nI have paused it.")
         assert "; paused" in (await group.say("Bo", "/schedule list"))[0]
@@ -326,7 +326,7 @@ async def test_an_entry_of_the_settings_runs_with_the_role_that_they_give_it() -
         assert await come_to(group, 60) == ["Swept."]
         less = {"chats": {"allow": ["*"]}, "schedules": {"clean": {**entry, "as_role": "member"}}}
         fresh = Settings.model_validate(less)
-        Reload(fresh, group.daemon.chats, lambda: fresh).now()
+        await Reload(group.daemon.live, lambda: fresh).now()
         # What was kept goes on, with the rights that the file gives it now.
         await group.daemon.schedules.keep_in_step()
         [said] = await come_to(group, DAY)

@@ -52,7 +52,7 @@ async def listed(group: Group) -> list[str]:
 async def reload(group: Group, before: Settings, schedules: Entries) -> Settings:
     """Other schedules in the settings, read again by a daemon that runs."""
     after = Settings.model_validate({**before.model_dump(), "schedules": schedules})
-    assert Reload(before, group.daemon.chats, lambda: after).now()
+    assert await Reload(group.daemon.live, lambda: after).now()
     await group.daemon.schedules.keep_in_step()
     return after
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,6 +106,46 @@ def test_every_section_of_the_settings_is_on_the_page() -> None:
     [table] = re.findall(r"^\| section \|.*?(?=\n\n)", PAGE.text, re.DOTALL | re.MULTILINE)
     named = {name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
     assert named == set(Settings.model_fields)
+
+
+async def test_the_page_says_of_every_setting_whether_it_is_live() -> None:
+    [table] = re.findall(r"^\| takes effect \|.*?(?=\n\n)", PAGE.text, re.DOTALL | re.MULTILINE)
+    *live, waits = [set(re.findall(r"`([\w.]+)`", row.split("|", 2)[2])) for row in table.splitlines()[2:]]
+    named = set().union(*live)
+    async with a_group() as group:
+        taken, left = set(group.daemon.live.paths), set(group.daemon.live.left)
+    at_the_web = {f"platforms.http.{name}" for name in ("enabled", "token", "max_role")}
+    of_models = {"models", "failover"}  # the group was given one
+    parts = {"filters.call", "filters.named", "filters.turn", "filters.round"}
+    assert named - parts == (taken | at_the_web | of_models) - {"filters", "limits.attempts_per_turn"}
+    assert waits == left | {"bots"}
+
+
+@pytest.mark.requirement("D67")
+def test_a_daemon_tells_what_an_edit_broke_where_the_page_says(server: str, terminal: Terminal) -> None:
+    file = terminal.home / "http.yaml"
+    usual = file.read_text(encoding="utf-8")
+    [operators] = PAGE.of("yaml", "Who hears what broke")
+    with httpx2.Client(base_url=server, trust_env=False, timeout=10) as client:
+
+        def shows(settings: str, metric: float) -> bool:
+            details = client.get("/readyz").raise_for_status().json()["details"]
+            is_counted = f"rollcall_settings_faulty {metric}" in client.get("/metrics").text
+            return bool(settings in details["settings"] and is_counted)
+
+        def until(settings: str, metric: float) -> None:
+            began = time.monotonic()
+            while not shows(settings, metric):
+                assert time.monotonic() - began < 10
+                time.sleep(0.02)
+
+        until("ok", 0.0)
+        api = usual.replace('chats:\n  allow: ["http:*"]\n', operators.text)
+        assert api != usual
+        file.write_text(f"{api}langage: en\n", encoding="utf-8")
+        until("http.yaml:", 1.0)
+        file.write_text(api, encoding="utf-8")
+        until("ok", 0.0)
 
 
 def test_every_command_is_on_the_page() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
-from function_calls.source import FunctionSource, Snapshot
+from config.diagnostics import Diagnostic
+from function_calls.source import FunctionSource, Publish, Snapshot
+from function_calls.spec import FunctionSpec
 
 
 async def published_by(source: FunctionSource) -> Snapshot:
@@ -20,17 +22,67 @@ class ToldChanges:
     """Tells of changes when the test says so."""
 
     def __init__(self) -> None:
+        self.paths: list[Path] = []
+        """What somebody asked for last."""
         self._told: list[asyncio.Queue[None]] = []
+        self._asked = asyncio.Event()
 
-    async def of(self, *paths: Path) -> AsyncIterator[None]:
+    async def of(self, *paths: Path) -> AsyncGenerator[None, None]:
         told: asyncio.Queue[None] = asyncio.Queue()
         self._told.append(told)
-        yield
+        self.paths = list(paths)
+        self._asked.set()
+        told.put_nowait(None)
         while True:
             await told.get()
             yield
+            told.task_done()
+
+    async def told_and_heard(self) -> None:
+        """Something may have changed, everywhere; returns when everybody has looked."""
+        await self._asked.wait()
+        self.tell()
+        for told in self._told:
+            await told.join()
 
     def tell(self) -> None:
         """Something may have changed, everywhere."""
         for told in self._told:
             told.put_nowait(None)
+
+
+class Written:
+    """A source that publishes what the test puts there."""
+
+    def __init__(self, name: str, *first: FunctionSpec, made_of: object = "settings") -> None:
+        self.name = name
+        self.made_of = made_of
+        self.publish: Publish | None = None
+        self.runs = 0
+        self.is_over = False
+        self._snapshots: asyncio.Queue[Snapshot | Exception] = asyncio.Queue()
+        if first:
+            self.write(*first)
+
+    def write(self, *specs: FunctionSpec, faults: Sequence[Diagnostic] = ()) -> None:
+        self._snapshots.put_nowait(Snapshot(specs, faults=tuple(faults)))
+
+    def break_down(self) -> None:
+        self._snapshots.put_nowait(RuntimeError("broken"))
+
+    async def run(self, publish: Publish) -> None:
+        self.publish = publish
+        self.runs += 1
+        try:
+            while True:
+                snapshot = await self._snapshots.get()
+                self._snapshots.task_done()
+                if isinstance(snapshot, Exception):
+                    raise snapshot
+                publish(snapshot)
+        finally:
+            self.is_over = True
+
+    async def read(self) -> None:
+        """Return when everything that was written is published."""
+        await self._snapshots.join()

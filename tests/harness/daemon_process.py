@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from bot.daemon import Daemon
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
 from bot.platforms.mentions import hearing
+from bot.reload import Reload
 from bot.testing import SpecSource
 from bot.wiring import Given, build_daemon, open_store
 from config.settings import Settings
@@ -188,6 +189,10 @@ async def serve(plan: Plan) -> int:
             await network.receive(fields)
         elif name == "settle":
             await daemon.settle()
+        elif name == "reload":
+            fresh = {"router": {"max_rounds": 5}, "limits": {"queue_per_chat": 150}, "language": "en-GB"}
+            given = {**daemon.live.now.model_dump(), **fresh}
+            await Reload(daemon.live, lambda: Settings.model_validate(given), faults).now()
         return {}
 
     listening = asyncio.create_task(peer.run(handle))

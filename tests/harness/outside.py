@@ -104,6 +104,11 @@ class Outside:
             if self.peer is not None:
                 self.peer.tell("deliver", **one._asdict())
 
+    def reload(self) -> None:
+        """Other settings are in the file, and the daemon reads it."""
+        assert self.peer is not None
+        self.peer.tell("reload")
+
     def redeliver(self) -> None:
         """As networks do after a lost connection: all that was not acknowledged, and one that was."""
         missing = [one for one in self.said if one.id not in self.acknowledged]

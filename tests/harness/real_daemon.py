@@ -36,6 +36,7 @@ class RealDaemon:
 
     process: asyncio.subprocess.Process
     address: str
+    log: Path
 
     async def say(self, chat: str, native_id: str, text: str) -> None:
         """A member says `text` to the bot; durable when it returns."""
@@ -57,6 +58,12 @@ class RealDaemon:
         """The texts of the first `count` answers in `chat`, as soon as there are as many."""
         await self.answers([chat], count)
         return [event["text"] for event in (await self._texts(chat))[:count]]
+
+    async def lets_in(self) -> bool:
+        """Whether the tests' token still opens its API."""
+        async with self._client() as client:
+            answer = await client.get("/api/v1/chats/family/events?wait=0")
+        return answer.status_code == 200
 
     async def told_to_stop(self) -> None:
         """Send SIGTERM, and return when it takes no more connections."""
@@ -97,7 +104,7 @@ async def a_real_daemon(home: Path, model: str, more: str = "") -> AsyncIterator
         stdout=asyncio.subprocess.PIPE,
     )
     try:
-        yield RealDaemon(process, await _address(process))
+        yield RealDaemon(process, await _address(process), home / "logs" / "rollcall.jsonl")
     finally:
         with suppress(ProcessLookupError):
             process.kill()

@@ -139,17 +139,29 @@ def test_the_interrupt_key_ends_it_as_well(settings: Path) -> None:
 
 
 @pytest.mark.requirement("D67")
-def test_the_settings_are_read_again_when_it_is_told_to(settings: Path) -> None:
+def test_the_settings_are_read_again_when_their_file_changes_and_when_it_is_told_to(settings: Path) -> None:
     with running(settings) as (process, _):
-        for text, event in (("rollout: {percent: 0}\n", "settings_reloaded"), ("rollout: {x: 0}\n", "not_reloaded")):
-            a_settings_file(settings.parent, PAGE + text)
-            process.send_signal(signal.SIGHUP)
+
+        def says(event: str) -> None:
             assert process.stderr is not None
             while event not in (line := process.stderr.readline()):
                 assert line
+
+        says("started")
+        a_settings_file(settings.parent, f"{PAGE}rollout: {{percent: 0}}\n")
+        says("settings_reloaded")
+        a_settings_file(settings.parent, f"{PAGE}rollout: {{x: 0}}\n")
+        says("settings_not_reloaded")
+        process.send_signal(signal.SIGHUP)
+        says("settings_not_reloaded")
+        a_settings_file(settings.parent, PAGE)
+        says("settings_reloaded")
+        process.send_signal(signal.SIGHUP)
+        says("settings_reloaded")
         assert asked_to_stop(process)[0] == 0
-    seen = ["started", "settings_reloaded", "settings_invalid", "settings_not_reloaded", "stopping", "stopped"]
-    assert events(settings) == seen
+    faulty = ["settings_invalid", "settings_not_reloaded"]
+    good = ["settings_reloaded"]
+    assert events(settings) == ["started", *good, *faulty, *faulty, *good, *good, "stopping", "stopped"]
 
 
 def test_a_second_daemon_says_who_has_the_database(settings: Path) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 import httpx2
 import orjson
 import pytest
+from pydantic import SecretStr
 
 from bot.platforms.base import Outgoing, SendFailed
+from bot.platforms.http_callers import Programs
 from function_calls.context import Kind
 from function_calls.spec import Choice
 from services.refs import ChatRef, MemberRef, Role
@@ -128,6 +130,45 @@ async def test_a_role_is_never_more_than_the_settings_allow(tmp_path: Path) -> N
         assert world.daemon.received[0].sender.role is Role.MODERATOR
         assert await world.http.role(FAMILY, MemberRef("http", "main", "u1")) is Role.MODERATOR
         assert await world.http.role(FAMILY, MemberRef("http", "main", "stranger")) is None
+
+
+async def test_a_token_that_was_withdrawn_lets_nobody_in_any_more_and_ends_what_it_let_in(tmp_path: Path) -> None:
+    fresh = SecretStr("another-token-of-some-length")
+    async with a_world(tmp_path) as world, world.client() as client:
+        assert isinstance(world.http.callers, Programs)
+        async with client.stream("GET", EVENTS, headers=BEARER) as response:
+            lines = response.aiter_lines()
+            assert await anext(lines) == "retry: 1000"
+            polling = asyncio.create_task(client.get(f"{EVENTS}?wait=30", headers=BEARER))
+            await until(lambda: world.http.feed.listening == 2)
+            assert world.http.callers.use(fresh, Role.MEMBER)
+            world.http.feed.dismiss()
+            await post_to_all(world)
+            assert [line async for line in lines if line] == []
+            assert (await polling).status_code == 401
+        assert (await post(world, a_post())).status_code == 401
+        bearer = {"authorization": f"Bearer {fresh.get_secret_value()}"}
+        assert (await post(world, a_post(), headers=bearer)).status_code == 202
+        assert world.http.callers.use(None, Role.MEMBER)
+        for headers in (BEARER, bearer, {"authorization": "Bearer x"}):
+            assert (await post(world, a_post(), headers=headers)).status_code == 401
+
+
+async def post_to_all(world: World) -> None:
+    """The bot says something that who was dismissed is not to hear."""
+    await world.http.send(Outgoing(FAMILY, "late", "Not for you any more."))
+
+
+async def test_a_role_that_was_lowered_counts_for_whoever_had_it(tmp_path: Path) -> None:
+    async with a_world(tmp_path, max_role=Role.OWNER) as world:
+        await post(world, a_post(sender={"id": "u1", "name": "Ann", "role": "owner"}))
+        ann = MemberRef("http", "main", "u1")
+        assert await world.http.role(FAMILY, ann) is Role.OWNER
+        assert isinstance(world.http.callers, Programs)
+        assert not world.http.callers.use(SecretStr(TOKEN), Role.MODERATOR)
+        assert await world.http.role(FAMILY, ann) is Role.MODERATOR
+        await post(world, a_post(id="m2", sender={"id": "u1", "name": "Ann", "role": "owner"}))
+        assert world.daemon.received[-1].sender.role is Role.MODERATOR
 
 
 async def test_a_full_store_is_told_with_a_time_to_come_back(tmp_path: Path) -> None:

@@ -1,0 +1,138 @@
+"""Which part of the daemon takes which settings while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from bot.chats import Chats
+from bot.current_model import CurrentModel
+from bot.engine.embedded import EmbeddedEngine
+from bot.filters import files_of
+from bot.function_sources import FunctionSources, WantedSource
+from bot.functions import SECTIONS, made_of
+from bot.intake import Intake
+from bot.live_settings import LiveSettings, Use
+from bot.open_questions import OpenQuestions
+from bot.summaries import Summaries
+from bot.turns import Turns
+from config.settings import Settings
+from function_calls.approvals import Approvals
+from function_calls.budgets import FunctionBudgets, RequestBudgets
+from function_calls.filters.filters import Filters
+from function_calls.invocation import Invoker
+from function_calls.outages import Outages
+from function_calls.router import FunctionCallRouter
+from function_calls.taint import Taint
+from services.llm.model import ChatModel
+from services.schedules import Schedules
+
+BuildRouter = Callable[[Settings, Filters], FunctionCallRouter]
+"""The way of a turn through these filters, by these settings."""
+
+
+def chats_live(live: LiveSettings, chats: Chats) -> None:
+    """What holds in chats, and who may do what there."""
+    sections = ("language", "timezone", "rollout", "bots", "functions", "chats", "members", "schedules")
+    live.take(*sections, "router.enabled", prepare=lambda fresh: partial(chats.use, fresh))
+
+
+def consent_live(live: LiveSettings, approvals: Approvals, taint: Taint, questions: OpenQuestions) -> None:
+    """Whose yes a run needs, and how long questions wait."""
+
+    def prepare(fresh: Settings) -> Use:
+        def use() -> None:
+            approvals.use(fresh.approvals)
+            taint.use(fresh.approvals.tainted)
+            questions.use(fresh.questions.expires_seconds, fresh.approvals.expires_seconds)
+
+        return use
+
+    live.take("approvals", "questions", prepare=prepare)
+
+
+def budgets_live(live: LiveSettings, requests: RequestBudgets, units: FunctionBudgets) -> None:
+    """What may be used in a day."""
+
+    def prepare(fresh: Settings) -> Use:
+        def use() -> None:
+            requests.use(fresh.budgets)
+            units.use(fresh.budgets)
+
+        return use
+
+    live.take("budgets", prepare=prepare)
+
+
+def limits_live(live: LiveSettings, engine: EmbeddedEngine, intake: Intake, schedules: Schedules) -> None:
+    """How much is taken on at once."""
+
+    def prepare(fresh: Settings) -> Use:
+        def use() -> None:
+            engine.use(fresh.limits)
+            intake.use(fresh.limits)
+            schedules.use(fresh.limits.schedules_per_chat)
+
+        return use
+
+    live.take("limits", prepare=prepare)
+
+
+def turns_live(
+    live: LiveSettings,
+    filters_of: Callable[[Settings], Filters],
+    router_of: BuildRouter,
+    invoker: Invoker,
+    functions: FunctionSources,
+    turns: Turns,
+    summaries: Summaries,
+) -> None:
+    """How a message finds its function, and the filters on its way. Those around runs hold in turns that run already;
+    else a turn goes on as it began."""
+
+    def prepare(fresh: Settings) -> Use:
+        filters = filters_of(fresh)
+        router = router_of(fresh, filters)
+
+        def use() -> None:
+            invoker.use(filters.call, filters.named)
+            functions.judge_again()
+            turns.use(router, fresh.router, fresh.limits.attempts_per_turn)
+            summaries.use(fresh.router, fresh.memory)
+
+        return use
+
+    live.take(
+        "filters",
+        "router",
+        "memory",
+        "limits.attempts_per_turn",
+        prepare=prepare,
+        files=lambda settings: files_of(settings.filters),
+    )
+    # The second model is asked behind turns that have ended, by limits of its own.
+    live.leave("router.shadow")
+
+
+def models_live(
+    live: LiveSettings, current: CurrentModel, model_of: Callable[[Settings], ChatModel], outages: Outages
+) -> None:
+    """Which models are asked."""
+
+    def prepare(fresh: Settings) -> Use:
+        model = model_of(fresh)
+
+        def use() -> None:
+            current.use(model)
+            outages.use(fresh.failover.say_again_seconds)
+
+        return use
+
+    live.take("models", "failover", prepare=prepare)
+
+
+def sources_live(
+    live: LiveSettings, functions: FunctionSources, wanted: Callable[[Settings], list[WantedSource]]
+) -> None:
+    """Where functions come from."""
+    live.take(*SECTIONS, prepare=lambda fresh: partial(functions.use, wanted(fresh)), hears_of=made_of)

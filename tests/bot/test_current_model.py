@@ -1,0 +1,76 @@
+"""The model in use: another takes its place with the next question; the old one is closed when nobody waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from bot.current_model import CurrentModel
+from config.texts import Texts
+from services.llm.model import ModelAnswer, ModelMessage, ModelRequest
+from services.llm.offline import OfflineModel
+
+QUESTION = ModelRequest([ModelMessage("user", "hello")])
+
+
+class Slow:
+    """Answers with its name, when it is let."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.may_answer = asyncio.Event()
+        self.asked = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        self.asked.set()
+        await self.may_answer.wait()
+        assert not self.closed.is_set()
+        return ModelAnswer(text=self.name)
+
+    async def probe(self) -> str:
+        return self.name
+
+    async def close(self) -> None:
+        self.closed.set()
+
+
+async def test_what_was_asked_is_answered_by_the_old_one_and_the_next_by_the_new() -> None:
+    old, new = Slow("old"), Slow("new")
+    model = CurrentModel(old)
+    first = asyncio.create_task(model.complete(QUESTION))
+    second = asyncio.create_task(model.complete(QUESTION))
+    await old.asked.wait()
+    model.use(new)
+    assert model.name == "new"
+    third = asyncio.create_task(model.complete(QUESTION))
+    await new.asked.wait()
+    second.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await second
+    assert not old.closed.is_set()
+    old.may_answer.set()
+    new.may_answer.set()
+    assert ((await first).text, (await third).text) == ("old", "new")
+    await old.closed.wait()
+    assert not new.closed.is_set()
+    await model.close()
+    assert new.closed.is_set()
+
+
+async def test_one_that_nobody_waits_for_is_closed_at_once_and_the_same_one_goes_on() -> None:
+    old, new = Slow("old"), Slow("new")
+    model = CurrentModel(old)
+    model.use(old)
+    await asyncio.sleep(0)
+    assert not old.closed.is_set()
+    model.use(new)
+    await old.closed.wait()
+    await model.close()
+
+
+async def test_only_one_that_finds_words_of_its_own_writes() -> None:
+    model = CurrentModel(OfflineModel(Texts()))
+    assert not model.can_write
+    model.use(Slow("online"))
+    assert model.can_write

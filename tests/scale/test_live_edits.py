@@ -1,0 +1,231 @@
+"""Files are written, edited, broken, mended and deleted while twenty chats talk: no turn fails, and each change counts
+within a moment. A source of functions of another kind joins with an entry in EDITED."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import httpx2
+import pytest
+
+from tests.harness.real_daemon import TOKEN, RealDaemon, a_real_daemon
+
+CHATS = 20
+LIVE_WITHIN_SECONDS = 5.0
+"""As much as a busy machine may need; what it took is printed."""
+STEADY = '''
+from pydantic import BaseModel
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+
+class Said(BaseModel, frozen=True):
+    """What was said."""
+    number: int
+
+@tool_function(commands=("steady",), effect="read")
+async def steady(ctx: MessageContext, args: Said) -> str:
+    """Say a number again."""
+    return f"steady {args.number}"
+'''
+SETTINGS = """\
+sources: {{python: [{home}/tools]}}
+"""
+EDITED_FUNCTION = '''
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+
+@tool_function(commands=("edited",), effect="read")
+async def edited(ctx: MessageContext) -> str:
+    """Say which version this is."""
+    return "{version}"
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is to be seen once a change counts."""
+
+    says: str
+    """What the answer to the command begins with."""
+    place: str = ""
+    """What /readyz names as broken; empty: nothing."""
+
+
+class Edited(Protocol):
+    """A file that is edited. Each method makes one change and tells what is to be seen of it."""
+
+    name: str
+    command: str
+
+    def write(self) -> Seen: ...
+    def edit(self) -> Seen: ...
+    def break_(self) -> Seen: ...
+    def mend(self) -> Seen: ...
+    def delete(self) -> Seen: ...
+
+
+class PythonFile:
+    """A file of functions."""
+
+    name = "functions"
+    command = "/edited"
+
+    def __init__(self, home: Path) -> None:
+        self._file = home / "tools" / "edited.py"
+
+    def write(self) -> Seen:
+        return self._version("first")
+
+    def edit(self) -> Seen:
+        return self._version("second")
+
+    def break_(self) -> Seen:
+        self._file.write_text("async def edited(:\n")
+        return Seen("second", "edited.py")
+
+    def mend(self) -> Seen:
+        return self._version("third")
+
+    def delete(self) -> Seen:
+        self._file.unlink()
+        return Seen("I don't know the command")
+
+    def _version(self, version: str) -> Seen:
+        # As editors do: a new file in the place of the old one.
+        beside = self._file.with_name(".edited.py.new")
+        beside.write_text(EDITED_FUNCTION.format(version=version))
+        beside.replace(self._file)
+        return Seen(version)
+
+
+class SettingsFile:
+    """The settings themselves."""
+
+    name = "settings"
+    command = "/calc 6*7"
+
+    def __init__(self, home: Path) -> None:
+        self._file = home / "bot.yaml"
+        self._usual = ""
+
+    def write(self) -> Seen:
+        self._usual = self._file.read_text()
+        self._file.write_text(f"{self._usual}functions: {{calculate: {{enabled: true}}}}\n")
+        return Seen("6*7 = 42")
+
+    def edit(self) -> Seen:
+        self._file.write_text(f"{self._usual}functions: {{calculate: {{enabled: false}}}}\n")
+        return Seen("“/calc” is switched off")
+
+    def break_(self) -> Seen:
+        self._file.write_text(f"{self._usual}functions: {{calculate: {{enabled: perhaps}}}}\n")
+        return Seen("“/calc” is switched off", "bot.yaml")
+
+    def mend(self) -> Seen:
+        self._file.write_text(self._usual)
+        return Seen("6*7 = 42")
+
+    def delete(self) -> Seen:
+        self._file.unlink()
+        return Seen("6*7 = 42", "bot.yaml")
+
+
+EDITED: list[Callable[[Path], Edited]] = [PythonFile, SettingsFile]
+
+
+class Chat:
+    """One chat with the daemon, in which one message waits for the answer to the one before."""
+
+    def __init__(self, client: httpx2.AsyncClient, name: str) -> None:
+        self._client = client
+        self._path = f"/api/v1/chats/{name}"
+        self._numbers = itertools.count()
+        self._cursor = "0"
+
+    async def ask(self, text: str) -> str:
+        """What the bot answers to `text`."""
+        body = {"id": f"m{next(self._numbers)}", "sender": {"id": "ann", "name": "Ann"}, "text": text}
+        answer = await self._client.post(f"{self._path}/messages", json={**body, "mentions_bot": True})
+        assert answer.status_code == 202, answer.text
+        async with asyncio.timeout(20):
+            while True:
+                found = (await self._client.get(f"{self._path}/events?after={self._cursor}&wait=10")).json()
+                self._cursor = found["cursor"]
+                if found["events"]:
+                    return str(found["events"][-1]["text"])
+
+
+class Talk:
+    """Chats that talk all the while."""
+
+    def __init__(self) -> None:
+        self.answers = 0
+        self.failures: list[str] = []
+        self._is_over = False
+
+    async def of(self, chat: Chat) -> None:
+        """Talk until the end, and note every answer that is not the right one."""
+        number = 0
+        while not self._is_over:
+            number += 1
+            answer = await chat.ask(f"/steady {number}")
+            self.answers += 1
+            if answer != f"steady {number}":
+                self.failures.append(answer)
+            await asyncio.sleep(0.05)
+
+    def end(self) -> None:
+        """What is being said is still answered."""
+        self._is_over = True
+
+
+async def seconds_until(seen: Seen, chat: Chat, client: httpx2.AsyncClient, edited: Edited) -> float:
+    """How long it takes until `seen` is so."""
+    began = time.monotonic()
+    answer, ready = "", {"settings": "", "functions": ""}
+    while time.monotonic() - began < LIVE_WITHIN_SECONDS:
+        ready = (await client.get("/readyz")).json()["details"]
+        is_told = seen.place in ready[edited.name] if seen.place else ready[edited.name] == "ok"
+        if is_told:
+            answer = await chat.ask(edited.command)
+            if answer.startswith(seen.says):
+                return time.monotonic() - began
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"{edited.name}: {seen} was not to be seen, but {answer!r} and {ready}")
+
+
+@pytest.mark.requirement("A63", "D67")
+async def test_no_turn_fails_and_every_change_counts_at_once_while_twenty_chats_talk(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "steady.py").write_text(STEADY)
+    took: dict[str, float] = {}
+    async with (
+        a_real_daemon(tmp_path, "http://127.0.0.1:9/v1", SETTINGS.format(home=tmp_path)) as daemon,
+        a_client(daemon) as client,
+        asyncio.TaskGroup() as tasks,
+    ):
+        talk = Talk()
+        for number in range(CHATS):
+            tasks.create_task(talk.of(Chat(client, f"chat{number}")))
+        watching = Chat(client, "operators")
+        for make in EDITED:
+            edited = make(tmp_path)
+            for change in (edited.write, edited.edit, edited.break_, edited.mend, edited.delete):
+                took[f"{edited.name} {change.__name__}"] = await seconds_until(change(), watching, client, edited)
+        talk.end()
+    milliseconds = {name: round(1000 * one) for name, one in took.items()}
+    print(f"\n{talk.answers} answers; live after ms: {milliseconds}")  # noqa: T201 - what a run is for
+    assert talk.failures == []
+    assert talk.answers > CHATS * len(took)
+
+
+def a_client(daemon: RealDaemon) -> httpx2.AsyncClient:
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    limits = httpx2.Limits(max_connections=CHATS + 5)
+    return httpx2.AsyncClient(base_url=daemon.address, headers=headers, limits=limits, timeout=30, trust_env=False)
