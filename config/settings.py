@@ -14,6 +14,7 @@ from config.budgets import BudgetsSettings
 from config.failover import FailoverSettings
 from config.filters import FiltersSettings
 from config.irc import IrcSettings
+from config.mcp import McpSettings
 from config.memory import MemorySettings
 from config.models import ModelSettings
 from config.news import NewsSettings
@@ -266,6 +267,7 @@ class Settings(Section):
     """Functions that run by the clock, by names of your own."""
     platforms: PlatformsSettings = PlatformsSettings()
     sources: SourcesSettings = SourcesSettings()
+    mcp: McpSettings = McpSettings()
 
     @property
     def answering_models(self) -> tuple[ModelSettings, ...]:
