@@ -22,6 +22,7 @@ from bot.gauges import show_links, show_models, show_timers, show_turns
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
 from bot.lateness import late_note
+from bot.mcp_clients import mcp_sources
 from bot.metrics import Metrics
 from bot.model_records import ModelRecords
 from bot.models import model_of, shadow_of, states_of
@@ -65,6 +66,7 @@ from services.grants import Grants
 from services.http import WebClient
 from services.llm.model import ChatModel
 from services.llm.offline import OfflineModel
+from services.mcp.pins import COUNTER, Pins
 from services.news import News
 from services.redaction import Redactor
 from services.refs import ChatRef
@@ -97,6 +99,8 @@ class Given:
     """Further sources, given the services that they may bind."""
     changes: Changes = field(default_factory=Unwatched)
     """Who tells sources that files have changed."""
+    asks_servers: bool = True
+    """Whether servers of tools of which nothing is known are asked for them; else only those whose tools are called."""
     filters: Sequence[CallFilter] = ()
     """Around every run, the first one outermost."""
     named_filters: Mapping[str, CallFilter] = field(default_factory=dict)
@@ -129,7 +133,8 @@ def secrets_of(settings: Settings) -> list[str]:
     keys = [model.api_key.get_secret_value() for model in settings.models]
     keys.append(settings.search.api_key.get_secret_value())
     irc = [secret for network in settings.platforms.irc for secret in network.secrets]
-    return [*keys, settings.platforms.http.token.get_secret_value(), *irc]
+    mcp = [secret for server in settings.mcp.servers for secret in server.secrets]
+    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *mcp]
 
 
 def build_daemon(
@@ -168,8 +173,10 @@ def build_daemon(
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
     own = services_of(settings, store, clock, ids, given.rng, given.web, timetable)
     services = {**own, **shared, **ports}
+    pins = Pins(store, clock)
     sources = [
         *sources_of(settings, services, given.changes),
+        *mcp_sources(settings.mcp.servers, pins, clock, asks_first=given.asks_servers),
         *(given.sources(services) if given.sources else ()),
     ]
     registry = FunctionRegistry()
@@ -288,7 +295,7 @@ def build_daemon(
         metrics=metrics,
         logs=(call_log, model_log, shadow_log),
         faults=faults,
-        housekeeping=Housekeeping(store, chats, questions, notices, settings.store, clock),
+        housekeeping=Housekeeping(store, chats, questions, notices, settings.store, clock, {COUNTER: pins.load}),
         services=[
             *(service for service in services.values() if isinstance(service, WebClient | News | WebSearch)),
             *([shadow] if shadow else []),

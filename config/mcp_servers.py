@@ -18,7 +18,9 @@ WayName = Literal["model", "command", "timer", "mcp", "api"]
 _NAME = r"[a-z0-9]([a-z0-9-]|_(?=[a-z0-9-])){0,31}"
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
 _HEADER = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
-_OURS = frozenset({"accept", "accept-encoding", "connection", "content-length", "content-type", "host", "mcp-session-id"})
+_OURS = frozenset(
+    {"accept", "accept-encoding", "connection", "content-length", "content-type", "host", "mcp-session-id"}
+)
 
 
 def _matching(pattern: str, message: str) -> tuple[AfterValidator, WithJsonSchema]:
@@ -53,13 +55,12 @@ def _without_nul(secret: SecretStr) -> SecretStr:
 _Name = Annotated[
     str,
     *_matching(
-        _NAME, "has to hold only a-z, 0-9, - and single _, at most 32 of them, and to begin and end with none of the latter"
+        _NAME,
+        "has to hold only a-z, 0-9, - and single _, at most 32 of them, and to begin and end with none of the latter",
     ),
 ]
 _Variable = Annotated[str, *_matching(_VARIABLE, "has to be the name of an environment variable")]
-_Header = Annotated[
-    str, AfterValidator(_a_header), WithJsonSchema({"type": "string", "pattern": f"^{_HEADER}$"})
-]
+_Header = Annotated[str, AfterValidator(_a_header), WithJsonSchema({"type": "string", "pattern": f"^{_HEADER}$"})]
 _Argument = Annotated[str, StringConstraints(max_length=8192), *_matching(r"[^\x00]*", "must not hold NUL")]
 _Sentences = Annotated[tuple[Word, ...], Field(max_length=100)]
 

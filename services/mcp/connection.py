@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _LISTEN_AGAIN_SECONDS = 5.0
 _TEXT_CHARS = 500
+_NAME_CHARS = 128
 OnProgress = Callable[[Progress], Awaitable[None]]
 _log = structlog.get_logger("mcp")
 
@@ -115,9 +116,9 @@ class Connection:
         """What `tool` gives for `arguments`. When the caller is cancelled the server is told so. Raises ServerProblem:
         NotSent where the server has not heard of it, ConnectionLost where nobody knows."""
 
-        async def report(done: float, total: float | None, message: str | None) -> None:
+        async def report(progress: float, total: float | None, message: str | None) -> None:
             # What the server says about it stays with us: a chat is shown the count alone.
-            await on_progress(Progress(done, total))
+            await on_progress(Progress(progress, total))
 
         client, _ = self._parts()
         result = await self._asked(
@@ -212,6 +213,8 @@ def _take(tool: object, tools: dict[str, ToolDefinition]) -> str:
     except (ValueError, RecursionError):
         return "it lists a tool that has no name or cannot be read"
     name = _capped(found.name)
+    if not found.name.isprintable() or " " in found.name or len(found.name) > _NAME_CHARS:
+        return f"it lists a tool whose name cannot be used: {name!r}"
     if found.name in tools:
         return f"it lists the tool {name!r} twice; the first one counts"
     if size > DEFINITION_BYTES:
