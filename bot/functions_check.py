@@ -19,6 +19,7 @@ from function_calls.definition_faults import fault, faults_of
 from function_calls.encodings import openai_tool
 from function_calls.registry import BotFunctions
 from function_calls.schema import UnusableSchema
+from function_calls.sources.mcp_servers import TAG, prefix_of
 from function_calls.spec import FunctionSpec
 from services.llm.offline import contested_examples
 
@@ -103,17 +104,26 @@ def _unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Di
         named += [(name, f"chats.settings.{pattern}.functions.{name}") for name in chat.functions]
     for index, rule in enumerate(settings.approvals.required):
         named += [(name, f"approvals.required[{index}].functions") for name in rule.functions]
+    unseen = _prefixes_of_unseen_servers(settings, known)
     # An error: what was to be switched off, kept to some roles or paid for would be on for everybody.
     return [
         _finding("", Code.UNKNOWN, f"{place}: there is no function {name!r}{_near(name, known)}", "error")
         for name, place in named
-        if name not in known
+        if name not in known and not name.startswith(unseen)
     ]
+
+
+def _prefixes_of_unseen_servers(settings: Settings, known: Collection[str]) -> tuple[str, ...]:
+    """What the functions of servers begin with that were never asked for their tools: nobody can say which they are."""
+    prefixes = [prefix_of(one.name) for one in settings.mcp.servers]
+    return tuple(prefix for prefix in prefixes if not any(name.startswith(prefix) for name in known))
 
 
 def _unknown_tags(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Diagnostic]:
     """Rules for approvals that would wait for nobody's yes."""
     known = {tag for spec in specs for tag in spec.tags}
+    for server in settings.mcp.servers:
+        known |= {TAG, *server.tags, *(tag for tool in server.tools.values() for tag in tool.tags)}
     return [
         _finding("", Code.UNKNOWN, f"approvals.required[{index}].tags: no function has the tag {tag!r}", "error")
         for index, rule in enumerate(settings.approvals.required)

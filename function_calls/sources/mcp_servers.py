@@ -167,7 +167,7 @@ class McpFunctions:
         settings = self._settings
         special = settings.tools.get(tool.name) or McpToolSettings()
         name = f"{prefix_of(settings.name)}{tool.name}"
-        foreign = imported_definition(tool.content)
+        foreign = imported_definition({**tool.content, "name": name})
         parameters, arguments = schema_arguments(name, described(foreign.parameters, _PARAMETER_CHARS))
         unseen = [one for one in parameters["properties"] if has_unseen(one)]
         if unseen:
@@ -252,7 +252,7 @@ class McpFunctions:
             case Unreachable():
                 return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("foreign_tools.unreachable", server=server))
             case ConnectionLost() | BadAnswer() if effect is Effect.ONCE:
-                return unknown(name, call.profile.texts)
+                return unknown(_spoken(name), call.profile.texts)
             case ConnectionLost():
                 return FunctionResult.fail(ErrorCode.TRANSIENT, call.say("foreign_tools.lost", server=server))
             case CallRefused():

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _LISTEN_AGAIN_SECONDS = 5.0
 _TEXT_CHARS = 500
 _NAME_CHARS = 128
+_OF_THE_SDK = "SSE stream "
+"""What it says of an answer that broke off begins so."""
 OnProgress = Callable[[Progress], Awaitable[None]]
 _log = structlog.get_logger("mcp")
 
@@ -151,7 +153,9 @@ class Connection:
         if error.code == NOT_SENT:
             self._is_over = True
             return NotSent(text)
-        if error.code in (LOST, mcp_types.CONNECTION_CLOSED, mcp_types.REQUEST_TIMEOUT):
+        # Servers use the SDK's code for a closed connection as well, for any failure of theirs.
+        is_closed = error.code == mcp_types.CONNECTION_CLOSED and (not self.is_open or text.startswith(_OF_THE_SDK))
+        if is_closed or error.code in (LOST, mcp_types.REQUEST_TIMEOUT):
             return ConnectionLost(text)
         if error.code == mcp_types.HEADER_MISMATCH:
             self._changed.set()

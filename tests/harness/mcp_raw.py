@@ -60,7 +60,7 @@ def listed(params: dict[str, Any]) -> dict[str, Any]:
 
 def called(name: str, arguments: Any) -> dict[str, Any] | None:
     """The result; None where there is to be none."""
-    tool = next(one for one in script()["tools"] if one["name"] == name)
+    tool = next(one for one in script()["tools"] if one.get("name") == name)
     does, given = tool.get("does", "say"), tool.get("with")
     match does:
         case "say":
