@@ -90,6 +90,8 @@ class Connection:
         """End it, the server's process too where there is one."""
         self._end.set()
         if self._holder is not None:
+            if not self._opened.is_set():
+                self._holder.cancel()
             await asyncio.wait([self._holder])
 
     async def list_tools(self) -> Listing:

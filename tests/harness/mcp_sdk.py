@@ -39,6 +39,11 @@ class Played:
             on_subscriptions_listen=ListenHandler(self._bus),
         )
 
+    @property
+    def listeners(self) -> int:
+        """So many clients listen for changes."""
+        return len(self._bus._listeners)
+
     async def changed(self) -> None:
         """Tell those who listen that the tools have changed."""
         await self._bus.publish(ToolsListChanged())
