@@ -12,6 +12,7 @@ from config.approvals import ApprovalsSettings
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
 from config.budgets import BudgetsSettings
 from config.failover import FailoverSettings
+from config.files import FilesSettings
 from config.filters import FiltersSettings
 from config.irc import IrcSettings
 from config.mcp import McpSettings
@@ -20,9 +21,11 @@ from config.models import ModelSettings
 from config.news import NewsSettings
 from config.reminders import RemindersSettings
 from config.rollout import RolloutSettings
+from config.sandbox import SandboxSettings
 from config.schedules import SchedulesSettings
 from config.search import SearchSettings
 from config.shadow import ShadowSettings
+from config.shell import ShellSettings
 from config.summary import SummarySettings
 from config.terms import (
     Count,
@@ -250,6 +253,9 @@ class Settings(Section):
     summary: SummarySettings = SummarySettings()
     news: NewsSettings = NewsSettings()
     search: SearchSettings = SearchSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    files: FilesSettings = FilesSettings()
+    shell: ShellSettings = ShellSettings()
     questions: QuestionsSettings = QuestionsSettings()
     approvals: ApprovalsSettings = ApprovalsSettings()
     timers: TimersSettings = TimersSettings()

@@ -17,6 +17,7 @@ DECISIONS = [page for page in PAGES if page.startswith("docs/decisions/")]
 RUN_BY_TESTS = {
     "README.md",
     "CONTRIBUTING.md",
+    "docs/files-and-shell.md",
     "docs/functions.md",
     "docs/irc.md",
     "docs/news-and-search.md",
