@@ -8,16 +8,17 @@ from config.mcp_servers import McpServerSettings
 from function_calls.source import FunctionSource
 from function_calls.sources.mcp_servers import McpFunctions
 from services.clock import Clock
-from services.mcp.opening import Opening
+from services.mcp.opening import Opening, Start
 from services.mcp.pins import Pins
 from services.mcp.server import McpServer
 
 
 def mcp_sources(
-    servers: Sequence[McpServerSettings], pins: Pins, clock: Clock, *, asks_first: bool
+    servers: Sequence[McpServerSettings], pins: Pins, clock: Clock, start: Start, *, asks_first: bool
 ) -> Sequence[FunctionSource]:
-    """One for each of `servers`. `asks_first`: a server of which nothing is known is asked for its tools."""
+    """One for each of `servers`. `start` says how their programs are started. `asks_first`: a server of which nothing
+    is known is asked for its tools."""
     return [
-        McpFunctions(one, McpServer(one, pins, clock, Opening(one, clock), asks_first=asks_first), pins, clock)
+        McpFunctions(one, McpServer(one, pins, clock, Opening(one, clock, start), asks_first=asks_first), pins, clock)
         for one in servers
     ]

@@ -67,9 +67,11 @@ from services.http import WebClient
 from services.llm.model import ChatModel
 from services.llm.offline import OfflineModel
 from services.mcp.pins import COUNTER, Pins
+from services.mcp.sandboxed import SandboxedStart
 from services.news import News
 from services.redaction import Redactor
 from services.refs import ChatRef
+from services.sandbox import Sandbox
 from services.schedule_times import WhenReader
 from services.schedules import Schedules
 from services.search import WebSearch
@@ -173,10 +175,10 @@ def build_daemon(
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
     own = services_of(settings, store, clock, ids, given.rng, given.web, timetable)
     services = {**own, **shared, **ports}
-    pins = Pins(store, clock)
+    pins, start = Pins(store, clock), SandboxedStart(Sandbox(clock, settings.sandbox), settings.sandbox)
     sources = [
         *sources_of(settings, services, given.changes),
-        *mcp_sources(settings.mcp.servers, pins, clock, asks_first=given.asks_servers),
+        *mcp_sources(settings.mcp.servers, pins, clock, start, asks_first=given.asks_servers),
         *(given.sources(services) if given.sources else ()),
     ]
     registry = FunctionRegistry()

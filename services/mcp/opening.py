@@ -38,11 +38,11 @@ class Start(Protocol):
 class Opening:
     """Opens connections to one server."""
 
-    def __init__(self, settings: McpServerSettings, clock: Clock, start: Start | None = None) -> None:
-        """`start` says how the server's program is started; without it as a process of this machine."""
+    def __init__(self, settings: McpServerSettings, clock: Clock, start: Start) -> None:
+        """`start` says how the server's program is started."""
         self._settings = settings
         self._clock = clock
-        self._start = start or plainly
+        self._start = start
         self._pace = Pace(_LINES_PER_MINUTE, 60.0, clock)
 
     async def __call__(self) -> Connection:
@@ -95,8 +95,6 @@ async def plainly(settings: McpServerSettings) -> Program:
     """The program as a process of this machine, with what the settings give it and nothing else. Raises Unreachable."""
     from services.mcp.stdio import Program
 
-    if settings.sandbox == "required":
-        raise Unreachable("its settings require a sandbox, and there is none")
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     given = {name: value.get_secret_value() for name, value in settings.env.items()}
     folder = settings.folder or Path(tempfile.gettempdir())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -14,11 +15,8 @@ import pytest
 from starlette.responses import PlainTextResponse, RedirectResponse
 
 from bot.testing import Group, a_group, call
-from config.mcp_servers import McpServerSettings
-from services.mcp.opening import plainly
-from services.mcp.tools import Unreachable
 from tests.harness.mcp_sdk import Played, over_http
-from tests.harness.mcp_servers import Script, a_tool, faults, function, servers, until, until_true
+from tests.harness.mcp_servers import RAW, Script, a_tool, faults, function, servers, until, until_true
 
 UNKNOWN = "can't tell whether it took effect"
 LOST = "I lost one in the middle of that. Please try again."
@@ -126,17 +124,38 @@ def _is_there(pid: int) -> bool:
 
 async def test_noise_and_messages_that_are_too_long_are_the_server_s_own_trouble(tmp_path: Path) -> None:
     script = Script(tmp_path, a_tool("huge", "huge", 9_000_000), noise="no JSON at all " * 100)
-    async with a_group(
-        settings=servers(script.settings(effect="read", tools={"huge": {"commands": ["huge"]}}))
-    ) as group:
+    entry = script.settings(effect="read", tools={"huge": {"commands": ["huge"]}})
+    async with a_group(settings=servers(entry)) as group:
         await until(group, lambda: function(group, "mcp__one__huge"))
         assert await group.say("Ann", "/huge") == [LOST]
 
 
 async def test_a_server_that_needs_a_sandbox_is_not_started_without_one(tmp_path: Path) -> None:
     script = Script(tmp_path, a_tool("x"))
-    with pytest.raises(Unreachable, match="sandbox"):
-        await plainly(McpServerSettings.model_validate(script.settings(sandbox="required")))
+    settings = servers(script.settings(sandbox="required"), sandbox={"isolation": "off"})
+    async with a_group(settings=settings) as group:
+        await until(group, lambda: "`sandbox.isolation: off`" in faults(group))
+    assert script.asked("began") == []
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+async def test_a_server_in_the_sandbox_sees_its_folder_and_what_it_may_read_and_no_more(tmp_path: Path) -> None:
+    home, tools = tmp_path / "home", {"where": {"commands": ["where"]}}
+    for folder in ("its", "readable", "other"):
+        (tmp_path / folder).mkdir()
+    script = Script(tmp_path / "its", a_tool("where", "look", [str(tmp_path / "readable"), str(tmp_path / "other")]))
+    entry = script.settings(
+        sandbox="required",
+        folder=str(tmp_path / "its"),
+        readable=[str(tmp_path / "readable"), str(RAW), sys.prefix, sys.base_prefix],
+        env={"TOKEN": "canary"},
+        tools=tools,
+    )
+    settings = servers(entry, sandbox={"memory_megabytes": 4096})
+    async with a_group(settings=settings, home=home) as group:
+        await until(group, lambda: function(group, "mcp__one__where"))
+        [said] = await group.say("Ann", "/where")
+    assert json.loads(said) == {"there": [True, False], "writes": False, "home": "/tmp", "token": "canary"}
 
 
 async def test_over_http_a_server_counts_asks_for_nothing_and_is_heard_when_it_changes() -> None:
@@ -166,10 +185,12 @@ async def test_over_http_a_call_that_is_stopped_ends_at_the_server() -> None:
 
 
 async def test_headers_go_to_the_server_alone() -> None:
-    secret = {"Authorization": "Bearer t0ken-canary"}
-    elsewhere = Played()
-    async with over_http(Played()) as (url, app), over_http(elsewhere) as (other, seen):
-        async with a_group(settings=servers(over(url, headers=secret, tools={"echo": {"commands": ["say"]}}))) as group:
+    elsewhere, tools = Played(), {"echo": {"commands": ["say"]}}
+    secret = {"headers": {"Authorization": "Bearer t0ken-canary"}, "tools": tools}
+    async with AsyncExitStack() as stack:
+        url, app = await stack.enter_async_context(over_http(Played()))
+        other, seen = await stack.enter_async_context(over_http(elsewhere))
+        async with a_group(settings=servers(over(url, **secret))) as group:
             await until(group, lambda: function(group, "mcp__one__echo"))
             assert all(one["authorization"] == "Bearer t0ken-canary" for one in app.headers)
             assert all(one["accept-encoding"] == "identity" for one in app.headers)

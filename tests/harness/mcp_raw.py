@@ -58,7 +58,7 @@ def listed(params: dict[str, Any]) -> dict[str, Any]:
     return page | (endless if (number + 1) * size < len(tools) or plan.get("endless") else {})
 
 
-def called(name: str, arguments: Any) -> dict[str, Any] | None:
+def called(name: str, arguments: Any) -> dict[str, Any] | None:  # noqa: C901 - a list of things to do
     """The result; None where there is to be none."""
     tool = next(one for one in script()["tools"] if one.get("name") == name)
     does, given = tool.get("does", "say"), tool.get("with")
@@ -94,6 +94,10 @@ def called(name: str, arguments: Any) -> dict[str, Any] | None:
             assert child.stdout is not None
             child.stdout.readline()
             return text(str(child.pid))
+        case "look":
+            there = [Path(one).exists() for one in given]
+            told = {"writes": os.access(given[0], os.W_OK), "home": os.environ["HOME"], "token": os.environ["TOKEN"]}
+            return text(json.dumps({"there": there, **told}))
         case "huge":
             return text("x" * int(given))
     raise ValueError(does)
@@ -136,7 +140,7 @@ def main() -> None:
         sys.exit("I cannot start")
     if plan.get("noise"):
         write(plan["noise"])
-        print(plan["noise"], file=sys.stderr, flush=True)
+        sys.stderr.write(plan["noise"] + "\n")
     for line in sys.stdin:
         answer(json.loads(line))
     if plan.get("stubborn"):

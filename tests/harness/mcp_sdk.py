@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import mcp_types as types
+import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
@@ -88,19 +90,31 @@ class Asked:
         await self._app(scope, receive, send)
 
 
+class _Served(uvicorn.Server):
+    """Leaves signals to the tests, and tells when it has started."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.answering = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.answering.set()
+
+
 @asynccontextmanager
 async def over_http(played: Played, *, port: int = 0, json_response: bool = False) -> AsyncIterator[tuple[str, Asked]]:
     """The address where it is served on 127.0.0.1, and who sees the requests."""
-    import uvicorn
-
     app = Asked(played.server.streamable_http_app(json_response=json_response))
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="critical", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    server.install_signal_handlers = lambda: None
-    serving = asyncio.create_task(server._serve())
+    server = _Served(config)
+    serving = asyncio.create_task(server.serve())
     try:
-        while not server.started:
-            await asyncio.sleep(0.01)
+        await server.answering.wait()
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp", app
     finally:
         server.should_exit = True

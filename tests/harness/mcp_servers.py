@@ -76,7 +76,7 @@ async def until(group: Group, holds: Callable[[], object]) -> None:
 async def until_true(holds: Callable[[], object]) -> None:
     """The same for what another process does, which is looked at again and again. Raises TimeoutError."""
     async with asyncio.timeout(_WAIT_SECONDS):
-        while not holds():
+        while not holds():  # noqa: ASYNC110 - another process cannot tell
             await asyncio.sleep(0.01)
 
 
