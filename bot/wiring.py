@@ -175,7 +175,8 @@ def build_daemon(
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
     own = services_of(settings, store, clock, ids, given.rng, given.web, timetable)
     services = {**own, **shared, **ports}
-    pins, start = Pins(store, clock), SandboxedStart(Sandbox(clock, settings.sandbox), settings.sandbox)
+    pins = Pins(store, clock)
+    start = SandboxedStart(Sandbox(clock, settings.sandbox), settings.sandbox, Path(settings.home) / "mcp")
     sources = [
         *sources_of(settings, services, given.changes),
         *mcp_sources(settings.mcp.servers, pins, clock, start, asks_first=given.asks_servers),

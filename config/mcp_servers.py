@@ -102,7 +102,7 @@ class McpServerSettings(Section):
     env: Mapping[_Variable, Annotated[SecretStr, AfterValidator(_without_nul)]] = Field(default_factory=dict)
     """The environment of that program, beside PATH, HOME, LANG and TMPDIR; it inherits nothing else."""
     folder: LocalPath | None = None
-    """The working folder of that program. Left out: the folder of temporary files."""
+    """The working folder of that program. Left out: one of its own in `home`."""
     sandbox: Literal["off", "preferred", "required"] = "off"
     """Whether that program is kept apart from this machine. off: it may do what the daemon may. preferred: it is in a
     sandbox where there is one. required: it is not started without."""

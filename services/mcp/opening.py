@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
@@ -91,13 +90,11 @@ class Opening:
 _CONNECTIONS = "services.mcp.connection"
 
 
-async def plainly(settings: McpServerSettings) -> Program:
-    """The program as a process of this machine, with what the settings give it and nothing else. Raises Unreachable."""
+def plainly(settings: McpServerSettings, folder: Path) -> Program:
+    """The program as a process of this machine that works in `folder`, with what the settings give it and nothing
+    else."""
     from services.mcp.stdio import Program
 
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     given = {name: value.get_secret_value() for name, value in settings.env.items()}
-    folder = settings.folder or Path(tempfile.gettempdir())
-    if not folder.is_dir():
-        raise Unreachable(f"there is no folder {folder}")
-    return Program(settings.command, {**inherited, **given}, folder.absolute())
+    return Program(settings.command, {**inherited, **given}, folder)
