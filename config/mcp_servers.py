@@ -9,13 +9,14 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, WithJsonSchema, field_validator
 from pydantic import ValidationInfo as Info
 
-from config.terms import BotName, Count, LocalPath, RoleName, Roles, Seconds, Section, WebUrl, Word, fault
+from config.terms import BotName, Count, LocalPath, RoleName, Roles, Seconds, Section, Word, fault
 
 EffectName = Literal["read", "idempotent", "once"]
 """What a tool does to the world."""
 WayName = Literal["model", "command", "timer", "mcp", "api"]
 """A way to a function."""
 _NAME = r"[a-z0-9]([a-z0-9-]|_(?=[a-z0-9-])){0,31}"
+_URL = r"https?://[^\s/?#@]+([/?][^\s#]*)?"
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
 _HEADER = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
 _OURS = frozenset(
@@ -59,6 +60,7 @@ _Name = Annotated[
         "has to hold only a-z, 0-9, - and single _, at most 32 of them, and to begin and end with none of the latter",
     ),
 ]
+_Url = Annotated[str, *_matching(f"({_URL})?", "has to be http(s)://host/path without user or fragment")]
 _Variable = Annotated[str, *_matching(_VARIABLE, "has to be the name of an environment variable")]
 _Header = Annotated[str, AfterValidator(_a_header), WithJsonSchema({"type": "string", "pattern": f"^{_HEADER}$"})]
 _Argument = Annotated[str, StringConstraints(max_length=8192), *_matching(r"[^\x00]*", "must not hold NUL")]
@@ -110,7 +112,7 @@ class McpServerSettings(Section):
     """Files and folders that it may read in the sandbox, beside the programs of the system."""
     network: bool = False
     """Whether it has the network in the sandbox."""
-    url: WebUrl | None = None
+    url: _Url = ""
     """Where it is, instead of `command`, for a server that is spoken with over HTTP."""
     headers: Mapping[_Header, Annotated[SecretStr, AfterValidator(_in_one_line)]] = Field(default_factory=dict)
     """Headers of every request to `url`, such as Authorization."""
@@ -168,7 +170,7 @@ class McpServerSettings(Section):
 
     @field_validator("url")
     @classmethod
-    def _one_way(cls, url: str | None, info: Info) -> str | None:
+    def _one_way(cls, url: str, info: Info) -> str:
         if "command" in info.data and bool(url) == bool(info.data["command"]):
             raise fault("or command has to say how the server is reached: one of both")
         return url
@@ -176,7 +178,7 @@ class McpServerSettings(Section):
     @field_validator("headers")
     @classmethod
     def _only_for_an_address(cls, headers: Mapping[str, SecretStr], info: Info) -> Mapping[str, SecretStr]:
-        if headers and "url" in info.data and info.data["url"] is None:
+        if headers and "url" in info.data and not info.data["url"]:
             raise fault("goes with url; a program gets its secrets in env")
         return headers
 

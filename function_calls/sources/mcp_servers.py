@@ -21,7 +21,6 @@ from function_calls.context import MessageContext
 from function_calls.definition import DefinitionError, build_spec, schema_arguments
 from function_calls.definition_faults import Code, fault, faults_of
 from function_calls.encodings import imported_definition
-from function_calls.failures import unknown
 from function_calls.foreign_results import ResultSchema, failed, progress_text, result_of
 from function_calls.foreign_text import capped, described, has_unseen
 from function_calls.groups import ToolGroup
@@ -252,7 +251,9 @@ class McpFunctions:
             case Unreachable():
                 return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("foreign_tools.unreachable", server=server))
             case ConnectionLost() | BadAnswer() if effect is Effect.ONCE:
-                return unknown(_spoken(name), call.profile.texts)
+                return FunctionResult.fail(
+                    ErrorCode.UNKNOWN_OUTCOME, call.say("failures.unknown_outcome", name=_spoken(name))
+                )
             case ConnectionLost():
                 return FunctionResult.fail(ErrorCode.TRANSIENT, call.say("foreign_tools.lost", server=server))
             case CallRefused():

@@ -49,7 +49,7 @@ class Opening:
         connections, streams = await self._modules()
         connection: Connection = connections.Connection(self._clock)
         settings = self._settings
-        if settings.url is not None:
+        if settings.url:
             headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
             opened = streams.web_streams(settings.url, headers)
         else:
@@ -63,7 +63,7 @@ class Opening:
 
     async def _modules(self) -> tuple[ModuleType, ModuleType]:
         """Of connections, and of the streams that this server needs."""
-        streams = "services.mcp.web" if self._settings.url is not None else "services.mcp.stdio"
+        streams = "services.mcp.web" if self._settings.url else "services.mcp.stdio"
         try:
             # One after the other: two threads that import parts of the same package can wait for each other.
             found = await asyncio.to_thread(lambda: [importlib.import_module(one) for one in (_CONNECTIONS, streams)])

@@ -20,6 +20,7 @@ RUN_BY_TESTS = {
     "docs/files-and-shell.md",
     "docs/functions.md",
     "docs/irc.md",
+    "docs/mcp-servers.md",
     "docs/news-and-search.md",
     "docs/operators.md",
     "docs/reminders.md",
