@@ -8,8 +8,9 @@ import difflib
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
-from bot.cli.options import add_config, settings_or_faults
+from bot.cli.options import settings_or_faults
 from bot.wiring import database_of
 from config.settings import Settings
 from function_calls.foreign_text import has_unseen
@@ -57,7 +58,8 @@ def _finish(parser: argparse.ArgumentParser, act: Callable[[argparse.Namespace, 
             print(error, file=sys.stderr)
             return 1
 
-    add_config(parser)
+    # Where it stands before the subcommand it was read already.
+    parser.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="the settings")
     parser.set_defaults(run=run)
 
 

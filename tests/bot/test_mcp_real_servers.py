@@ -60,9 +60,7 @@ async def test_the_time_server_tells_and_converts_times() -> None:
 async def test_the_git_server_reads_a_repository(tmp_path: Path) -> None:
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=Ann", "-c", "user.email=ann@test.invalid"]
-    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "The first one"]):
-        subprocess.run([*git, *arguments], check=True, timeout=30)
+    commit_into(tmp_path, "The first one")
     async with a_group(settings=servers(by_python("mcp_server_git", "--repository", str(tmp_path)))) as group:
         await until(group, lambda: function(group, "mcp__real__git_log"))
         log = await result(group, "mcp__real__git_log", repo_path=str(tmp_path))
@@ -95,6 +93,13 @@ async def test_every_tool_of_the_server_with_everything_can_be_called() -> None:
     assert "PATH" in told["get-env"]["text"][0]
     assert "real: trigger-long-running-operation: 50%" in [text for _, text in group.platform.statuses]
     assert "ROLLCALL" not in told["get-env"]["text"][0]
+
+
+def commit_into(folder: Path, message: str) -> None:
+    """A repository with one commit."""
+    git = ["git", "-C", str(folder), "-c", "user.name=Ann", "-c", "user.email=ann@test.invalid"]
+    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", message]):
+        subprocess.run([*git, *arguments], check=True, timeout=30)
 
 
 def a_value(schema: dict[str, Any]) -> Any:
