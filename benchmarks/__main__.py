@@ -25,6 +25,7 @@ BENCHMARKS = {
     "process": "process",
     "timers": "timers",
     "first_request": "routed",
+    "argument_check": "arguments",
 }
 
 

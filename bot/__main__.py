@@ -11,7 +11,7 @@ from bot.cli import call, chat, check, doctor, functions, mcp, replay, run, sche
 from bot.cli.options import VERSION
 from bot.logs import set_up_logs_of_a_command
 
-COMMANDS = (run, chat, check, schema, functions, call, replay, why, doctor, stats, selfcheck, mcp)
+COMMANDS = (run, chat, check, schema, functions, call, mcp, replay, why, doctor, stats, selfcheck)
 
 
 def parser() -> argparse.ArgumentParser:

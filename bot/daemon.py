@@ -11,6 +11,7 @@ import structlog
 
 from bot.chats import Chats
 from bot.delivery import Delivery
+from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
 from bot.function_sources import FunctionSources
 from bot.housekeeping import Housekeeping
@@ -60,6 +61,7 @@ class Daemon:
     functions: FunctionSources
     invoker: Invoker
     router: FunctionCallRouter
+    direct_calls: DirectCalls
     model: ChatModel
     model_states: Callable[[], Sequence[ModelState]]
     chats: Chats

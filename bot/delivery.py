@@ -56,6 +56,8 @@ class Delivery:
         """`resent` words, for a chat, that a message may have been there before; `late` that it comes later than it was
         due, empty where nobody would mind."""
         self._platforms = platforms
+        # Looked at once: to ask whether something has what a protocol names takes longer than to send.
+        self._linked = {place: one for place, one in platforms.items() if isinstance(one, Linked)}
         self._store = store
         self._resent = resent
         self._late = late
@@ -192,11 +194,12 @@ class Delivery:
         if platform is None:
             self._give_up(parcel, f"there is no platform {chat.platform}:{chat.account}")
             return
+        linked = self._linked.get((chat.platform, chat.account))
         is_claimed, outgoing = parcel.claimed, parcel.outgoing
         delay = self._settings.first_delay_seconds
         for attempt in range(1, self._settings.attempts + 1):
-            if isinstance(platform, Linked):
-                await platform.until_reachable(chat)
+            if linked is not None:
+                await linked.until_reachable(chat)
             if not is_claimed:
                 await self._store.commit([outbox.claim(parcel.row_id, self._epoch)])
                 is_claimed = True

@@ -25,7 +25,7 @@ from function_calls.filters.pre_post import call_filter, round_filter, steps_of
 from function_calls.filters.redaction import redaction
 from function_calls.filters.round import RoundFilter
 from function_calls.filters.turn import TurnFilter
-from function_calls.sources.python_functions import imported
+from function_calls.module_loading import imported
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.redaction import Redactor

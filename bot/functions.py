@@ -8,12 +8,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 import function_calls.handlers
+from bot.plugins import built_in_plugins, modules_of, plugins_of
 from config.settings import Settings
+from function_calls.module_functions import ModuleReader
 from function_calls.source import Changes, FunctionSource, Publish, Snapshot
-from function_calls.sources.python_functions import PythonFiles, PythonFunctions, Services
+from function_calls.sources.python_files import PythonFiles
+from function_calls.sources.python_functions import PythonFunctions, Services
+from function_calls.sources.python_modules import PythonModules, announced_functions
 from function_calls.spec import FunctionSpec, OfferedTo
+from services.clock import Clock
 
 
 def built_in_modules() -> list[ModuleType]:
@@ -25,11 +31,23 @@ def built_in_modules() -> list[ModuleType]:
 
 def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource]:
     """Where functions come from, as the settings say. `changes` tells of edits."""
-    paths = [Path(one) for one in settings.sources.python]
     built_in = PythonFunctions("built in", built_in_modules(), services)
     # A model would call it for every fact that it does not know, each time in vain. Its command says what to set.
     withheld = {"search"} if settings.search.kind == "none" else set()
-    return [Withholding(built_in, withheld), PythonFiles("sources.python", paths, services, changes)]
+    return [Withholding(built_in, withheld), *_python_sources(settings, services, changes)]
+
+
+def _python_sources(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource]:
+    """Plugins, files and installed modules."""
+    reader, clock = ModuleReader(services), cast(Clock, services[Clock])
+    plugins = plugins_of(settings, built_in_plugins())
+    paths = [Path(one) for one in settings.sources.python]
+    announced = announced_functions if settings.sources.entry_points else tuple
+    return [
+        PythonModules("plugins", plugins, reader, clock),
+        PythonFiles("sources.python", paths, reader.modules, changes, clock),
+        PythonModules("sources.modules", modules_of(settings, plugins), reader, clock, announced),
+    ]
 
 
 class Withholding:

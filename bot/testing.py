@@ -9,6 +9,7 @@ says what the test wrote.
 from __future__ import annotations
 
 import asyncio
+import functools
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -21,7 +22,7 @@ from typing import Any
 from bot.daemon import Daemon
 from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, Receipt
 from bot.platforms.mentions import hearing
-from bot.wiring import Given, build_daemon, open_store
+from bot.wiring import Given, build_daemon, database_of, open_store
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender
@@ -35,8 +36,11 @@ from services.fault_points import FaultPoints
 from services.http import WebClient
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest, ToolCall
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
+from services.store.all_tables import all_tables
 from services.store.ids import Ids
 from services.store.port import Store
+from services.store.sqlite_writer import connect_writer
+from services.store.upgrade import upgrade
 
 PLATFORM = "test"
 ACCOUNT = "bot"
@@ -216,6 +220,16 @@ class Group:
         )
 
 
+@functools.cache
+def _new_database() -> bytes:
+    """What a first start makes. Made once for all groups: it takes longer than most of what a test does."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "new.sqlite"
+        upgrade(path, backups=Path(folder), clock=VirtualClock(), tables=all_tables())
+        connect_writer(path).close()
+        return path.read_bytes()
+
+
 @asynccontextmanager
 async def a_group(
     functions: Sequence[object] = (),
@@ -257,6 +271,9 @@ async def a_group(
         def all_sources(services: Mapping[type, object]) -> Sequence[FunctionSource]:
             return [SpecSource(functions, services), *sources]
 
+        if not (database := database_of(loaded)).exists():
+            database.parent.mkdir(parents=True, exist_ok=True)
+            database.write_bytes(_new_database())
         store = around_store(await open_store(loaded, clock))
         given = Given(
             clock=clock,

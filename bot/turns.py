@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import orjson
 import structlog
 
 from bot.chats import Chats
@@ -16,7 +15,8 @@ from bot.delivery import Delivery, Parcel
 from bot.engine.job import Job
 from bot.metrics import Metrics
 from bot.open_questions import OpenQuestions
-from bot.outgoing import ROOM_FOR_LATENESS, Due, addressed_to, outgoing_to_json, pieces
+from bot.outbox_rows import Address, Origin, OutboxRows
+from bot.outgoing import Due, addressed_to
 from bot.past import Past
 from bot.summaries import Summaries
 from bot.turn_ends import explained, interrupted, of_this_text, stopped, told, unheeded
@@ -33,7 +33,7 @@ from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, ReasonCode
-from services.store import history, inbox, outbox
+from services.store import inbox
 from services.store.ids import Ids
 from services.store.port import Conflict, Store, StoreError, StoreFull, Write
 from services.timer import ms_of
@@ -83,7 +83,7 @@ class Turns:
         self._attempts = attempts
         self._clock = clock
         self._ids = ids
-        self._epoch = epoch
+        self._rows = OutboxRows(ids, epoch)
         self._faults = faults
         self._after = after
 
@@ -254,43 +254,20 @@ class Turns:
                 continue
             if number == 0 and message.to is None and message.reply_to is None and self._needs_quote(job):
                 message = replace(message, reply_to=job.context.key.native_id)
-            history_id = None
-            if private_to is None:
-                history_id = self._ids.next()
-                writes.append(
-                    history.said(
-                        id=history_id,
-                        chat=chat.key,
-                        sender_name=profile.bot_name,
-                        text=message.text,
-                        at_ms=now_ms,
-                        reply_to=message.reply_to,
-                        asked_by=context.sender.ref.key,
-                        answers=job.turn_id,
-                        # What is due was worded by whoever set it, perhaps for somebody else.
-                        outside=bool(turn.outside) or job.context.timer is not None,
-                    )
-                )
-            claimed = platform.limits.sends_are_idempotent
-            key = f"{job.turn_id}:{number}"
-            room, named = ROOM_FOR_LATENESS if due is not None else 0, profile.bot_name
-            for piece in pieces(message, chat, private_to, key, platform.limits, profile.texts, named, room):
-                row_id = self._ids.next()
-                writes.append(
-                    outbox.put(
-                        id=row_id,
-                        key=piece.key,
-                        turn_id=job.turn_id,
-                        history_id=history_id,
-                        chat=chat.key,
-                        body=orjson.dumps(outgoing_to_json(piece, due)).decode(),
-                        state="sending" if claimed else "pending",
-                        epoch=self._epoch,
-                        at_ms=now_ms,
-                    )
-                )
-                parcels.append(Parcel(row_id, piece, history_id, claimed, due))
-                history_id = due = None
+            origin = Origin(
+                turn_id=job.turn_id,
+                number=number,
+                asked_by=context.sender.ref,
+                bot_name=profile.bot_name,
+                texts=profile.texts,
+                # What is due was worded by whoever set it, perhaps for somebody else.
+                outside=bool(turn.outside) or job.context.timer is not None,
+                due=due,
+            )
+            rows, pieces = self._rows.of(message, Address(chat, private_to, platform), origin, now_ms)
+            writes += rows
+            parcels += pieces
+            due = None
         return writes, parcels
 
     def _needs_quote(self, job: Job) -> bool:

@@ -13,6 +13,7 @@ from bot.chat_writer import ModelWriter
 from bot.chats import Chats
 from bot.daemon import Daemon
 from bot.delivery import Delivery
+from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
 from bot.explanations import StoredExplanations
 from bot.filters import FilterFactory
@@ -135,8 +136,9 @@ def secrets_of(settings: Settings) -> list[str]:
     keys = [model.api_key.get_secret_value() for model in settings.models]
     keys.append(settings.search.api_key.get_secret_value())
     irc = [secret for network in settings.platforms.irc for secret in network.secrets]
-    mcp = [secret for server in settings.mcp.servers for secret in server.secrets]
-    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *mcp]
+    programs = [client.token.get_secret_value() for client in settings.mcp.serve.clients]
+    servers = [secret for server in settings.mcp.servers for secret in server.secrets]
+    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers]
 
 
 def build_daemon(
@@ -240,6 +242,19 @@ def build_daemon(
         faults=faults,
         after=shadow.turn_ended if shadow else None,
     )
+    direct_calls = DirectCalls(
+        registry=registry,
+        chats=chats,
+        invoker=invoker,
+        store=store,
+        delivery=delivery,
+        timetable=timetable,
+        timeout_seconds=settings.router.turn_timeout_seconds,
+        clock=clock,
+        ids=ids,
+        epoch=epoch,
+        faults=faults,
+    )
     engine = EmbeddedEngine(turns.run, settings.limits)
     actions.bind(engine)
     members.bind(delivery)
@@ -282,6 +297,7 @@ def build_daemon(
         functions=functions,
         invoker=invoker,
         router=router,
+        direct_calls=direct_calls,
         model=model,
         model_states=lambda: states_of(model),
         chats=chats,

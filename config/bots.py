@@ -9,7 +9,7 @@ from pydantic import Field
 
 from config.irc import RoleHolder
 from config.memory import ContextScope
-from config.terms import BotName, ChatPattern, Language, RoleName, Roles, Seconds, Section, Timezone, Word
+from config.terms import BotName, ChatPattern, Language, ModuleName, RoleName, Roles, Seconds, Section, Timezone, Word
 
 ChatSettingName = Literal["language", "timezone", "persona", "functions_on"]
 """What a chat may change for itself, where the settings allow it."""
@@ -36,6 +36,8 @@ class FunctionSettings(Section):
     before it."""
 
 
+Plugins = Annotated[tuple[ModuleName, ...], Field(max_length=200)]
+"""Modules of functions: a built-in one by its name, another by its dotted name."""
 FunctionsSettings = Mapping[Word, FunctionSettings]
 """FunctionSettings by function name."""
 
@@ -58,6 +60,8 @@ class BotSettings(Section):
     conversation. Left out: chat."""
     functions: FunctionsSettings = Field(default_factory=dict)
     """What is different for functions in the chats of this bot."""
+    plugins: Plugins = ()
+    """Modules of functions that this bot alone has, beside the `plugins` at the top."""
 
 
 class ChatSettings(Section):

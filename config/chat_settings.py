@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
 from config.bots import BotSettings, ChatSettingName, ChatSettings, FunctionSettings, FunctionsSettings
+from config.mcp_serve import PLATFORM
 from config.memory import ContextScope
 from config.settings import DEFAULT_BOT, Settings
 from config.terms import RoleName, is_language, is_timezone
@@ -117,7 +118,8 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
     own = {name: text for name, text in stored.items() if name not in unheeded}
     entries = _entries(settings, chat_key)
     layers: dict[str, str] = {}
-    bot_key = _pick(layers, "bot", DEFAULT_BOT, [(f"{at}.bot", entry.bot) for at, entry in entries])
+    bots = [(f"{at}.bot", entry.bot) for at, entry in entries]
+    bot_key = _pick(layers, "bot", DEFAULT_BOT, [*bots, *_bots_of_programs(settings, chat_key)])
     bot = settings.bots[bot_key]
 
     def text(name: Literal["language", "timezone", "persona"], default: str) -> str:
@@ -145,6 +147,17 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
         layers=layers,
         unheeded=unheeded,
     )
+
+
+def _bots_of_programs(settings: Settings, chat_key: str) -> list[tuple[str, str | None]]:
+    """The bot of a program that has the chat for itself."""
+    if not chat_key.startswith(f"{PLATFORM}:"):
+        return []
+    return [
+        (f"mcp.serve.clients[{index}].bot", client.bot)
+        for index, client in enumerate(settings.mcp.serve.clients)
+        if client.chat_key == chat_key
+    ]
 
 
 def _context_scope(layers: dict[str, str], bot_key: str, bot: BotSettings, entries: _Entries) -> ContextScope:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from config.chat_settings import is_allowed
 from config.diagnostics import Code
@@ -17,6 +17,7 @@ _UNIQUE: tuple[tuple[Location, str], ...] = (
     (("platforms", "web", "rooms"), "id"),
     (("platforms", "irc"), "account"),
     (("mcp", "servers"), "name"),
+    (("mcp", "serve", "clients"), "name"),
 )
 
 
@@ -40,6 +41,8 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
     _limits_that_never_count(settings, document)
     _irc_that_is_not_as_meant(settings, document)
     _schedules_where_nobody_is(settings, document)
+    _programs_where_nobody_is(settings, document)
+    _plugins_that_are_there_already(settings, document)
     known = Texts().languages
     for location, language in _languages(settings):
         if language.lower().replace("_", "-").split("-")[0] not in known:
@@ -102,6 +105,31 @@ def _schedules_where_nobody_is(settings: Settings, document: YamlDocument) -> No
             document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
 
 
+def _programs_where_nobody_is(settings: Settings, document: YamlDocument) -> None:
+    """MCP clients that would be refused each call, because their chat is not served."""
+    for index, client in enumerate(settings.mcp.serve.clients):
+        if client.chat is not None and is_allowed(settings, client.chat) is None:
+            location: Location = ("mcp", "serve", "clients", index, "chat")
+            message = f"{dotted(location)} is not served, because chats.allow does not name {client.chat!r}"
+            document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+
+
+def _plugins_that_are_there_already(settings: Settings, document: YamlDocument) -> None:
+    """Those of a bot that all bots have, those named twice, and the to-do list, which is never off."""
+    lists: list[tuple[Location, Sequence[str], Sequence[str]]] = [(("plugins",), settings.plugins, ())]
+    lists += [(("bots", key, "plugins"), bot.plugins, settings.plugins) for key, bot in settings.bots.items()]
+    for location, plugins, of_all in lists:
+        for index, name in enumerate(plugins):
+            if name == "todo":
+                text = "changes nothing: the to-do list is built in and always there"
+            elif name in plugins[:index] or name in of_all:
+                text = "changes nothing: it is named already" + ("" if name in plugins[:index] else " for all bots")
+            else:
+                continue
+            message = f"{dotted((*location, index))} {name!r} {text}"
+            document.complain(document.value_at((*location, index)), Code.HAS_NO_EFFECT, message, "warning")
+
+
 def _keys_that_differ_by_case(document: YamlDocument) -> None:
     seen: dict[Location, str] = {}
     for location, places in document.places.items():
@@ -137,6 +165,12 @@ def _bots_that_are_not_there(document: YamlDocument) -> None:
             suggestion = did_you_mean(bot, bots)
             message = f"{dotted(location)} names {bot!r}, which is not in bots{suggestion}"
             document.complain(document.value_at(location), Code.UNKNOWN_BOT, message)
+    for index, client in enumerate(_list_at(document.value, ("mcp", "serve", "clients"))):
+        bot = client.get("bot") if isinstance(client, dict) else None
+        if isinstance(bot, str) and bot not in bots:
+            place: Location = ("mcp", "serve", "clients", index, "bot")
+            message = f"{dotted(place)} names {bot!r}, which is not in bots{did_you_mean(bot, bots)}"
+            document.complain(document.value_at(place), Code.UNKNOWN_BOT, message)
 
 
 def _shadow_that_is_not_there(document: YamlDocument) -> None:

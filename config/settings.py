@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from config.approvals import ApprovalsSettings
-from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
+from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings, Plugins
 from config.budgets import BudgetsSettings
 from config.failover import FailoverSettings
 from config.files import FilesSettings
@@ -28,9 +28,11 @@ from config.shadow import ShadowSettings
 from config.shell import ShellSettings
 from config.summary import SummarySettings
 from config.terms import (
+    SHORTEST_TOKEN,
     Count,
     Language,
     LocalPath,
+    ModuleName,
     Number,
     RoleName,
     RoomId,
@@ -44,7 +46,6 @@ from config.timers import TimersSettings
 
 CONFIG_VERSION = 1
 DEFAULT_BOT = "default"
-SHORTEST_TOKEN = 16
 
 
 def _with_default_bot(bots: Mapping[str, BotSettings]) -> Mapping[str, BotSettings]:
@@ -225,7 +226,11 @@ class SourcesSettings(Section):
     """Where further functions come from."""
 
     python: tuple[LocalPath, ...] = Field(default=(), max_length=1000)
-    """Python files, or folders of them, with functions marked by @tool_function. They run with the daemon's rights."""
+    """Python files, packages, or folders of both, with functions of your own. They run with the daemon's rights."""
+    modules: tuple[ModuleName, ...] = Field(default=(), max_length=1000)
+    """Installed Python modules with functions, by their dotted names; of a package all its modules."""
+    entry_points: bool = False
+    """Whether installed packages may bring functions by entry points in the group `rollcall.functions`."""
 
 
 class Settings(Section):
@@ -272,8 +277,10 @@ class Settings(Section):
     schedules: SchedulesSettings = Field(default_factory=dict)
     """Functions that run by the clock, by names of your own."""
     platforms: PlatformsSettings = PlatformsSettings()
-    sources: SourcesSettings = SourcesSettings()
     mcp: McpSettings = McpSettings()
+    sources: SourcesSettings = SourcesSettings()
+    plugins: Plugins = ()
+    """Modules of functions that all bots have: built-in ones by their names, others by their dotted names."""
 
     @property
     def answering_models(self) -> tuple[ModelSettings, ...]:

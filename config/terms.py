@@ -17,6 +17,9 @@ Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 """A day of the week."""
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 
+SHORTEST_TOKEN = 16
+"""Characters of a token that lets programs in."""
+
 _LANGUAGE = r"[a-z]{2,3}([-_][A-Za-z0-9]{2,8})*"
 _BOT = r"[a-z][a-z0-9_-]{0,63}"
 _ROOM = r"[a-z0-9][a-z0-9_-]{0,63}"
@@ -24,6 +27,7 @@ _CLOCK_TIME = r"([01]\d|2[0-3]):[0-5]\d"
 _NATIVE_KEY = r"[^\s:*]+:[^\s:*]+:[^*\x00-\x1f\x7f]+"
 _PATTERN = r"[^\x00-\x1f\x7f]*\*[^\x00-\x1f\x7f]*"
 _FUNCTION = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
+_MODULE = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
 _URL = r"https?://[^\s/?#@]+(/[^\s?#]*)?"
 _WEB_URL = r"https?://[^\s/?#@]+([/?][^\s#]*)?"
 
@@ -184,5 +188,11 @@ FunctionPath = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^({_FUNCTION})?$"}),
 ]
 """A Python function; empty for none."""
+ModuleName = Annotated[
+    str,
+    Field(max_length=500),
+    _matching(_MODULE, "has to be the name of a Python module, such as package.module"),
+]
+"""The dotted name of a Python module."""
 LocalPath = Annotated[Path, AfterValidator(_path)]
 """A path on this machine; a leading `~` is the home folder."""

@@ -1,35 +1,22 @@
-"""Raw arguments become typed ones: one coercion pass that loses nothing, then validation. The coercion is compiled from
-the schema once; what it does is a closed list: text where a number, yes/no, list or object is wanted is read as that,
-and null for an optional means absent. It never guesses."""
+"""Raw arguments become typed ones: one coercion pass that loses nothing, then validation."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
+from function_calls.coercion import ObjectReader
 from function_calls.schema import UnusableSchema, closed, schema_of
 from function_calls.spec import ArgumentFault
 from services.json_values import JsonObject
-from services.llm.tool_arguments import loads_unique
 
-_DIGITS = 19
-_INTEGER = re.compile(r"[+-]?\d{1,18}")
-_NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?")
-_TRUE = frozenset({"true", "yes", "on", "1"})
-_FALSE = frozenset({"false", "no", "off", "0"})
-
-Coercion = Callable[[Any], Any]
-
-
-class _DoesNotFit(Exception):
-    """A value that no lossless reading makes fit."""
+if TYPE_CHECKING:
+    import jsonschema_rs
 
 
 class ModelArguments:
@@ -43,7 +30,7 @@ class ModelArguments:
         self._model: type = model if isinstance(model, type) else object
         self.schema = schema_of(model)
         # Unknown arguments are refused, though models need not be told so.
-        self._read = _ObjectReader(closed(self.schema))
+        self._read = ObjectReader(closed(self.schema))
         self._validate = adapter.validator.validate_python
         self._dump = adapter.serializer.to_python
 
@@ -100,43 +87,40 @@ def _is_json(value: Any) -> bool:
 
 
 class SchemaArguments:
-    """Arguments described by a JSON Schema from elsewhere. Handlers get a plain dict."""
+    """Arguments described by a JSON Schema from elsewhere, in our form. Handlers get a plain dict."""
 
     def __init__(self, schema: JsonObject, *, fills_defaults: bool = True) -> None:
-        """`fills_defaults`: absent arguments get the default that the schema names. Raises UnusableSchema."""
-        # Imported here: only daemons with foreign functions need it.
-        import jsonschema_rs
-
+        """`fills_defaults`: absent arguments get the default that the schema names, where that fits the schema itself.
+        Raises UnusableSchema."""
         self.schema = schema
-        self._read = _ObjectReader(schema)
-        self._defaults = {
-            name: sub["default"]
-            for name, sub in schema["properties"].items()
-            if fills_defaults and isinstance(sub, dict) and "default" in sub
-        }
-        try:
-            # The plain regex engine has no look-around and runs in linear time.
-            self._validator = jsonschema_rs.validator_for(
-                _with_draft(schema),
-                validate_formats=True,
-                formats={"date-time": _is_moment},
-                pattern_options=jsonschema_rs.RegexOptions(),
-                retriever=_refuse_to_fetch,
-            )
-        except (ValueError, jsonschema_rs.ReferencingError) as error:
-            raise UnusableSchema(f"the parameters are no usable JSON Schema: {error}") from None
+        self._read = ObjectReader(schema)
+        self._is_valid, self._errors = _validator(schema)
+        self._defaults = _Defaults(schema, self._read) if fills_defaults else None
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
         """The arguments with defaults filled in. Raises ArgumentFault."""
-        values = {**deepcopy(self._defaults), **self._read(raw)}
         try:
-            if self._validator.is_valid(values):
-                return values
-        except ValueError:  # an object that stands for no JSON value
+            values = self._read(raw)
+            filled = self._defaults.filled(values) if self._defaults is not None else values
+            if self._is_valid(filled):
+                return filled
+            if self._defaults is not None:
+                # An author may exclude by the whole what defaults add to what was given.
+                values = self._defaults.filled(values, only_required=True)
+                if self._is_valid(values):
+                    return values
+            raise self._fault(values)
+        except (ValueError, RecursionError):  # an object that stands for no JSON value, or one that has no end
             raise ArgumentFault({"": None}) from None
+
+    def dump(self, arguments: Any) -> JsonObject:
+        """The same dict."""
+        return dict(arguments)
+
+    def _fault(self, values: JsonObject) -> ArgumentFault:
         problems: dict[str, JsonObject | None] = {}
         missing: list[str] = []
-        for error in self._validator.iter_errors(values):
+        for error in self._errors(values):
             if error.instance_path:
                 name = str(error.instance_path[0])
                 problems[name] = self.schema["properties"].get(name)
@@ -144,11 +128,72 @@ class SchemaArguments:
                 missing += [name for name in self.schema["required"] if name not in values and name not in missing]
         if not problems and not missing:
             problems[""] = None
-        raise ArgumentFault(problems, missing)
+        return ArgumentFault(problems, missing)
 
-    def dump(self, arguments: Any) -> JsonObject:
-        """The same dict."""
-        return dict(arguments)
+
+class _Defaults:
+    """The defaults of one schema that fit it."""
+
+    def __init__(self, schema: JsonObject, read: ObjectReader) -> None:
+        self._values: list[tuple[str, Any, bool, bool]] = []
+        """Name, value, whether every run needs a copy of its own, whether the schema requires the argument."""
+        declared = {
+            name: sub["default"]
+            for name, sub in schema["properties"].items()
+            if isinstance(sub, dict) and "default" in sub
+        }
+        if not declared:
+            return
+        is_valid, _ = _validator({key: schema[key] for key in ("$schema", "properties", "$defs") if key in schema})
+        for name, value in declared.items():
+            try:
+                value = read({name: value}).get(name)
+                fits = is_valid({name: value})
+            except (ArgumentFault, ValueError, RecursionError):
+                continue
+            if fits:
+                self._values.append((name, value, isinstance(value, list | dict), name in schema["required"]))
+
+    def filled(self, values: JsonObject, *, only_required: bool = False) -> JsonObject:
+        """`values`, and what is absent in them. Changes nothing that was given."""
+        absent = {
+            name: deepcopy(value) if copies else value
+            for name, value, copies, required in self._values
+            if name not in values and (required or not only_required)
+        }
+        return {**values, **absent} if absent else values
+
+
+def _validator(schema: JsonObject) -> tuple[Callable[[Any], bool], Callable[[Any], Iterable[Any]]]:
+    """Two ways to ask whether a value is valid: yes or no, and why not. Raises UnusableSchema."""
+    # Imported here: only daemons with foreign functions need it.
+    import jsonschema_rs
+
+    try:
+        # The plain regex engine has no look-around and runs in linear time.
+        validator = jsonschema_rs.validator_for(
+            {"$schema": "http://json-schema.org/draft-07/schema#", **schema},
+            validate_formats=True,
+            formats={"date-time": _is_moment},
+            pattern_options=jsonschema_rs.RegexOptions(),
+            retriever=_refuse_to_fetch,
+        )
+    except jsonschema_rs.ValidationError as error:
+        raise UnusableSchema(_reason(error)) from None
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        raise UnusableSchema(f"the parameters are no usable JSON Schema: {_first_line(error)}") from None
+    return validator.is_valid, validator.iter_errors
+
+
+def _reason(error: jsonschema_rs.ValidationError) -> str:
+    """Where in a schema something is wrong, and what."""
+    where = ".".join(map(str, error.instance_path))
+    said = str(error.message)
+    pattern = said.removesuffix(' is not a "regex"')
+    if pattern != said:
+        known = "look-around, references back and flags are not known here"
+        said = f"{pattern} is no regular expression that can be used; {known}"
+    return f"{where}: {said}" if where else said
 
 
 def _first_line(error: Exception) -> str:
@@ -157,153 +202,3 @@ def _first_line(error: Exception) -> str:
 
 def _refuse_to_fetch(uri: str) -> Any:
     raise ValueError(f"$ref {uri!r} points outside the schema; nothing is fetched")
-
-
-def _with_draft(schema: JsonObject) -> JsonObject:
-    return {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
-
-
-class _ObjectReader:
-    """Coerces the properties of one object."""
-
-    def __init__(self, schema: JsonObject) -> None:
-        self._properties: dict[str, Any] = schema.get("properties") or {}
-        required = set(schema.get("required") or ())
-        self._optional = frozenset(self._properties) - required
-        self._nullable = frozenset(name for name, sub in self._properties.items() if _admits_null(sub))
-        self._coercions = {
-            name: coercion for name, sub in self._properties.items() if (coercion := _coercion(sub)) is not None
-        }
-        self._is_closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
-
-    def __call__(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        values = dict(raw)
-        problems: dict[str, JsonObject | None] | None = None
-        for name, value in raw.items():
-            if value is None and (name in self._optional or name in self._nullable):
-                if name not in self._nullable:
-                    del values[name]
-                continue
-            coercion = self._coercions.get(name)
-            if coercion is not None:
-                try:
-                    values[name] = coercion(value)
-                except _DoesNotFit:
-                    problems = {**(problems or {}), name: self._properties[name]}
-            elif self._is_closed and name not in self._properties:
-                problems = {**(problems or {}), name: None}
-        if problems:
-            required = [name for name in self._properties if name not in self._optional and name not in values]
-            raise ArgumentFault(problems, required)
-        return values
-
-
-def _admits_null(schema: Any) -> bool:
-    if not isinstance(schema, dict):
-        return False
-    kind = schema.get("type")
-    if kind == "null" or (isinstance(kind, list) and "null" in kind):
-        return True
-    alternatives = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
-    return any(_admits_null(one) for one in alternatives) or None in schema.get("enum", ())
-
-
-def _coercion(schema: Any) -> Coercion | None:
-    """What to do with a value for `schema`; None when text and the rest pass as they are."""
-    if not isinstance(schema, dict):
-        return None
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        kinds = [one for one in kind if one != "null"]
-        kind = kinds[0] if len(kinds) == 1 else None
-    if kind == "array":
-        return _array(schema)
-    if kind == "object":
-        return _object(schema)
-    return _SCALARS.get(kind) if isinstance(kind, str) else None
-
-
-def _integer(value: Any) -> Any:
-    if isinstance(value, str):
-        if len(value) < _DIGITS and value.isdecimal() and value.isascii():
-            return int(value)
-        text = value.strip()
-        if not _INTEGER.fullmatch(text):
-            raise _DoesNotFit
-        return int(text)
-    if isinstance(value, bool):
-        raise _DoesNotFit
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)
-    return value
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, str):
-        text = value.strip()
-        if not _NUMBER.fullmatch(text):
-            raise _DoesNotFit
-        number = float(text)
-        if not math.isfinite(number):
-            raise _DoesNotFit
-        return int(text) if _INTEGER.fullmatch(text) else number
-    if isinstance(value, bool):
-        raise _DoesNotFit
-    return value
-
-
-def _boolean(value: Any) -> Any:
-    if isinstance(value, str):
-        word = value.strip().lower()
-        if word in _TRUE:
-            return True
-        if word in _FALSE:
-            return False
-        raise _DoesNotFit
-    if not isinstance(value, bool):
-        raise _DoesNotFit
-    return value
-
-
-_SCALARS: dict[str, Coercion] = {"integer": _integer, "number": _number, "boolean": _boolean}
-
-
-def _array(schema: JsonObject) -> Coercion:
-    items = _coercion(schema.get("items"))
-
-    def coerce(value: Any) -> Any:
-        if isinstance(value, str):
-            value = _decoded(value, list)
-        if items is None or not isinstance(value, list):
-            return value
-        return [items(item) for item in value]
-
-    return coerce
-
-
-def _object(schema: JsonObject) -> Coercion:
-    read = _ObjectReader(schema)
-
-    def coerce(value: Any) -> Any:
-        if isinstance(value, str):
-            value = _decoded(value, dict)
-        if not isinstance(value, Mapping):
-            return value
-        try:
-            return read(value)
-        except ArgumentFault:
-            raise _DoesNotFit from None
-
-    return coerce
-
-
-def _decoded(text: str, wanted: type) -> Any:
-    """JSON inside a string, where the schema wants a list or an object."""
-    try:
-        orjson.loads(text)  # knows more of what is no JSON than the exact decoder
-        value = loads_unique(text)
-    except (ValueError, RecursionError):
-        raise _DoesNotFit from None
-    if not isinstance(value, wanted):
-        raise _DoesNotFit
-    return value

@@ -80,18 +80,20 @@ def build_spec(
         result_schema=result_schema,
         metadata=metadata,
         source=source,
+        declared=frozenset(fields),
         **fields,
     )
 
 
-def misspelt_options(options: Mapping[str, Any]) -> list[str]:
+def misspelt_options(options: Mapping[str, Any], others: Sequence[str] = ()) -> list[str]:
     """What is wrong with options that an author has written by hand: one that is nearly a known one is meant to be
-    that, and as metadata it would loosen what it should hold."""
+    that, and as metadata it would loosen what it should hold. `others`: further keys that are known there."""
     problems: list[str] = []
+    known = [*_OPTIONS, "metadata", *others]
     for key in options:
-        if key in _OPTIONS or key == "metadata":
+        if key in known:
             continue
-        near = difflib.get_close_matches(key, [*_OPTIONS, "metadata"], n=1, cutoff=0.75)
+        near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.75)
         if near:
             problems.append(f"there is no option {key!r}; did you mean {near[0]!r}? Put what is your own into metadata")
     return problems

@@ -1,10 +1,11 @@
-"""One spec in the spellings of others: OpenAI (tool and bare function), Anthropic, MCP; and back, nothing lost."""
+"""One spec in the spellings of others: OpenAI (tool and bare function), Anthropic, MCP (on the wire and stored); and
+back, nothing lost."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,10 +55,26 @@ def anthropic_tool(spec: FunctionSpec) -> JsonObject:
 
 
 def mcp_tool(spec: FunctionSpec) -> JsonObject:
-    """`{name, description, inputSchema}`, and `outputSchema` where the result has a type."""
-    if spec.result_schema is None:
-        return _with_metadata(spec, inputSchema=spec.parameters)
-    return _with_metadata(spec, inputSchema=spec.parameters, outputSchema=spec.result_schema)
+    """`{name, description, inputSchema}` as on the wire, and `outputSchema` where the result has a type."""
+    return _with_metadata(spec, inputSchema=spec.parameters, **_result(spec))
+
+
+def mcp_stored_tool(spec: FunctionSpec) -> JsonObject:
+    """The same as it is stored: with `input_schema`."""
+    return _with_metadata(spec, input_schema=spec.parameters, **_result(spec))
+
+
+ENCODERS: Mapping[str, Callable[[FunctionSpec], JsonObject]] = {
+    "openai": openai_tool,
+    "openai-bare": openai_bare,
+    "anthropic": anthropic_tool,
+    "mcp": mcp_tool,
+}
+"""By the names of `rollcall functions --format`."""
+
+
+def _result(spec: FunctionSpec) -> JsonObject:
+    return {} if spec.result_schema is None else {"outputSchema": spec.result_schema}
 
 
 def _with_metadata(spec: FunctionSpec, **schemas: JsonObject) -> JsonObject:
@@ -74,12 +91,18 @@ class ForeignDefinition:
     description: str
     parameters: JsonObject
     metadata: JsonObject
-    """Keys that no spelling knows: kept, and exported again."""
+    """All other keys, such as `title`, `annotations` and `outputSchema`: kept, and exported again."""
+
+    @property
+    def result_schema(self) -> JsonObject | None:
+        """What MCP's `outputSchema` says of the result."""
+        schema = self.metadata.get("outputSchema")
+        return dict(schema) if isinstance(schema, Mapping) else None
 
 
 def imported_definition(definition: Mapping[str, Any]) -> ForeignDefinition:
-    """Read any of the four spellings; `input_schema` is Anthropic's and an older MCP's, and some say `arguments`.
-    Raises DefinitionError."""
+    """Read any of the spellings; `input_schema` is Anthropic's and that of stored MCP definitions, and some say
+    `arguments`. Raises DefinitionError."""
     inner = definition.get("function")
     outer: dict[str, Any] = {}
     if isinstance(inner, Mapping):
@@ -94,7 +117,7 @@ def imported_definition(definition: Mapping[str, Any]) -> ForeignDefinition:
     except UnusableSchema as error:
         raise DefinitionError(f"function {name!r}", [f"{schemas[0]}: {error}"]) from None
     known = {"name", "description", *_SCHEMAS[:3], *schemas[:1]}
-    if definition.get("type") == "function":
+    if definition.get("type") in ("function", "custom"):
         known.add("type")
     metadata = {key: value for key, value in definition.items() if key not in known}
     return ForeignDefinition(name, str(definition.get("description") or ""), parameters, {**metadata, **outer})

@@ -13,6 +13,7 @@ from function_calls.definition_faults import Code, fault
 from function_calls.encodings import offered_names
 from function_calls.find_functions import FIND_FUNCTIONS
 from function_calls.groups import ToolGroup
+from function_calls.schema_told import told
 from function_calls.sources.mappings import specs_of_module
 from function_calls.spec import Activation, FunctionSpec, OfferedTo, Touch
 from function_calls.taken_names import TakenNames
@@ -153,7 +154,7 @@ class BotFunctions:
             name=self._offered_names.get(spec.name, spec.name),
             original=spec.name,
             description=spec.description,
-            parameters=spec.parameters,
+            parameters=told(spec.parameters),
             examples=spec.examples,
             writes=spec.effect is not Effect.READ,
             commands=spec.commands,

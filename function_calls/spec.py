@@ -289,3 +289,5 @@ class FunctionSpec:
     """Runs beside the chat's queue instead of in it: only for what controls the queue, such as stop."""
     positional: tuple[str, ...] = ()
     """The parameters that words of a command line fill; the others are named, as in `days=3`. Empty: all."""
+    declared: frozenset[str] = frozenset()
+    """The fields that its author has set; the others are as they are by default."""

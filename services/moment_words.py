@@ -65,6 +65,20 @@ def amount(seconds: float, texts: Phrases) -> str:
     return _counted(round(days / _DAYS_OF_A_YEAR), "year", texts)
 
 
+def rough_amount(seconds: float, texts: Phrases) -> str:
+    """The same in the one unit that fits: minutes, hours from one on, days from two on."""
+    if seconds >= 2 * _DAY:
+        return _counted(round(seconds / _DAY), "days", texts)
+    if seconds >= _HOUR:
+        return _counted(round(seconds / _HOUR), "hour", texts)
+    return _counted(max(1, round(seconds / _MINUTE)), "minute", texts)
+
+
+def ago(seconds: float, texts: Phrases) -> str:
+    """`2 hours ago`, roughly."""
+    return texts.say("moments.ago", amount=rough_amount(seconds, texts))
+
+
 def exact_amount(seconds: int, texts: Phrases) -> str:
     """The same without any rounding: `1 hour 30 minutes`."""
     parts: list[str] = []

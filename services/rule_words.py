@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta, tzinfo
+from datetime import date, datetime, time, timedelta, tzinfo
 from itertools import product
 
 from config.texts import Phrases
@@ -42,8 +42,16 @@ def in_words(rule: Rule, zone: tzinfo, now: datetime, texts: Phrases) -> str:
     if rule.count is not None:
         said = texts.say("rules.once" if rule.count == 1 else "rules.times", rule=said, count=rule.count)
     if rule.until is not None:
-        said = texts.say("rules.until", rule=said, day=day(rule.until.date(), today, texts))
+        said = texts.say("rules.until", rule=said, day=_last_moment(rule.until, today, texts))
     return said
+
+
+def _last_moment(until: datetime, today: date, texts: Phrases) -> str:
+    """Its day, and the time where it is not all of the day."""
+    said = day(until.date(), today, texts)
+    if (until.hour, until.minute) == (23, 59):
+        return said
+    return texts.say("moments.moment", day=said, clock=clock(until))
 
 
 def _calendar(calendar: Calendar, texts: Phrases) -> str:

@@ -31,11 +31,14 @@ class Storage(Protocol):
 class LocalFolder:
     """The files of a folder whose names fit a pattern; hidden ones, and those that begin with `_`, are left out."""
 
-    def __init__(self, root: Path, patterns: Sequence[str], *, is_deep: bool = False) -> None:
-        """`is_deep`: those of its folders too."""
+    def __init__(
+        self, root: Path, patterns: Sequence[str], *, is_deep: bool = False, without: tuple[str, ...] = (".", "_")
+    ) -> None:
+        """`is_deep`: those of its folders too. `without`: the beginnings of names that are left out."""
         self._root = root
         self._patterns = tuple(patterns)
         self._is_deep = is_deep
+        self._without = without
 
     def list(self) -> Mapping[str, str]:
         try:
@@ -55,7 +58,7 @@ class LocalFolder:
     def _files(self, folder: Path, prefix: str) -> Iterator[tuple[str, str]]:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if entry.name.startswith((".", "_")):
+                if entry.name.startswith(self._without):
                     continue
                 if entry.is_dir():
                     if self._is_deep:

@@ -6,22 +6,15 @@ import argparse
 import asyncio
 import json
 import sys
-import uuid
 
+from bot.cli.opened import a_daemon_for_calls
 from bot.cli.options import add_config, settings_or_faults
-from bot.turn_log import StoreTurnLog
-from bot.wiring import Given, build_daemon, open_store
+from bot.direct_calls import Called, Caller
 from config.settings import Settings
-from config.texts import Texts
-from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.definition import DefinitionError
-from function_calls.spec import FunctionResult
-from function_calls.turn import Path, Turn
-from services.clock import SystemClock
-from services.fault_points import FaultPoints
+from function_calls.turn import Path
 from services.json_values import JsonObject
 from services.refs import ChatRef, MemberRef, Role
-from services.store.ids import Ids
 from services.store.port import StoreError
 
 
@@ -55,10 +48,12 @@ def run(options: argparse.Namespace) -> int:
     if settings is None:
         return 1
     try:
-        result = asyncio.run(_called(settings, options))
+        called = asyncio.run(_called(settings, options))
     except (StoreError, DefinitionError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
+    result = called.result
+    _say_what_nobody_was_told(called, options)
     print(json.dumps({**result.for_model(), "reply": result.reply}, indent=2, ensure_ascii=False, default=str))
     return 0 if result.ok else 1
 
@@ -87,42 +82,23 @@ def _member(text: str) -> MemberRef:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form platform:account:member") from None
 
 
-async def _called(settings: Settings, options: argparse.Namespace) -> FunctionResult:
-    chat: ChatRef = options.chat
+async def _called(settings: Settings, options: argparse.Namespace) -> Called:
     member: MemberRef = options.member
-    clock = SystemClock()
-    store = await open_store(settings, clock)
-    ids = Ids(clock)
-    try:
-        daemon = build_daemon(settings, store, [], ids, Texts(), Given(clock=clock))
-    except BaseException:
-        await store.close()
-        raise
-    try:
-        await daemon.chats.load(store)
-        await daemon.functions.start()
-        context = MessageContext(
-            key=MessageKey(chat, uuid.uuid4().hex),
-            kind=Kind.MESSAGE,
-            chat=chat,
-            is_group=True,
-            sender=Sender(member, member.native, Role(options.role)),
-            text="",
-            sent_at=clock.now(),
-            bot=daemon.chats.of(chat).settings.bot,
-        )
-        turn_id = ids.next()
-        log = StoreTurnLog(store, context, turn_id, clock, FaultPoints())
-        turn = Turn(
-            id=str(turn_id),
-            functions=daemon.registry.of(context.bot),
-            profile=lambda: daemon.chats.profile(chat),
-            deadline=clock.monotonic() + settings.router.turn_timeout_seconds,
-            log=log,
-        )
-        invoker, name = daemon.invoker, options.name
-        result = await invoker.invoke(context, name, options.json, turn, Path.CLI, confirmed=options.yes)
-        await store.commit(log.rest())
-        return result
-    finally:
-        await daemon.stop()
+    caller = Caller(
+        member=member,
+        name=member.native,
+        role=Role(options.role),
+        chat=options.chat,
+        is_group=True,
+        path=Path.CLI,
+    )
+    async with a_daemon_for_calls(settings) as daemon:
+        return await daemon.direct_calls.call(caller, options.name, options.json, confirmed=options.yes)
+
+
+def _say_what_nobody_was_told(called: Called, options: argparse.Namespace) -> None:
+    """What a daemon would have sent, and what none will."""
+    for message in called.unsent:
+        print(f"not sent to {(message.to or options.chat).key}: {message.text}", file=sys.stderr)
+    if called.unheard:
+        print(f"nobody reads along in {options.chat.key}: --chat names a chat for what is due later", file=sys.stderr)

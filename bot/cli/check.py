@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bot.cli.options import SHIPPED, config_path
 from bot.functions_check import check_functions
+from bot.plugins import at_their_places
 from config.diagnostics import Diagnostics
 from config.loader import check_settings
 from config.yaml_document import read_yaml_file
@@ -28,7 +29,9 @@ def run(options: argparse.Namespace) -> int:
     for path in options.files or [config_path(options)]:
         settings, found = check_settings(path, os.environ)
         if settings is not None:
-            found = Diagnostics([*found, *asyncio.run(check_functions(settings, read_yaml_file(path)))])
+            document = read_yaml_file(path)
+            unusable = asyncio.run(check_functions(settings, document))
+            found = Diagnostics([*found, *at_their_places(unusable, document)])
         for diagnostic in found:
             print(diagnostic)
         failed = failed or bool(found.errors)

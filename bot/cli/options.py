@@ -6,25 +6,27 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import structlog
 
+from bot.version import VERSION as VERSION
 from config.loader import SettingsInvalid, load_settings
 from config.settings import Settings
 
-VERSION = "0.1.0"
 SHIPPED = Path(__file__).parents[2] / "config" / "bot.yaml"
 _MOST_HOURS = 1_000_000.0
 _HIGHEST_PORT = 65_535
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """The option that names the settings."""
+def add_config(parser: argparse.ArgumentParser, **default: Any) -> None:
+    """The option that names the settings; `default` where it is to be another than none."""
     parser.add_argument(
         "--config",
         type=Path,
         metavar="FILE",
         help="the settings; without it $ROLLCALL_CONFIG, else the shipped config/bot.yaml",
+        **default,
     )
 
 

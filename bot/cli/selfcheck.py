@@ -6,8 +6,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from bot.cli.options import add_config, settings_or_faults
+from bot.cli.options import add_config, config_path, settings_or_faults
 from bot.selfcheck import self_check
+from config.yaml_document import read_yaml_file
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     if settings is None:
         return 1
     failed = False
-    for name, found in asyncio.run(self_check(settings)).items():
+    for name, found in asyncio.run(self_check(settings, read_yaml_file(config_path(options)))).items():
         print(f"{'FOUND' if found else 'good ':<6} {name}")
         for diagnostic in found:
             print(f"       {diagnostic}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from bot import mcp_package
 from bot.cli.options import VERSION
 from bot.daemon import Daemon
 from bot.logs import set_up_logs
@@ -154,6 +155,8 @@ async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, st
 
 
 async def _web(settings: Settings, store: Store, ids: Ids, clock: SystemClock) -> Web:
+    if settings.mcp.serve.enabled and not mcp_package.is_installed():
+        raise CannotStart(f"mcp.serve: {mcp_package.MISSING}")
     # Imported here: a chat in the terminal alone needs no web server.
     from bot.web.wiring import Web
 

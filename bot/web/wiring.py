@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bot.daemon import Daemon
 from bot.platforms.base import Linked
@@ -15,12 +16,16 @@ from bot.web.identity import OwnerLink, Owners, PageMembers, Signer, page_key
 from bot.web.page import ChatPage, CommandHint, CommandHints, PageSettings, Room
 from bot.web.server import WebServer
 from config.settings import DEFAULT_BOT, Settings
+from config.texts import Texts
 from function_calls.usage import usage_line
 from services.clock import Clock
 from services.llm.failover import ModelState
 from services.refs import Role, Trouble
 from services.store.ids import Ids
 from services.store.port import Store
+
+if TYPE_CHECKING:
+    from bot.mcp_http import McpHttp
 
 ACCOUNT = "main"
 _TROUBLES = {
@@ -50,6 +55,8 @@ class Web:
         self._owners = owners
         self._clock = clock
         self._server: WebServer | None = None
+        self.programs: McpHttp | None = None
+        """What serves programs by the Model Context Protocol, once it has started."""
 
     @classmethod
     async def build(cls, settings: Settings, store: Store, ids: Ids, clock: Clock) -> Web:
@@ -84,7 +91,14 @@ class Web:
             rooms = tuple(Room(room.id, room.title or room.id) for room in web.rooms)
             page_settings = PageSettings(bot.name, bot.aliases, rooms) if rooms else PageSettings(bot.name, bot.aliases)
             page = ChatPage(page_settings, self._members, self._owners, _hints(daemon), self._clock)
-        app = web_app(platforms=self.platforms, page=page, probes=probes_of(daemon), hosts=[web.host])
+        programs = await self._serve_programs(daemon)
+        app = web_app(
+            platforms=self.platforms,
+            page=page,
+            probes=probes_of(daemon),
+            more_routes=programs.routes if programs else (),
+            hosts=[web.host],
+        )
         self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams)
         address = await self._server.start()
         return address.url
@@ -98,8 +112,27 @@ class Web:
         """Close the server; open streams end first."""
         if self._server is not None:
             await self._server.stop()
+        if self.programs is not None:
+            self.programs.end()
+            await self.programs.closed()
+
+    async def _serve_programs(self, daemon: Daemon) -> McpHttp | None:
+        """The functions for other programs, where the settings want them."""
+        if not self._settings.mcp.serve.enabled:
+            return None
+        # Imported here: the library takes half a second, and most daemons serve no programs.
+        from bot.mcp_http import McpHttp
+
+        bot = self._settings.bots[DEFAULT_BOT]
+        texts = Texts().of(bot.language or self._settings.language)
+        self.programs = McpHttp(self._settings.mcp.serve, daemon.direct_calls, texts, bot.name)
+        await self.programs.start()
+        daemon.functions.on_change(self.programs.server.functions_changed)
+        return self.programs
 
     def _end_streams(self) -> None:
+        if self.programs is not None:
+            self.programs.end()
         for platform in self.platforms:
             platform.feed.end()
 

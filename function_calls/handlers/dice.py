@@ -33,7 +33,7 @@ class PickArguments(BaseModel):
 
 @tool_function(
     name="roll_dice",
-    description="Roll dice",
+    description="Roll dice and add them up",
     examples=(
         "roll a dice",
         "roll the dice and tell me the result",
@@ -69,7 +69,7 @@ async def roll_dice(ctx: MessageContext, args: RollArguments, *, dice: Dice, cal
 
 @tool_function(
     name="flip_coin",
-    description="Flip a coin",
+    description="Heads or tails, by flipping a coin",
     examples=(
         "flip a coin",
         "toss a coin for me",

@@ -12,10 +12,11 @@ from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
 from services.clock import Clock
 from services.json_values import JsonObject
+from services.moment_words import ago
 from services.news import Headlines, News, NewsItem
 from services.refs import ErrorCode
 
-_AGES = (("day", 86_400), ("hour", 3600), ("minute", 60))
+_NEW_SECONDS = 60
 
 
 class NewsArguments(BaseModel):
@@ -29,7 +30,7 @@ class NewsArguments(BaseModel):
 
 @tool_function(
     name="news",
-    description="Latest headlines",
+    description="The latest headlines, of all topics or one",
     examples=(
         "what's in the news",
         "what is new in the world today",
@@ -91,11 +92,7 @@ def _notes(found: Headlines, call: Call) -> list[str]:
 
 
 def _age(seconds: int, call: Call) -> str:
-    for unit, size in _AGES:
-        count = seconds // size
-        if count:
-            return call.say(f"news.age.{unit}" if count == 1 else f"news.age.{unit}s", count=count)
-    return call.say("news.age.now")
+    return ago(seconds, call.profile.texts) if seconds >= _NEW_SECONDS else call.say("news.just_now")
 
 
 def _data(item: NewsItem) -> JsonObject:

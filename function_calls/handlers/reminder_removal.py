@@ -33,7 +33,7 @@ class DeleteAllArguments(BaseModel):
 
 @tool_function(
     name="reminder_delete",
-    description="Delete reminders",
+    description="Delete one or more reminders",
     examples=(
         "delete reminder {which}",
         "cancel reminder {which}",

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
-import importlib.util
 import inspect
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import is_dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
 
-from config.diagnostics import Diagnostic
 from function_calls.arguments import ModelArguments
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import Declaration, declaration_of
 from function_calls.definition import DefinitionError, build_spec, misspelt_options
-from function_calls.definition_faults import fault, faults_of
 from function_calls.results import normalised
 from function_calls.schema import UnusableSchema, cleaned
-from function_calls.source import Changes, Publish, Snapshot
+from function_calls.source import Publish, Snapshot
+from function_calls.source_places import place_of
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
 from services.json_values import JsonObject
 
@@ -48,35 +43,6 @@ class PythonFunctions:
         publish(Snapshot(tuple(spec for module in self._modules for spec in specs_of(module, self._services))))
 
 
-class PythonFiles:
-    """The marked functions of files that an operator named: each path is a file, or a folder of files."""
-
-    def __init__(self, name: str, paths: Sequence[Path], services: Services, changes: Changes) -> None:
-        self.name = name
-        self._paths = paths
-        self._services = services
-        self._changes = changes
-
-    async def run(self, publish: Publish) -> None:
-        """Publish the marked functions of all files that can be imported, and again when one changes."""
-        async for _ in self._changes.of(*self._paths):
-            publish(await asyncio.to_thread(self._read))
-
-    def _read(self) -> Snapshot:
-        specs: list[FunctionSpec] = []
-        faults: list[Diagnostic] = []
-        for path in self._paths:
-            if not path.exists():
-                faults.append(fault(str(path), f"{path}: there is no such file or folder"))
-                continue
-            for file in sorted(path.glob("[!_.]*.py")) if path.is_dir() else [path]:
-                try:
-                    specs += specs_of(imported(file), self._services)
-                except DefinitionError as error:
-                    faults += faults_of(error, str(file))
-        return Snapshot(tuple(specs), faults=tuple(faults))
-
-
 def specs_of(module: ModuleType, services: Services) -> list[FunctionSpec]:
     """The specs of the marked functions that `module` defines itself, in their order. Raises DefinitionError."""
     found = [
@@ -91,7 +57,7 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
     """The spec of one marked function, with its keyword-only parameters bound by type.
     Raises DefinitionError when the function is not marked, its signature is another, or a service is missing."""
     declared = declaration or declaration_of(function)
-    where = _where(function)
+    where = place_of(function)
     if declared is None:
         raise DefinitionError(where, [f"{function.__qualname__} is not marked with @tool_function"])
     misspelt = misspelt_options(declared.meta)
@@ -203,32 +169,3 @@ def _result_schema(returns: Any) -> JsonObject | None:
     ):
         return cleaned(TypeAdapter(returns).json_schema(mode="serialization"))
     return None
-
-
-def _where(function: Callable[..., Any]) -> str:
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return f"{_shortened(code.co_filename)}:{code.co_firstlineno}" if code else getattr(function, "__qualname__", "?")
-
-
-def _shortened(file: str) -> str:
-    try:
-        return str(Path(file).relative_to(Path.cwd()))
-    except ValueError:
-        return file
-
-
-def imported(file: Path) -> ModuleType:
-    """The module in `file`. Raises DefinitionError when it cannot be imported."""
-    name = f"rollcall_functions.{file.stem}_{abs(hash(str(file.resolve()))):x}"
-    found = importlib.util.spec_from_file_location(name, file)
-    if found is None or found.loader is None:
-        raise DefinitionError(str(file), ["this is not a Python file"])
-    module = importlib.util.module_from_spec(found)
-    # Pydantic and get_type_hints look names up in the module that defines them.
-    sys.modules[name] = module
-    try:
-        found.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        raise DefinitionError(str(file), [f"it cannot be imported: {type(error).__name__}: {error}"]) from error
-    return module

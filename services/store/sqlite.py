@@ -19,7 +19,7 @@ from services.store.lock import StoreLock
 from services.store.port import BadUnit, Query, Row, Statement, StoreBroken, StoreClosed, StoreError, Write
 from services.store.sqlite_writer import GroupCommitter, Step, Unit, WriterThread, connect_writer, refusal
 from services.store.starvation import Nudge
-from services.store.statements import StatementCompiler
+from services.store.statements import CompiledStatement, StatementCompiler
 
 _MAX_GROUP = 512
 _POST_SECONDS = 0.05
@@ -44,6 +44,7 @@ class SqliteStore:
         self._thread = WriterThread(committer, lock, self._loop, self._group_done, self._thread_ended)
         self._nudge = Nudge(self._loop)
         self._compiler = StatementCompiler("sqlite")
+        self._known_writes: dict[Statement, CompiledStatement] = {}
         self._columns: dict[Statement, tuple[str, ...]] = {}
         self._log = structlog.get_logger("store")
         self._waiting: list[Unit] = []
@@ -162,16 +163,23 @@ class SqliteStore:
     def _steps(self, writes: Sequence[Write]) -> list[Step]:
         if self._refusal is not None:
             raise _again(self._refusal)
+        known, compile_first = self._known_writes, self._write
         steps = []
         for statement, values, expect in writes:
-            compiled = self._compiler.compiled(statement)
-            if compiled.is_select:
-                raise BadUnit(f"{statement.name}: a unit cannot read; make the condition part of a write")
+            compiled = known.get(statement) or compile_first(statement)
             try:
                 steps.append(Step(statement.name, compiled.sql, compiled.bind(values), expect))
             except ValueError as error:
                 raise refusal(statement.name, error) from error
         return steps
+
+    def _write(self, statement: Statement) -> CompiledStatement:
+        """The statement compiled, from now on known as one that writes. Raises BadUnit."""
+        compiled = self._compiler.compiled(statement)
+        if compiled.is_select:
+            raise BadUnit(f"{statement.name}: a unit cannot read; make the condition part of a write")
+        self._known_writes[statement] = compiled
+        return compiled
 
     def _flush_soon(self) -> None:
         """At the end of this tick of the loop, so that units of other tasks that are ready now share the commit."""

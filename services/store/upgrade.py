@@ -145,9 +145,11 @@ def _migrate(connection: Connection, versions: Path) -> None:
 
 
 def _constants(file: Path) -> dict[str, str | None]:
-    """The module's own `name = "text"` and `name = None`."""
+    """The module's own `name = "text"` and `name = None`, which stand above its functions. Every start reads them, so
+    the rest is not."""
     found: dict[str, str | None] = {}
-    for node in ast.parse(file.read_bytes(), str(file)).body:
+    above, _, _ = file.read_bytes().partition(b"\ndef ")
+    for node in ast.parse(above, str(file)).body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str() | None as value)):
                 found[name] = value

@@ -145,6 +145,9 @@ def _every(line: Line, index: int, today: date) -> Parts:
     index += line.words[index] == "single"
     word, step = line.words[index], 1
     is_second = word == "second" and (line.words[index + 1] in WEEKDAYS or unit_at(line, index + 1) is not None)
+    if is_second and _is_of_the_month(line, index + 2):
+        yield from _every_nth(line, index, today)
+        return
     if word in ("other", "alternate") or is_second:
         index, step = index + 1, 2
     weekday = _weekday(line, index)
@@ -159,6 +162,11 @@ def _every(line: Line, index: int, today: date) -> Parts:
         if amount is not None:
             yield from _of_amount(*amount)
         yield from _every_date(line, index, today)
+
+
+def _is_of_the_month(line: Line, index: int) -> bool:
+    """Whether `of the month` follows: then the second Friday is no other Friday, but the second one of the month."""
+    return line.words[index] in ("of", "in") and line.words[index + 1 : index + 3] == ["the", "month"]
 
 
 def _every_unit(line: Line, index: int, step: int) -> Parts:

@@ -73,3 +73,14 @@ async def test_models_without_function_calling_are_found() -> None:
     without = ModelSettings.model_construct(name="m", model="m", protocol="prose")
     found = await self_check(Settings().model_copy(update={"models": (without,)}))
     assert [len(one) for one in found.values()] == [0, 0, 0, 1]
+
+
+@pytest.mark.requirement("D68")
+def test_models_without_function_calling_are_found_at_their_place(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    settings = a_settings_file(tmp_path, "models:\n  - {name: small, model: small-1, protocol: json_text}\n")
+    printed = command(capsys, "selfcheck", "--config", settings)
+    assert printed.status == 1
+    [found] = [line.strip() for line in printed.out.splitlines() if line.startswith("  ")]
+    assert found.startswith(f"{settings}:4:1 models.no_native_protocol ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from collections.abc import Iterator
@@ -10,16 +11,23 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
+from bot.function_findings import Code
+from bot.functions_check import check_functions
 from bot.testing import a_group
+from config.settings import Settings
 from function_calls import definition
+from function_calls.definition_faults import Code as Unfit
 from function_calls.results import normalised
 from function_calls.sources.python_functions import specs_of
 from services.clock import Clock, VirtualClock
 from services.refs import Effect, ErrorCode
 from tests.docs.documents import ROOT, Page
+from tests.docs.terminal import Terminal
 
 PAGE = Page("docs/functions.md")
+README = Page("README.md")
 OTHER_WORDS = {"auth", "tag", "confirmation_prompt", "timeout"}
 
 
@@ -39,6 +47,43 @@ def test_the_pages_function_is_loaded(example: ModuleType) -> None:
     [spec] = specs_of(example, {Clock: VirtualClock()})
     assert (spec.name, spec.commands, spec.effect) == ("order_drink", ("order", "点单"), Effect.ONCE)
     assert spec.parameters["required"] == ["drink"]
+
+
+@pytest.mark.requirement("D40", "D68")
+def test_the_commands_of_the_page_show_what_it_shows(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    folder = terminal.home / "my-bot"
+    (folder / "functions").mkdir(parents=True)
+    (folder / "functions" / "bar.py").write_text(PAGE.of("python", "The form")[0].text, encoding="utf-8")
+    [settings] = README.of("yaml")
+    (folder / "bot.yaml").write_text(settings.text, encoding="utf-8")
+    terminal.follow(PAGE.of("console"))
+
+
+async def test_nothing_is_remarked_on_the_functions_of_the_page(tmp_path: Path) -> None:
+    (tmp_path / "bar.py").write_text(PAGE.of("python", "The form")[0].text, encoding="utf-8")
+    assert await check_functions(Settings.model_validate({"sources": {"python": [str(tmp_path)]}})) == []
+
+
+@pytest.mark.requirement("D40")
+async def test_what_the_page_switches_off_is_off(example: ModuleType) -> None:
+    [settings] = [one for one in PAGE.of("yaml") if one.heading == "Options of the decorator"]
+    switched: dict[str, Any] = YAML(typ="safe").load(settings.text)
+    async with a_group(functions=[example.order_drink], settings=switched) as group:
+        [answer] = await group.say("Ann", "/order tea")
+        assert "off" in answer
+
+
+@pytest.mark.requirement("B27", "E47", "E48", "E49", "E51")
+def test_the_page_has_every_remark_of_check() -> None:
+    [section] = re.findall(r"^## What check remarks on\n(.*?)^## ", PAGE.text, re.DOTALL | re.MULTILINE)
+    assert set(re.findall(r"^\| `([a-z_.]+)`", section, re.MULTILINE)) == {code.value for code in (*Code, *Unfit)}
+
+
+def test_every_service_of_the_page_is_in_the_module_that_it_names() -> None:
+    rows = re.findall(r"^\| `([A-Z]\w+)` \| `([\w.]+)` \|", PAGE.text, re.MULTILINE)
+    assert len(rows) >= 25
+    assert [name for name, module in rows if not hasattr(importlib.import_module(module), name)] == []
 
 
 @pytest.mark.parametrize("name", re.findall(r"^async def (test_\w+)", PAGE.text, re.MULTILINE))

@@ -46,7 +46,7 @@ def test_models_and_dataclasses_give_plain_draft_7(arguments: Any) -> None:
         assert node.get("default", 0) is not None
 
 
-@pytest.mark.requirement("D21", "D57", "E22", "E23", "E24")
+@pytest.mark.requirement("D21", "D57", "B26", "E22", "E23", "E24")
 def test_every_kind_of_field_keeps_what_it_means() -> None:
     properties = schema_of(Booking)["properties"]
     assert properties["title"] == {
@@ -180,7 +180,7 @@ def test_references_may_point_anywhere_within_the_schema() -> None:
         }
     )
     assert schema["properties"]["b"] == {"type": "string", "maxLength": 3}
-    assert (schema["properties"]["c"], schema["properties"]["d"]) == ({"type": "integer"}, True)
+    assert (schema["properties"]["c"], schema["properties"]["d"]) == ({"type": "integer"}, {})
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,6 @@ def test_references_may_point_anywhere_within_the_schema() -> None:
         {"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}},
         {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/x.json"}}},
         {"type": "object", "properties": {"a": {"$ref": "other.json#/x"}}},
-        {"type": "object", "properties": {"a": {"$ref": "#"}}},
         {"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}},
         {"type": "object", "properties": {"a": {"$ref": "#/properties/b"}}},
         {"type": "object", "properties": {"a": {"$ref": "#/type"}}},

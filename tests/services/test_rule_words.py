@@ -32,6 +32,11 @@ SAID = [
     (Rule(Calendar("30 8 * * MON,wed")), "every Monday and Wednesday at 08:30", "每个星期一和星期三08:30"),
     (Rule(Calendar("0 9 * * 6,0")), "every Saturday and Sunday at 09:00", "每个星期六和星期日09:00"),
     (
+        Rule(Calendar("*/30 * * * *"), until=wall("2026-11-20T22:00:00")),
+        "every 30 minutes, until today, Friday 20 November at 22:00",
+        "每30分钟，直到今天（11月20日星期五）22:00",
+    ),
+    (
         Rule(Calendar("0 18 * * 5", 2, Unit.WEEK, FRIDAY), until=wall("2027-06-01T23:59:59")),
         "every second Friday at 18:00, until Tuesday 1 June 2027",
         "每两周的星期五18:00，直到2027年6月1日星期二",

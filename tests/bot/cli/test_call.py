@@ -114,3 +114,41 @@ def test_a_home_that_cannot_be_is_told(capsys: pytest.CaptureFixture[str], tmp_p
     printed = command(capsys, "call", "calculate", "--config", settings)
     assert (printed.status, printed.out) == (1, "")
     assert str(tmp_path / "var") in printed.err
+
+
+TELLS_OTHERS = """
+from pydantic import BaseModel
+
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.spec import FunctionResult, Message
+from services.refs import ChatRef
+
+
+class Nothing(BaseModel, frozen=True, extra="forbid"):
+    pass
+
+
+@tool_function(effect="once")
+async def announce(ctx: MessageContext, args: Nothing) -> FunctionResult:
+    \"\"\"Tell another chat.\"\"\"
+    return FunctionResult(messages=(Message("told"), Message("news for all", to=ChatRef("web", "main", "family"))))
+"""
+
+
+def test_what_it_cannot_send_to_others_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "announce.py").write_text(TELLS_OTHERS)
+    settings = a_settings_file(tmp_path, f"sources: {{python: [{tmp_path / 'announce.py'}]}}\n")
+    printed = command(capsys, "call", "announce", "--config", settings)
+    assert (printed.status, printed.json["reply"]) == (0, "told")
+    assert "not sent to web:main:family: news for all" in printed.err
+
+
+@pytest.mark.parametrize(("chat", "unheard"), [("cli:main:terminal", True), ("web:main:family", False)])
+def test_a_reminder_that_nobody_would_hear_is_told(
+    capsys: pytest.CaptureFixture[str], settings: Path, chat: str, unheard: bool
+) -> None:
+    remind = ["call", "reminder_create", "--json", '{"text": "tea", "when": "in 5 minutes"}', "--chat", chat]
+    printed = command(capsys, *remind, "--config", settings)
+    assert printed.status == 0
+    assert ("nobody reads along in" in printed.err) is unheard

@@ -37,7 +37,7 @@ def test_every_finding_is_a_line_with_its_place_and_code(capsys: pytest.CaptureF
     assert [(one["file"], one["line"], one["code"]) for one in found if one] == [
         (str(bad), "2", "settings.bad_value"),
         (str(bad), "3", "settings.unknown_key"),
-        ("functions", "1", "functions.unknown"),
+        (str(doubtful), "4", "functions.unknown"),
         (str(function), "3", "functions.no_description"),
         (str(function), "5", "functions.reads_text"),
     ]

@@ -37,9 +37,9 @@ async def test_the_news_is_said_with_source_age_and_link() -> None:
     assert reply.splitlines() == [
         "1. A chip is <faster> (Tech, 15 minutes ago)",
         "https://tech.example/chip",
-        "2. Rain in the north (World, an hour ago)",
+        "2. Rain in the north (World, 1 hour ago)",
         "https://world.example/rain#top",
-        "3. Bridge opens & closes (World, an hour ago)",
+        "3. Bridge opens & closes (World, 2 hours ago)",
         "https://world.example/bridge?id=7",
         "4. No date at all (World)",
     ]
@@ -62,7 +62,7 @@ async def test_a_model_gets_the_news_as_data_from_outside_and_words_it() -> None
 async def test_topic_and_number_are_read_from_the_command() -> None:
     async with WebServer(feed_pages()) as server, a_chat(server) as group:
         [reply] = await group.say("Ann", "/news world 1")
-        assert reply.splitlines()[0] == "1. Rain in the north (World, an hour ago)"
+        assert reply.splitlines()[0] == "1. Rain in the north (World, 1 hour ago)"
         assert len(reply.splitlines()) == 2
         [reply] = await group.say("Ann", "/news oslo bridge")
         assert reply.startswith("1. Bridge opens & closes")

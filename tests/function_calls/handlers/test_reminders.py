@@ -322,7 +322,7 @@ async def test_nobody_keeps_more_reminders_than_allowed() -> None:
         ({"when": "in 0 minutes"}, "“in 0 minutes” is over."),
         ({"when": "yesterday at 5pm"}, "“yesterday at 5pm” was yesterday, Thursday 19 November at 17:00, 23 hours ago"),
         ({"when": "every day at 8:00 and 20:30"}, "more than one reminder can hold"),
-        ({"repeat": "cron", "cron": "0 9 30 2 *"}, "no such date"),
+        ({"repeat": "cron", "cron": "0 9 30 2 *"}, "no such day or time"),
         ({"start": "2226-01-01"}, "100 years"),
         ({"start": "sometime"}, "can't read “sometime”"),
         ({"repeat": "daily", "start": "09:00", "end": "2026-11-01"}, "never happen"),

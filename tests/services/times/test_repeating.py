@@ -52,6 +52,8 @@ from tests.services.times.reading import NOW, TIMES, cron, rule, seconds, troubl
         ("every 3 hours starting at 9am", "0 9,12,15,18,21 * * *"),
         ("every hour on the hour", "0 " + ",".join(map(str, range(24))) + " * * *"),
         ("weekday mornings at 7", "0 7 * * 1-5"),
+        ("every second Friday of the month at 6pm", "0 18 * * 5#2"),
+        ("every second Friday at 6pm", "0 18 * * 5 / 2 week from 2026-03-06"),
         ("every other Friday at 6pm", "0 18 * * 5 / 2 week from 2026-03-06"),
         ("every two weeks on Wednesday at 5pm", "0 17 * * 3 / 2 week from 2026-03-11"),
         ("biweekly on Fridays", "0 9 * * 5 / 2 week from 2026-03-06"),

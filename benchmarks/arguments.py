@@ -1,0 +1,194 @@
+"""Checking the arguments of a call to a function with a foreign schema, against the bare validator.
+
+python -m benchmarks.arguments FILE.jsonl … measures the valid calls of corpora instead: rows with `functions` and with
+`concrete_calls` (`[{"name", "arguments"}]`) or `ground_truth` (`{name: arguments}`, or a list of such). It prints the
+best of many rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jsonschema_rs
+
+from benchmarks.measuring import Driver, Effort, Figure, Load, Sample, median, ratio, rounds, timed
+from function_calls.arguments import SchemaArguments
+from function_calls.definition import DefinitionError
+from function_calls.encodings import imported_definition
+from function_calls.schema import UnusableSchema, imported
+from function_calls.spec import ArgumentFault
+
+_BATCHES = 21
+_ROUNDS = 50
+_TEXT = {"type": "string"}
+_WHOLE = {"type": "integer", "minimum": 0}
+TYPICAL: Sequence[tuple[dict[str, Any], dict[str, Any]]] = (
+    (
+        {"properties": {"city": _TEXT, "unit": {"enum": ["celsius", "fahrenheit"], "default": "celsius"}}},
+        {"city": "Oslo"},
+    ),
+    (
+        {"properties": {"query": {**_TEXT, "minLength": 1}, "most": {**_WHOLE, "default": 10}}},
+        {"query": "x", "most": 5},
+    ),
+    (
+        {"properties": {"amount": {"type": "number"}, "source": _TEXT, "target": {**_TEXT, "pattern": "^[A-Z]{3}$"}}},
+        {"amount": 12.5, "source": "EUR", "target": "NOK"},
+    ),
+    (
+        {"properties": {"title": _TEXT, "labels": {"type": "array", "items": _TEXT}, "urgent": {"type": "boolean"}}},
+        {"title": "Leak", "labels": ["house", "water"], "urgent": True},
+    ),
+    (
+        {
+            "properties": {
+                "who": {"type": "object", "properties": {"name": _TEXT, "age": _WHOLE}, "required": ["name"]},
+                "note": {"anyOf": [_TEXT, {"type": "null"}], "default": None},
+            },
+            "required": ["who"],
+        },
+        {"who": {"name": "Ann", "age": 30}},
+    ),
+    ({"properties": {"start": _TEXT, "end": _TEXT, "changes": {**_WHOLE, "default": 3}}}, {"start": "A", "end": "B"}),
+)
+"""Schemas as others write them, each with arguments that fit."""
+
+
+class Case(NamedTuple):
+    """One call."""
+
+    parse: Callable[[dict[str, Any]], Any]
+    is_valid: Callable[[Any], bool]
+    arguments: dict[str, Any]
+
+
+def case_of(schema: dict[str, Any], arguments: dict[str, Any]) -> Case:
+    """The call with `arguments` under a schema in our form. Raises UnusableSchema."""
+    bare = jsonschema_rs.validator_for({"$schema": "http://json-schema.org/draft-07/schema#", **schema})
+    return Case(SchemaArguments(schema).parse, bare.is_valid, arguments)
+
+
+def _typical() -> list[Case]:
+    return [case_of(imported(schema), arguments) for schema, arguments in TYPICAL]
+
+
+async def bare(load: Load) -> Sample:
+    """The floor: the validator alone, which neither reads text for numbers nor fills in defaults."""
+
+    async def once(case: Case) -> None:
+        assert case.is_valid(case.arguments)
+
+    return await timed(load.count, _in_turn(_typical()), once, batches=_BATCHES)
+
+
+async def parse(load: Load) -> Sample:
+    """Arguments read, checked and completed."""
+
+    async def once(case: Case) -> None:
+        assert case.parse(case.arguments)
+
+    return await timed(load.count, _in_turn(_typical()), once, batches=_BATCHES)
+
+
+def _in_turn(cases: Sequence[Case]) -> Callable[[int], Case]:
+    return lambda number: cases[number % len(cases)]
+
+
+DRIVERS: dict[str, Driver] = {"bare": bare, "parse": parse}
+
+
+def argument_figures(effort: Effort) -> list[Figure]:
+    """The arguments of a call under a foreign schema."""
+    load = Load(count=effort.count(2_000))
+    samples = rounds({"bare": ("arguments.bare", load), "parse": ("arguments.parse", load)}, effort)
+    what = "the arguments of a call read, checked by a foreign schema and completed by its defaults"
+    floor = median(samples["bare"])
+    return [
+        Figure("argument_check", what, "us", median(samples["parse"]), 5.0, floor),
+        Figure(
+            "argument_check",
+            f"{what}, against the bare validator",
+            "ratio",
+            ratio(samples["parse"], samples["bare"]),
+            8.0,
+            floor,
+        ),
+    ]
+
+
+FIGURES: dict[str, Callable[[Effort], list[Figure]]] = {"argument_check": argument_figures}
+
+
+def calls_in(file: Path) -> Iterator[Case]:
+    """The calls of a corpus that are valid by their functions' schemas."""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        schemas: dict[str, Any] = {}
+        for definition in row["functions"]:
+            with suppress(DefinitionError):
+                foreign = imported_definition(definition)
+                schemas[foreign.name] = foreign.parameters
+        for name, arguments in _calls_of(row):
+            # The same function called twice is numbered.
+            schema = schemas.get(name) or schemas.get(re.sub(r"_\d+$", "", name))
+            if schema is None or not isinstance(arguments, dict):
+                continue
+            with suppress(UnusableSchema, ArgumentFault):
+                case = case_of(schema, arguments)
+                case.parse(arguments)
+                yield case
+
+
+def _calls_of(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for call in row.get("concrete_calls") or ():
+        yield call["name"], call["arguments"]
+    truth = row.get("ground_truth") or []
+    for calls in truth if isinstance(truth, list) else [truth]:
+        if isinstance(calls, dict):
+            yield from calls.items()
+
+
+def _best_us(once: Callable[[], None], calls: int) -> float:
+    """The CPU of one call in the best of many rounds, in microseconds."""
+    taken: list[float] = []
+    for _ in range(_ROUNDS):
+        began = time.process_time()
+        once()
+        taken.append(time.process_time() - began)
+    return min(taken) / calls * 1e6
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE.jsonl")
+    options = parser.parse_args(arguments)
+    cases = [case for file in options.files for case in calls_in(file)]
+    if not cases:
+        parser.error("there is no valid call in these files")
+
+    def parse_all() -> None:
+        for case in cases:
+            case.parse(case.arguments)
+
+    def check_all() -> None:
+        for case in cases:
+            case.is_valid(case.arguments)
+
+    gc.disable()
+    taken, floor = _best_us(parse_all, len(cases)), _best_us(check_all, len(cases))
+    figures = {"calls": len(cases), "us": round(taken, 2), "bare_us": round(floor, 2), "ratio": round(taken / floor, 2)}
+    print(json.dumps(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

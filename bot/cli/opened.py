@@ -1,0 +1,33 @@
+"""A daemon that receives nothing and sends nothing: for commands that run functions on the database of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from bot.daemon import Daemon
+from bot.wiring import Given, build_daemon, open_store
+from config.settings import Settings
+from config.texts import Texts
+from services.clock import SystemClock
+from services.store.ids import Ids
+
+
+@asynccontextmanager
+async def a_daemon_for_calls(settings: Settings) -> AsyncIterator[Daemon]:
+    """It knows what chats have set and allowed for themselves. Raises StoreError, StoreInUse among them where a daemon
+    runs, and DefinitionError."""
+    clock = SystemClock()
+    store = await open_store(settings, clock)
+    try:
+        daemon = build_daemon(settings, store, [], Ids(clock), Texts(), Given(clock=clock))
+    except BaseException:
+        await store.close()
+        raise
+    try:
+        await daemon.chats.load(store)
+        await daemon.grants.load()
+        await daemon.functions.start()
+        yield daemon
+    finally:
+        await daemon.stop()

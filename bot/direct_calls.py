@@ -1,0 +1,235 @@
+"""One run of a function outside a chat's queue: by hand from the command line, or by another program. It is the same
+`invoke` with the same checks, ledger and call log; only nobody is there to answer a question."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import structlog
+
+from bot.chats import Chats
+from bot.delivery import Delivery, Parcel
+from bot.outbox_rows import Address, Origin, OutboxRows
+from bot.outgoing import addressed_to
+from bot.turn_log import StoreTurnLog
+from config.texts import Phrases
+from function_calls.context import Kind, MessageContext, MessageKey, Sender
+from function_calls.failures import unknown
+from function_calls.invocation import Invoker
+from function_calls.permissions import callable_here
+from function_calls.registry import BotFunctions, FunctionRegistry
+from function_calls.spec import FunctionResult, FunctionSpec, Message
+from function_calls.turn import Path, Turn
+from services.clock import Clock
+from services.fault_points import FaultPoints
+from services.refs import ChatRef, Effect, ErrorCode, MemberRef, Role
+from services.store.ids import Ids
+from services.store.port import Store, Write
+from services.timetable import Timetable
+
+_log = structlog.get_logger("direct_calls")
+_WITHOUT_PEOPLE = frozenset({"cli", "mcp"})
+"""The platforms whose chats no network has: nobody reads there what is said later."""
+
+Status = Callable[[str], Awaitable[None]]
+"""Told what is going on while a run takes long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, from where, and by which way."""
+
+    member: MemberRef
+    name: str
+    role: Role
+    chat: ChatRef
+    is_group: bool
+    path: Path
+
+
+class Called(NamedTuple):
+    """What came of a call."""
+
+    result: FunctionResult
+    here: tuple[Message, ...] = ()
+    """What is said to the caller: in this chat, or to them alone."""
+    unsent: tuple[Message, ...] = ()
+    """What was to go to others and cannot be sent from here."""
+    unheard: bool = False
+    """It set something for later in a chat where nobody will hear it."""
+
+
+async def _nothing_is_shown(text: str) -> None:
+    return None
+
+
+class DirectCalls:
+    """Runs functions for callers that are in no chat's queue."""
+
+    def __init__(
+        self,
+        *,
+        registry: FunctionRegistry,
+        chats: Chats,
+        invoker: Invoker,
+        store: Store,
+        delivery: Delivery,
+        timetable: Timetable,
+        timeout_seconds: float,
+        clock: Clock,
+        ids: Ids,
+        epoch: int,
+        faults: FaultPoints,
+    ) -> None:
+        """`timeout_seconds`: the longest that one call may take, with all that runs within it."""
+        self.chats = chats
+        self._registry = registry
+        self._invoker = invoker
+        self._store = store
+        self._delivery = delivery
+        self._timetable = timetable
+        self._timeout_seconds = timeout_seconds
+        self._clock = clock
+        self._ids = ids
+        self._rows = OutboxRows(ids, epoch)
+        self._faults = faults
+
+    def functions(self, chat: ChatRef) -> BotFunctions:
+        """The functions of the bot that has `chat`."""
+        return self._registry.of(self.chats.of(chat).settings.bot)
+
+    def functions_of(self, bot: str) -> BotFunctions:
+        """The functions of `bot`."""
+        return self._registry.of(bot)
+
+    def callable_by(self, caller: Caller) -> Sequence[FunctionSpec]:
+        """What `caller` may call now, in registration order."""
+        context = self._context(caller)
+        return callable_here(context, self._turn(context, 0), caller.path)
+
+    async def call(
+        self,
+        caller: Caller,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        confirmed: bool = False,
+        status: Status = _nothing_is_shown,
+    ) -> Called:
+        """Run the function `name`. Cancelled, what had ended is on record, and an effect that was under way stays
+        unknown. Raises StoreError."""
+        context, turn_id = self._context(caller), self._ids.next()
+        log = StoreTurnLog(self._store, context, turn_id, self._clock, self._faults)
+        turn = self._turn(context, turn_id, log, status)
+        log.bind(turn)
+        try:
+            result = await self._invoker.invoke(context, name, arguments, turn, caller.path, confirmed=confirmed)
+        except BaseException:
+            self._store.post(log.rest())
+            if turn.in_flight:
+                _log.warning("call_cut_short", turn=turn.id, function=turn.in_flight, member=caller.member.key)
+            raise
+        finally:
+            log.unbind()
+        here, elsewhere = _told_apart(result, context)
+        writes, parcels, unsent = self._said(elsewhere, context, turn, turn_id)
+        # The run is over: that nobody waits any more does not undo what belongs to it.
+        await asyncio.shield(self._keep([*log.rest(), *writes], parcels))
+        return Called(result, tuple(here), tuple(unsent), await self._is_unheard(name, context, turn))
+
+    def _context(self, caller: Caller) -> MessageContext:
+        chat = caller.chat
+        return MessageContext(
+            key=MessageKey(chat, uuid.uuid4().hex),
+            kind=Kind.MESSAGE,
+            chat=chat,
+            is_group=caller.is_group,
+            sender=Sender(caller.member, caller.name, caller.role),
+            text="",
+            sent_at=self._clock.now(),
+            bot=self.chats.of(chat).settings.bot,
+        )
+
+    def _turn(
+        self,
+        context: MessageContext,
+        turn_id: int,
+        log: StoreTurnLog | None = None,
+        status: Status = _nothing_is_shown,
+    ) -> Turn:
+        chat, chats = context.chat, self.chats
+        turn = Turn(
+            id=str(turn_id),
+            functions=self._registry.of(context.bot),
+            profile=lambda: chats.profile(chat),
+            deadline=self._clock.monotonic() + self._timeout_seconds,
+            status=status,
+        )
+        if log is not None:
+            turn.log = log
+        return turn
+
+    async def _keep(self, writes: Sequence[Write], parcels: Sequence[Parcel]) -> None:
+        await self._store.commit(writes)
+        self._delivery.hand_over(parcels)
+
+    def _said(
+        self, messages: Sequence[Message], context: MessageContext, turn: Turn, turn_id: int
+    ) -> tuple[list[Write], list[Parcel], list[Message]]:
+        """The writes and parcels of `messages`, and those of them that nobody here can be given."""
+        writes: list[Write] = []
+        parcels: list[Parcel] = []
+        unsent: list[Message] = []
+        profile, now_ms = turn.profile(), self._clock.now_ms()
+        for number, message in enumerate(messages):
+            chat, private_to = addressed_to(message, context.chat)
+            platform = self._delivery.platform(chat)
+            if platform is None or (chat != context.chat and self.chats.of(chat).allowed_by is None):
+                _log.error("message_to_a_chat_that_is_not_served", turn=turn.id, chat=chat.key, setting="chats.allow")
+                unsent.append(message)
+                continue
+            origin = Origin(
+                turn_id=turn_id,
+                number=number,
+                asked_by=context.sender.ref,
+                bot_name=profile.bot_name,
+                texts=profile.texts,
+                outside=bool(turn.outside),
+            )
+            rows, pieces = self._rows.of(message, Address(chat, private_to, platform), origin, now_ms)
+            writes += rows
+            parcels += pieces
+        return writes, parcels, unsent
+
+    async def _is_unheard(self, name: str, context: MessageContext, turn: Turn) -> bool:
+        """Whether the call set a reminder, or something else for later, that will reach nobody."""
+        if context.chat.platform not in _WITHOUT_PEOPLE or not turn.effects:
+            return False
+        spec = turn.functions.find(name)
+        if spec is None or spec.effect is Effect.READ:
+            return False
+        # The key of the first run of a turn.
+        return bool(await self._timetable.added_by(f"{turn.id}:0"))
+
+
+def stopped(spec: FunctionSpec, texts: Phrases) -> FunctionResult:
+    """What is told of a run that was cut short to somebody who still waits for it."""
+    if spec.effect is Effect.ONCE:
+        return unknown(spec, texts)
+    return FunctionResult.fail(ErrorCode.CANCELLED, texts.say("stop.stopped"))
+
+
+def _told_apart(result: FunctionResult, context: MessageContext) -> tuple[list[Message], list[Message]]:
+    """What is for the caller, and what is for others; what says nothing is left out."""
+    here: list[Message] = []
+    elsewhere: list[Message] = []
+    for message in result.messages:
+        if message.to in (None, context.chat, context.sender.ref):
+            here.append(message)
+        elif message.text.strip() or message.attachments:
+            elsewhere.append(message)
+    return here, elsewhere

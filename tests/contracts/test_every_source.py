@@ -1,0 +1,246 @@
+"""Wherever a function comes from, whichever way leads to it: the same checks, the same refusals, the same records."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from bot.direct_calls import Caller
+from bot.testing import FAMILY, PLATFORM, call
+from function_calls.sources.mappings import spec_from_mapping
+from function_calls.turn import Path as Way
+from services.refs import MemberRef, Role
+from services.store.ledger import LEDGER
+from services.store.port import Statement
+from tests.config.files import written
+from tests.harness.mcp_programs import Programs, programs
+
+EVERY_RUN = Statement("every run", select(LEDGER).order_by(LEDGER.c.turn_id))
+PARAMETERS = {
+    "text": {"type": "string", "description": "What to say", "required": True, "maxLength": 20},
+    "times": {"type": "integer", "description": "How often", "default": 1},
+}
+MARKED = """
+from pydantic import BaseModel, Field
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+
+class Said(BaseModel):
+    text: str = Field(description="What to say", max_length=20)
+    times: int = Field(default=1, description="How often")
+
+@tool_function(name="echo", description="Say it again.", commands=("echo",), effect="once", roles="moderator")
+async def echo(ctx: MessageContext, args: Said) -> str:
+    return " ".join([args.text] * args.times)
+"""
+TOOLS = f"""
+def echo(args):
+    return " ".join([args["text"]] * args["times"])
+
+def tools():
+    return [{{"name": "echo", "description": "Say it again.", "handler": echo, "parameters": {PARAMETERS!r},
+              "commands": ["echo"], "effect": "once", "roles": "moderator"}}]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One place where the function comes from."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    functions: Sequence[object] = ()
+    name: str = "echo"
+
+
+def a_file(folder: Path, text: str) -> Source:
+    file = folder / "tools.py"
+    file.write_text(text, encoding="utf-8")
+    return Source({"sources": {"python": [str(file)]}})
+
+
+def a_mapping(folder: Path) -> Source:
+    def echo(args: Mapping[str, Any]) -> str:
+        return " ".join([args["text"]] * args["times"])
+
+    definition = {
+        "name": "echo",
+        "description": "Say it again.",
+        "handler": echo,
+        "parameters": PARAMETERS,
+        "commands": ["echo"],
+        "effect": "once",
+        "roles": "moderator",
+    }
+    return Source(functions=[spec_from_mapping(definition)])
+
+
+SOURCES: dict[str, Callable[[Path], Source]] = {
+    "a marked function in a file": lambda folder: a_file(folder, MARKED),
+    "a file with tools()": lambda folder: a_file(folder, TOOLS),
+    "a mapping": a_mapping,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way in which a call may go."""
+
+    arguments: Mapping[str, Any] = field(default_factory=lambda: {"text": "hi", "times": 2})
+    settings: Callable[[str], Mapping[str, Any]] = lambda name: {}
+    role: Role = Role.MODERATOR
+    ledger: str = ""
+    """The code of the one row; empty where nothing ran."""
+    outcomes: Sequence[str] = ()
+    """What the call log says."""
+
+
+CASES = {
+    "it runs": Case(ledger="ok", outcomes=["ok"]),
+    "a number comes as text": Case({"text": "hi", "times": "2"}, ledger="ok", outcomes=["ok"]),
+    "what may be left out is": Case({"text": "hi"}, ledger="ok", outcomes=["ok"]),
+    "a number is none": Case({"text": "hi", "times": "many"}, outcomes=["bad_arguments"]),
+    "a text is too long": Case({"text": "x" * 21}, outcomes=["bad_arguments"]),
+    "what is needed is missing": Case({}, outcomes=["missing_arguments"]),
+    "the role is too weak": Case(role=Role.MEMBER, outcomes=["refused"]),
+    "it is switched off": Case(settings=lambda name: {"functions": {name: {"enabled": False}}}, outcomes=["refused"]),
+    "the scope is another": Case(
+        settings=lambda name: {"functions": {name: {"scope": "private"}}}, outcomes=["refused"]
+    ),
+    "the share of the day is used up": Case(
+        settings=lambda name: {"budgets": {"member": {"units": 1}, "functions": {name: 2}}}, outcomes=["refused"]
+    ),
+    "somebody else has to allow it": Case(settings=lambda name: {"functions": {name: {"approval": "admin"}}}),
+}
+
+
+async def by_command(served: Programs, name: str, case: Case) -> None:
+    line = " ".join(f"{key}={value}" for key, value in case.arguments.items())
+    await served.group.say("Ann", f"/echo {line}", role=case.role)
+
+
+async def by_model(served: Programs, name: str, case: Case) -> None:
+    served.group.model.says(call(name, **case.arguments), "Well.", "Well.")
+    await served.group.say("Ben", "@Rollcall please", role=case.role)
+
+
+async def by_program(served: Programs, name: str, case: Case) -> None:
+    await served.call(name, case.arguments)
+
+
+async def by_hand(served: Programs, name: str, case: Case) -> None:
+    member = MemberRef(PLATFORM, "bot", "operator")
+    caller = Caller(member, "operator", case.role, FAMILY, is_group=True, path=Way.CLI)
+    await served.group.daemon.direct_calls.call(caller, name, case.arguments)
+
+
+WAYS: dict[str, Callable[[Programs, str, Case], Awaitable[None]]] = {
+    "command": by_command,
+    "model": by_model,
+    "mcp": by_program,
+    "cli": by_hand,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a call leaves behind."""
+
+    ledger: list[Any]
+    log: list[Any]
+    paths: set[str]
+
+
+@asynccontextmanager
+async def a_bot(source: Source, case: Case) -> AsyncIterator[Programs]:
+    clients = [{"name": "editor", "chat": FAMILY.key, "role": case.role.value}]
+    settings = {**source.settings, **case.settings(source.name)}
+    async with programs(source.functions, clients, settings) as served:
+        assert served.group.daemon.functions.faults == ()
+        yield served
+
+
+class Records:
+    """Reads what is new in the ledger and the call log."""
+
+    def __init__(self, served: Programs) -> None:
+        self._served = served
+        self._rows = 0
+        self._lines = 0
+
+    async def fresh(self) -> Left:
+        rows = await self._served.group.daemon.store.read(EVERY_RUN.query())
+        for log in self._served.group.daemon.logs:
+            log.flush()
+        file = self._served.settings.logging.folder / "function_calls.jsonl"
+        lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        new_rows, self._rows = rows[self._rows :], len(rows)
+        new_lines, self._lines = lines[self._lines :], len(lines)
+        columns = ("function", "chat", "arguments", "effect", "code")
+        return Left(
+            [tuple(row[column] for column in columns) for row in new_rows],
+            [(one["function"], one["chat"], one["outcome"]) for one in new_lines],
+            {one["path"] for one in new_lines},
+        )
+
+
+@pytest.mark.requirement("D6", "D29", "E35")
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+async def test_every_way_to_every_function_is_checked_and_recorded_alike(
+    tmp_path: Path, source: Callable[[Path], Source], case: Case
+) -> None:
+    made = source(tmp_path)
+    async with a_bot(made, case) as served:
+        records = Records(served)
+        for way, go in WAYS.items():
+            await go(served, made.name, case)
+            left = await records.fresh()
+            assert left.paths <= {way}, way
+            assert [row[4] for row in left.ledger] == ([case.ledger] if case.ledger else []), way
+            assert [outcome for _, _, outcome in left.log] == list(case.outcomes), way
+            for function, chat, arguments, effect, _ in left.ledger:
+                assert (function, chat, effect) == (made.name, FAMILY.key, "once"), way
+                run_with = {"times": 1, **json.loads(arguments)}
+                assert run_with == {"text": "hi", "times": int(case.arguments.get("times", 1))}, way
+
+
+@pytest.mark.requirement("B9", "B24")
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+async def test_every_function_is_on_offer_to_models_and_programs_that_may_call_it(
+    tmp_path: Path, source: Callable[[Path], Source]
+) -> None:
+    made = source(tmp_path)
+    for role in (Role.MODERATOR, Role.MEMBER):
+        case = Case(role=role)
+        async with a_bot(made, case) as served:
+            served.group.model.says("Hello.")
+            await served.group.say("Ann", "@Rollcall echo something", role=role)
+            offer = served.group.model.requests[0].offer
+            assert offer is not None
+            async with served.client() as client:
+                listed = {tool.name for tool in (await client.list_tools()).tools}
+            on_offer = {one.original for one in offer.functions}
+        assert (made.name in listed, made.name in on_offer) == (role is Role.MODERATOR,) * 2, role
+
+
+@pytest.mark.parametrize("source", [name for name in SOURCES if name != "a mapping"])
+async def test_every_function_is_called_by_hand_in_a_process_of_its_own(tmp_path: Path, source: str) -> None:
+    made = SOURCES[source](tmp_path)
+    settings = written(tmp_path, json.dumps({"config_version": 1, "home": f"{tmp_path}/var", **made.settings}))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "bot", "call", made.name, "--json", '{"text": "hi", "times": 2}', "--config", str(settings)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(30):
+        out, _ = await process.communicate()
+    assert (process.returncode, json.loads(out)["reply"]) == (0, "hi hi")

@@ -1,0 +1,3 @@
+"""A module that nobody can import."""
+
+raise SystemExit(1)

@@ -1,0 +1,209 @@
+"""Python files and packages in folders of an operator: what they give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.function_calls.routing import Routing
+from tests.function_calls.sources.watching import (
+    HEAD,
+    given_by,
+    marked,
+    names,
+    places,
+    said_by,
+    watched,
+    write,
+)
+
+# -- what files give
+
+
+async def test_the_files_of_a_folder_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for name in ("b.py", "a.py", "_private.py", ".hidden.py", "test_a.py", "conftest.py"):
+        write(tmp_path, name, marked(Path(name).stem.strip("._")))
+    write(tmp_path, "notes.txt", "no Python")
+    write(tmp_path, "plain/inner.py", marked("inner"))
+    snapshot = await given_by(tmp_path)
+    assert (names(snapshot), snapshot.faults) == (["a", "b"], ())
+    assert snapshot.specs[0].source == f"{tmp_path / 'a.py'}:4"
+
+
+async def test_paths_keep_their_order_and_count_once(tmp_path: Path) -> None:
+    one, two = write(tmp_path, "a.py", marked("a")), write(tmp_path, "b.py", marked("b"))
+    assert names(await given_by(two, tmp_path, one)) == ["b", "a"]
+
+
+async def test_models_of_a_file_with_postponed_annotations_are_understood(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "greeting.py",
+        "from __future__ import annotations\n" + HEAD + "class Kind(BaseModel):\n    of: str\n"
+        "class Who(BaseModel):\n    name: str\n    kinds: list[Kind] = []\n"
+        "@tool_function(description='Greets.')\n"
+        "async def greet(ctx: MessageContext, args: Who) -> str:\n    return f'Hi {args.name}'\n",
+    )
+    [spec] = (await given_by(tmp_path)).specs
+    assert await said_by(spec, name="Bo") == "Hi Bo"
+
+
+@pytest.mark.requirement("E25", "E28")
+async def test_a_file_gives_functions_in_all_ways_together(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "both.py",
+        marked("greet")
+        + """
+from function_calls.sources.mappings import new_spec
+
+def add(args):
+    return args["a"] + args["b"]
+
+def tools():
+    number = {"type": "integer", "required": True}
+    return [
+        {"name": "add", "handler": add, "parameters": {"a": number, "b": number}},
+        new_spec("ready", lambda args: "done", "Is ready.", tags=["own"]),
+    ]
+
+def tool_info():
+    return {"description": "Small things", "tags": ["small"]}
+""",
+    )
+    snapshot = await given_by(tmp_path)
+    greet, add, ready = snapshot.specs
+    assert [spec.tags for spec in snapshot.specs] == [{"small"}, {"small"}, {"own"}]
+    assert [spec.description for spec in snapshot.specs] == ["Does greet.", "Small things", "Is ready."]
+    assert add.source == f"{tmp_path / 'both.py'}:10"
+    assert ready.source == f"{tmp_path / 'both.py'}:13"
+    assert [await said_by(greet), await said_by(add, a=1, b=2), await said_by(ready)] == ["Hi", "", "done"]
+
+
+async def test_a_function_that_is_imported_from_elsewhere_is_not_given_unless_it_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "own.py", "from tests.function_calls.sample_functions import hello, travel\n" + marked("own"))
+    write(tmp_path, "passed_on.py", "from tests.function_calls.sample_functions import hello\n__all__ = ['hello']\n")
+    assert names(await given_by(tmp_path)) == ["own", "hello"]
+
+
+@pytest.mark.requirement("E12", "E13")
+@pytest.mark.parametrize(
+    ("handler", "says"),
+    [
+        ("own:greet", "Hello Bo"),
+        (("own:greet", ["!"]), "Hello Bo!"),
+        ("tests.function_calls.plain_tools:add", "5"),
+        (("tests.function_calls.plain_tools:greet", ["Hej", "."]), "Hej, Bo."),
+    ],
+)
+async def test_a_handler_is_found_by_its_path_in_the_file_itself_and_elsewhere(
+    tmp_path: Path, handler: object, says: str
+) -> None:
+    write(
+        tmp_path,
+        "own.py",
+        f"""
+        def greet(args, context, mark=""):
+            return f"Hello {{args['name']}}{{mark}}"
+
+        def tools():
+            parameters = {{"name": "string", "a": "integer", "b": "integer"}}
+            return [{{"name": "act", "handler": {handler!r}, "parameters": parameters}}]
+        """,
+    )
+    [spec] = (await given_by(tmp_path)).specs
+    result = await Routing(spec).invoke("act", raw={"name": "Bo", "a": 2, "b": 3})
+    assert (result.reply or str(result.data)) == says
+
+
+async def test_a_package_is_one_unit_with_imports_of_its_own(tmp_path: Path) -> None:
+    write(tmp_path, "shop/__init__.py", "from ._prices import PRICE\n")
+    write(tmp_path, "shop/_prices.py", "PRICE = 7\n")
+    write(tmp_path, "shop/buying.py", "from . import PRICE\nfrom .deep.more import word\n" + marked("buy"))
+    write(
+        tmp_path,
+        "shop/deep/more.py",
+        """
+        def word(args):
+            from .. import _late
+            return _late.WORD
+
+        def tools():
+            return [
+                {"name": "word", "handler": word},
+                {"name": "same", "handler": ".deep.more:word"},
+                {"name": "again", "handler": "shop.deep.more:word"},
+            ]
+        """,
+    )
+    write(tmp_path, "shop/_late.py", "WORD = 'late'\n")
+    write(tmp_path, "shop/tests/test_buying.py", "raise RuntimeError\n")
+    snapshot = await given_by(tmp_path)
+    assert (names(snapshot), snapshot.faults) == (["buy", "word", "same", "again"], ())
+    assert [await said_by(spec) for spec in snapshot.specs] == ["Hi", "late", "late", "late"]
+    assert names(await given_by(tmp_path / "shop")) == names(snapshot)
+
+
+# -- filters of a module's own
+
+
+FILTERED = (
+    marked("greet", filters="loud")
+    + """
+def tools():
+    return [{"name": "act", "handler": lambda args: f"done {args['x']}", "filters": ["loud", "guard"],
+             "parameters": {"x": "string"}},
+            {"name": "free", "handler": lambda args: "free"}]
+
+def louder(facts):
+    return ("continue", {"result": facts["result"].upper()})
+
+def guard(facts):
+    return None if facts["args"]["x"] else ("error", "No x.")
+
+def filters():
+    return [
+        {"name": "loud", "type": "post_invocation", "handler": louder},
+        {"name": "guard", "type": "pre_invocation", "handler": guard},
+    ]
+"""
+)
+
+
+@pytest.mark.requirement("E8", "E28")
+async def test_the_filters_of_a_module_stand_around_its_functions_that_name_them(tmp_path: Path) -> None:
+    write(tmp_path, "own.py", FILTERED)
+    greet, act, free = (await given_by(tmp_path)).specs
+    assert [await said_by(greet), await said_by(act, x="well"), await said_by(free)] == ["HI", "DONE WELL", "free"]
+    refused = await Routing(act).invoke("act", raw={"x": ""})
+    assert refused.error is not None
+    assert refused.error.text == "No x."
+
+
+@pytest.mark.requirement("E8")
+async def test_a_changed_filter_counts_with_the_change(tmp_path: Path) -> None:
+    write(tmp_path, "own.py", FILTERED)
+    async with watched(tmp_path) as files:
+        await files.next()
+        write(tmp_path, "own.py", FILTERED.replace("upper()", "lower()"))
+        assert await said_by((await files.change()).specs[0]) == "hi"
+
+
+async def test_filters_that_cannot_be_made_take_only_the_functions_along_that_name_some(tmp_path: Path) -> None:
+    write(tmp_path, "own.py", FILTERED.replace('"post_invocation"', '"sometimes"'))
+    snapshot = await given_by(tmp_path)
+    assert names(snapshot) == ["free"]
+    assert "filter loud: type 'sometimes' is none of" in snapshot.faults[0].message
+    assert places(snapshot) == ["own.py:19", "own.py:4", "own.py:9"]
+
+
+async def test_a_filter_around_requests_cannot_stand_around_runs(tmp_path: Path) -> None:
+    write(tmp_path, "own.py", FILTERED.replace('"post_invocation"', '"post_chat"'))
+    [fault, _] = (await given_by(tmp_path)).faults
+    assert "'loud' stands around requests to the model" in fault.message
+
+
+async def test_a_module_of_filters_alone_is_no_fault(tmp_path: Path) -> None:
+    write(tmp_path, "own.py", "def filters():\n    return []\n")
+    assert (await given_by(tmp_path)).faults == ()

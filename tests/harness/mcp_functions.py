@@ -1,0 +1,89 @@
+"""Functions that the programs of others expect of a server under test, as a file of functions like anybody's. What a
+program sees of them is made by the bot alone: texts, images and other files are messages with attachments."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from pydantic import BaseModel
+
+from function_calls.call import Call
+from function_calls.context import Attachment, MessageContext
+from function_calls.declaration import tool_function
+from function_calls.spec import FunctionResult, Message, ToolError
+
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJg"
+    "gg=="
+)
+SOUND = "data:audio/wav;base64,UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
+NOTE = "data:text/plain,This%20is%20an%20embedded%20resource%20content."
+
+
+class Nothing(BaseModel, frozen=True, extra="forbid"):
+    """No arguments."""
+
+
+@tool_function(effect="read")
+async def test_simple_text(ctx: MessageContext, args: Nothing) -> FunctionResult:
+    """Say a simple text."""
+    return FunctionResult.say("This is a simple text response for testing.")
+
+
+@tool_function(effect="read")
+async def test_image_content(ctx: MessageContext, args: Nothing) -> FunctionResult:
+    """Show an image."""
+    return _with(Attachment("pixel.png", "image/png", PIXEL))
+
+
+@tool_function(effect="read")
+async def test_audio_content(ctx: MessageContext, args: Nothing) -> FunctionResult:
+    """Play a sound."""
+    return _with(Attachment("sound.wav", "audio/wav", SOUND))
+
+
+@tool_function(effect="read")
+async def test_embedded_resource(ctx: MessageContext, args: Nothing) -> FunctionResult:
+    """Give a small file."""
+    return _with(Attachment("note.txt", "text/plain", NOTE))
+
+
+@tool_function(effect="read")
+async def test_multiple_content_types(ctx: MessageContext, args: Nothing) -> FunctionResult:
+    """Say something, show an image and give a small file."""
+    files = (Attachment("pixel.png", "image/png", PIXEL), Attachment("note.txt", "text/plain", NOTE))
+    return FunctionResult(messages=(Message("Multiple content types test:", attachments=files),))
+
+
+@tool_function(effect="read")
+async def test_error_handling(ctx: MessageContext, args: Nothing) -> FunctionResult:
+    """Fail on purpose."""
+    raise ToolError("This tool intentionally returns an error for testing")
+
+
+@tool_function(effect="read")
+async def test_tool_with_progress(ctx: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
+    """Tell how far it is."""
+    for step in ("begun", "half of it", "all of it"):
+        await call.status(step)
+    return FunctionResult.say("done")
+
+
+@tool_function(effect="read")
+async def chatty(ctx: MessageContext, args: Nothing) -> FunctionResult:
+    """Print where it should not."""
+    print("this is no message of the protocol", flush=True)  # noqa: T201 - that is what is tried
+    os.write(1, b"neither is this\n")
+    return FunctionResult.say("quiet")
+
+
+@tool_function(effect="once", roles="admin")
+async def never_ends(ctx: MessageContext, args: Nothing) -> FunctionResult:
+    """Begin an effect and never end."""
+    await asyncio.Event().wait()
+    return FunctionResult.say("never")
+
+
+def _with(file: Attachment) -> FunctionResult:
+    return FunctionResult(messages=(Message("", attachments=(file,)),))

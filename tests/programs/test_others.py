@@ -1,0 +1,90 @@
+"""MCP clients of others against the bot's functions: the inspector, and the suite that clients and servers are measured
+by. Both are run by a Node of their own."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bot.cli.running import a_settings_file
+from tests.bot.cli.running import without_a_model as without_a_model
+from tests.conftest import REPOSITORY
+from tests.harness.mcp_programs import programs
+from tests.harness.node_programs import known, run
+
+FUNCTIONS = REPOSITORY / "tests" / "harness" / "mcp_functions.py"
+SOURCES = {"sources": {"python": [str(FUNCTIONS)]}}
+INSPECTOR, SUITE = "mcp-inspector-cli", "conformance"
+HOLDS = {
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "tools-call-simple-text",
+    "tools-call-image",
+    "tools-call-audio",
+    "tools-call-embedded-resource",
+    "tools-call-mixed-content",
+    "tools-call-error",
+    "tools-call-with-progress",
+    "server-sse-multiple-streams",
+    "dns-rebinding-protection",
+}
+NOT_OFFERED = {
+    # The server has tools alone.
+    "completion-complete",
+    "logging-set-level",
+    "tools-call-with-logging",
+    "resources-list",
+    "resources-read-text",
+    "resources-read-binary",
+    "resources-templates-read",
+    "resources-subscribe",
+    "resources-unsubscribe",
+    "prompts-list",
+    "prompts-get-simple",
+    "prompts-get-with-args",
+    "prompts-get-embedded-resource",
+    "prompts-get-with-image",
+    # And it asks its clients for nothing: neither for their model nor for their people.
+    "tools-call-sampling",
+    "tools-call-elicitation",
+    "elicitation-sep1034-defaults",
+    "elicitation-sep1330-enums",
+}
+
+
+@pytest.mark.requirement("B9", "B10", "B32")
+async def test_all_that_the_suite_asks_of_a_server_of_tools_holds(tmp_path: Path) -> None:
+    async with programs(settings=SOURCES) as served, known(served) as url:
+        ended = await run(SUITE, "server", "--url", url, folder=tmp_path)
+    results = re.findall(r"^([✓✗]) ([\w-]+): \d+ passed, (\d+) failed$", ended.out, re.MULTILINE)
+    assert {name for mark, name, failed in results if mark == "✓" and failed == "0"} == HOLDS, ended.out
+    assert {name for mark, name, _ in results if mark == "✗"} == NOT_OFFERED
+
+
+@pytest.mark.requirement("B9", "B10", "B32")
+async def test_the_inspector_lists_and_calls_over_http(tmp_path: Path) -> None:
+    async with programs(settings=SOURCES) as served, known(served) as url:
+        asked = ("--cli", url, "--transport", "http", "--method")
+        listed = await run(INSPECTOR, *asked, "tools/list", folder=tmp_path)
+        call = ("tools/call", "--tool-name", "calculate", "--tool-arg", "expression=6*7")
+        called = await run(INSPECTOR, *asked, *call, folder=tmp_path)
+    assert (listed.status, called.status) == (0, 0), listed.err + called.err
+    [tool] = [tool for tool in json.loads(listed.out)["tools"] if tool["name"] == "calculate"]
+    assert tool["inputSchema"]["required"] == ["expression"]
+    assert json.loads(called.out)["content"][0]["text"] == "6*7 = 42"
+
+
+@pytest.mark.requirement("B9")
+async def test_the_inspector_starts_the_command_and_calls(tmp_path: Path) -> None:
+    file = a_settings_file(tmp_path)
+    server = (sys.executable, "-m", "bot", "mcp")
+    call = ("--method", "tools/call", "--tool-name", "calculate", "--tool-arg", "expression=6*7")
+    environment = ("-e", f"PYTHONPATH={REPOSITORY}", "-e", f"ROLLCALL_CONFIG={file}")
+    called = await run(INSPECTOR, *environment, "--cli", *server, *call, folder=tmp_path)
+    assert called.status == 0, called.err
+    assert json.loads(called.out)["content"][0]["text"] == "6*7 = 42"
