@@ -30,14 +30,14 @@ def built_in_modules() -> list[ModuleType]:
     return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
 
 
-SECTIONS = ("sources", "plugins")
+SECTIONS = ("sources", "plugins", "mcp.servers")
 """The settings of where functions come from."""
 
 
 def made_of(settings: Settings) -> object:
     """All that `sources_of` makes sources of and that may change while the daemon runs."""
     own = {name: bot.plugins for name, bot in settings.bots.items()}
-    return [getattr(settings, name) for name in SECTIONS], own
+    return settings.sources, settings.plugins, settings.mcp.servers, own
 
 
 def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource | WantedSource]:

@@ -20,6 +20,7 @@ from function_calls.definition_faults import faults_of
 from function_calls.registry import BotFunctions
 from function_calls.schema import UnusableSchema
 from function_calls.schema_told import told
+from function_calls.sources.mcp_servers import TAG, prefix_of
 from function_calls.spec import FunctionSpec
 from services.llm.offline import contested_examples
 
@@ -79,17 +80,26 @@ def _unknown_names(
         # There a tag stands for all functions that have it.
         at: Location = ("mcp", "serve", "clients", index, "functions")
         named += [(name, (*at, place)) for place, name in enumerate(client.functions) if name not in tags]
+    unseen = _prefixes_of_unseen_servers(settings, known)
     # An error: what was to be switched off, kept to some roles or paid for would be on for everybody.
     return [
         _in_settings(document, location, f"there is no function {name!r}{_near(name, known)}")
         for name, location in named
-        if name not in known
+        if name not in known and not name.startswith(unseen)
     ]
+
+
+def _prefixes_of_unseen_servers(settings: Settings, known: Collection[str]) -> tuple[str, ...]:
+    """What the functions of servers begin with that were never asked for their tools: nobody can say which they are."""
+    prefixes = [prefix_of(one.name) for one in settings.mcp.servers]
+    return tuple(prefix for prefix in prefixes if not any(name.startswith(prefix) for name in known))
 
 
 def _unknown_tags(settings: Settings, specs: Sequence[FunctionSpec], document: YamlDocument | None) -> list[Diagnostic]:
     """Rules for approvals that would wait for nobody's yes."""
     known = {tag for spec in specs for tag in spec.tags}
+    for server in settings.mcp.servers:
+        known |= {TAG, *server.tags, *(tag for tool in server.tools.values() for tag in tool.tags)}
     return [
         _in_settings(document, ("approvals", "required", index, "tags", place), f"no function has the tag {tag!r}")
         for index, rule in enumerate(settings.approvals.required)

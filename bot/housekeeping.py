@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 
 from bot.chats import Chats
@@ -44,13 +45,16 @@ class Housekeeping:
         notices: Notices,
         settings: StoreSettings,
         clock: Clock,
+        others: Mapping[str, Callable[[], Awaitable[None]]],
     ) -> None:
+        """`others`: what reads again what else another process may have changed, by the names of their counters."""
         self._store = store
         self._notices = notices
         self._chats = chats
         self._questions = questions
         self._days = max(settings.days_kept, _LEAST_DAYS)
         self._clock = clock
+        self._others = others
         self._counters: dict[str, int] = {}
 
     async def forget(self) -> None:
@@ -106,4 +110,7 @@ class Housekeeping:
         counters = {row["name"]: row["count"] for row in await self._store.read(changes.counters())}
         if counters.get("chat_settings") != self._counters.get("chat_settings"):
             await self._chats.load(self._store)
+        for name, load in self._others.items():
+            if counters.get(name) != self._counters.get(name):
+                await load()
         self._counters = counters

@@ -9,25 +9,33 @@ from dataclasses import replace
 from pathlib import Path
 
 from bot.daemon import Daemon
-from bot.wiring import Given, build_daemon, open_store
+from bot.wiring import Given, build_daemon, database_of, open_store
 from config.settings import Settings
 from config.texts import Texts
 from services.llm.offline import OfflineModel
+from services.store import mcp_pins
+from services.store.beside import Beside
 from services.store.ids import Ids
+from services.store.port import Write
+from services.store.reader import ReaderError
 
 
 @asynccontextmanager
 async def scratch_daemon(settings: Settings, given: Given | None = None) -> AsyncIterator[Daemon]:
-    """The daemon of `settings`, never connected to a model unless `given` has one. Raises DefinitionError."""
+    """The daemon of `settings`, never connected to a model unless `given` has one. Of the tools of other programs it
+    has those that were accepted in the settings' own database. Raises DefinitionError."""
     texts = Texts()
     given = given or Given()
     if given.model is None:
         given = replace(given, model=OfflineModel(texts))
+    given = replace(given, asks_servers=False)
+    accepted = _accepted(settings)
     with tempfile.TemporaryDirectory(prefix="rollcall-") as folder:
         logging = settings.logging.model_copy(update={"folder": Path(folder) / "logs"})
         settings = settings.model_copy(update={"home": Path(folder), "logging": logging})
         store = await open_store(settings, given.clock)
         try:
+            await store.commit(accepted)
             daemon = build_daemon(settings, store, [], Ids(given.clock), texts, given)
         except BaseException:
             await store.close()
@@ -37,3 +45,14 @@ async def scratch_daemon(settings: Settings, given: Given | None = None) -> Asyn
             yield daemon
         finally:
             await daemon.stop()
+
+
+def _accepted(settings: Settings) -> list[Write]:
+    """What the settings' own database knows of the tools of servers; nothing where there is none yet."""
+    if not settings.mcp.servers:
+        return []
+    try:
+        with Beside.open(database_of(settings)) as database:
+            return [mcp_pins.copied(row) for row in database.rows(mcp_pins.everything())]
+    except ReaderError:
+        return []

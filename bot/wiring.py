@@ -36,6 +36,7 @@ from bot.live_parts import (
     turns_live,
 )
 from bot.live_settings import LiveSettings
+from bot.mcp_clients import mcp_sources
 from bot.metrics import Metrics
 from bot.model_records import ModelRecords
 from bot.models import model_of, shadow_of
@@ -82,9 +83,12 @@ from services.fault_points import FaultPoints
 from services.grants import Grants
 from services.http import WebClient
 from services.llm.model import ChatModel
+from services.mcp.pins import COUNTER, Pins
+from services.mcp.sandboxed import SandboxedStart
 from services.news import News
 from services.redaction import Redactor
 from services.refs import ChatRef
+from services.sandbox import Sandbox
 from services.schedule_times import WhenReader
 from services.schedules import Schedules
 from services.search import WebSearch
@@ -114,6 +118,8 @@ class Given:
     """Further sources, given the services that they may bind."""
     changes: Changes = field(default_factory=Unwatched)
     """Who tells sources that files have changed."""
+    asks_servers: bool = True
+    """Whether servers of tools of which nothing is known are asked for them; else only those whose tools are called."""
     filters: Sequence[CallFilter] = ()
     """Around every run, the first one outermost."""
     named_filters: Mapping[str, CallFilter] = field(default_factory=dict)
@@ -149,7 +155,8 @@ def secrets_of(settings: Settings) -> list[str]:
     keys.append(settings.search.api_key.get_secret_value())
     irc = [secret for network in settings.platforms.irc for secret in network.secrets]
     programs = [client.token.get_secret_value() for client in settings.mcp.serve.clients]
-    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs]
+    servers = [secret for server in settings.mcp.servers for secret in server.secrets]
+    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers]
 
 
 def build_daemon(
@@ -190,11 +197,18 @@ def build_daemon(
     own = services_of(settings, store, clock, ids, given.rng, given.web, timetable)
     services = {**own, **shared, **ports}
     others = [WantedSource(one, one) for one in (given.sources(services) if given.sources else ())]
+    pins = Pins(store, clock)
 
     def wanted_sources(settings: Settings) -> list[WantedSource]:
         coarsely = made_of(settings)
         found = sources_of(settings, services, given.changes)
-        return [*(one if isinstance(one, WantedSource) else WantedSource(one, coarsely) for one in found), *others]
+        start = SandboxedStart(Sandbox(clock, settings.sandbox), settings.sandbox, Path(settings.home) / "mcp")
+        servers = mcp_sources(settings.mcp.servers, pins, clock, start, asks_first=given.asks_servers)
+        return [
+            *(one if isinstance(one, WantedSource) else WantedSource(one, coarsely) for one in found),
+            *servers,
+            *others,
+        ]
 
     registry = FunctionRegistry()
     metrics = Metrics()
@@ -359,7 +373,7 @@ def build_daemon(
         metrics=metrics,
         logs=(call_log, model_log, shadow_log),
         faults=faults,
-        housekeeping=Housekeeping(store, chats, questions, notices, settings.store, clock),
+        housekeeping=Housekeeping(store, chats, questions, notices, settings.store, clock, {COUNTER: pins.load}),
         services=[
             *(service for service in services.values() if isinstance(service, WebClient | News | WebSearch)),
             *([shadow] if shadow else []),

@@ -16,6 +16,7 @@ _UNIQUE: tuple[tuple[Location, str], ...] = (
     (("news", "feeds"), "name"),
     (("platforms", "web", "rooms"), "id"),
     (("platforms", "irc"), "account"),
+    (("mcp", "servers"), "name"),
     (("mcp", "serve", "clients"), "name"),
 )
 

@@ -16,6 +16,8 @@ class Code(StrEnum):
 
     UNUSABLE = "functions.unusable"
     TAKEN = "functions.taken"
+    UNREACHABLE = "functions.unreachable"
+    NOT_ACCEPTED = "functions.not_accepted"
 
 
 def faults_of(error: DefinitionError, file: str = "") -> list[Diagnostic]:

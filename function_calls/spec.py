@@ -77,7 +77,7 @@ class FunctionResult:
     handled: bool = True
     messages: tuple[Message, ...] = ()
     data: JsonValue = None
-    """For the model and for callers in code; not shown in the chat."""
+    """For the model and for callers in code; not shown in the chat. Of a failure: what is known of it."""
     error: FunctionError | None = None
     question: Question | None = None
     context_updates: Mapping[str, Any] = field(default_factory=dict)
@@ -108,12 +108,14 @@ class FunctionResult:
         return tuple(file for message in self.messages for file in message.attachments)
 
     def for_model(self, *, said: bool = False) -> JsonObject:
-        """What the model is told: data and texts, or the error with its code and fields. `said`: the chat has seen the
-        texts, so the model need not repeat them."""
+        """What the model is told: data and texts, or the error with its code, fields and details. `said`: the chat has
+        seen the texts, so the model need not repeat them."""
         if self.error is not None:
             told: JsonObject = {"error": self.error.code.value, "message": self.error.text}
             if self.error.fields:
                 told["fields"] = list(self.error.fields)
+            if self.data is not None:
+                told["details"] = self.data
             return told
         if self.question is not None:
             return {"asked": self.question.text}

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from bot import mcp_package
+from bot.cli import mcp_pins
 from bot.cli.opened import a_daemon_for_calls
 from bot.cli.options import add_config, settings_or_faults
 from bot.direct_calls import Caller
@@ -33,6 +34,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     serve = subcommands.add_parser("serve", help="the same as without a subcommand", description=__doc__)
     _add_options(serve, default=argparse.SUPPRESS)
+    mcp_pins.add_to(subcommands)
 
 
 def run(options: argparse.Namespace) -> int:

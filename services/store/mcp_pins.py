@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from services.store.port import Query, Statement, Write
+from services.store.port import Query, Row, Statement, Write
 from services.store.schema import integer, table, text
 
 MCP_PINS = table(
@@ -13,13 +13,14 @@ MCP_PINS = table(
     text("server", primary_key=True),
     text("tool", primary_key=True),
     text("accepted", nullable=True),  # digest of the definition that may be used; None while there is none
-    text("digest"),  # of the definition that the server gave last
-    text("definition"),  # that definition, as JSON
+    text("digest"),  # of the definition that the server gave last; empty when it has the tool no more
+    text("definition"),  # JSON, read by services/mcp/pins.py: that one, and the accepted one while it is another
     integer("seen_ms"),
     integer("accepted_ms", nullable=True),
 )
 
 _INSERT = insert(MCP_PINS).values({column.name: bindparam(column.name) for column in MCP_PINS.columns})
+_COPIED = Statement("mcp_pins.copied", _INSERT)
 _SEEN = Statement(
     "mcp_pins.seen",
     _INSERT.on_conflict_do_update(
@@ -45,8 +46,8 @@ _ALL = Statement("mcp_pins.all", select(MCP_PINS).order_by(MCP_PINS.c.server, MC
 
 
 def seen(*, server: str, tool: str, digest: str, definition: str, now_ms: int, accepted: bool) -> Write:
-    """The server offers `tool` with this definition. `accepted`: it is accepted where the tool was never seen before;
-    what was accepted earlier stays as it is."""
+    """The server offers `tool` with this definition; without a digest it no longer does. `accepted`: it is accepted
+    where the tool was never seen before; what was accepted earlier stays as it is."""
     return _SEEN.write(
         server=server,
         tool=tool,
@@ -66,6 +67,11 @@ def accept(server: str, tool: str, digest: str, now_ms: int) -> Write:
 def forget(server: str, tool: str) -> Write:
     """Know nothing of the tool."""
     return _FORGET.write(server=server, tool=tool)
+
+
+def copied(row: Row) -> Write:
+    """The same row, as `everything` gives it, in a database that has none of the tool."""
+    return _COPIED.write(**row)
 
 
 def everything() -> Query:

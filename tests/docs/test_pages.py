@@ -21,6 +21,7 @@ RUN_BY_TESTS = {
     "docs/files-and-shell.md",
     "docs/functions.md",
     "docs/irc.md",
+    "docs/mcp-servers.md",
     "docs/mcp-server.md",
     "docs/modules.md",
     "docs/news-and-search.md",

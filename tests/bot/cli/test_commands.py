@@ -17,7 +17,7 @@ from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY
 
 NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
-ARGUMENTS = {"call": ["roll_dice"], "replay": ["cases.jsonl"]}
+ARGUMENTS = {"call": ["roll_dice"], "mcp": ["list"], "replay": ["cases.jsonl"]}
 
 
 @pytest.mark.parametrize("name", NAMES)

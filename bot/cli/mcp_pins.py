@@ -1,0 +1,196 @@
+"""`rollcall mcp list`, `accept` and `forget`: what MCP servers say of their tools, and what may be used. They work
+beside a daemon that is running, which notices within seconds."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from bot.cli.options import settings_or_faults
+from bot.wiring import database_of
+from config.settings import Settings
+from function_calls.foreign_text import has_unseen
+from services.clock import SystemClock
+from services.mcp.pins import COUNTER, Pin, PinState, pin_of
+from services.mcp.tools import ToolDefinition
+from services.store import changes, mcp_pins
+from services.store.beside import Beside
+from services.store.port import Write
+from services.store.reader import ReaderError
+
+_DIGEST_CHARS = 12
+_NEEDS_A_WORD = (PinState.WAITING, PinState.CHANGED)
+
+
+def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add these commands to those of `rollcall mcp`."""
+    listing = subcommands.add_parser("list", help="the tools of all servers, and whether they may be used")
+    listing.add_argument("server", nargs="?", help="only this one")
+    listing.add_argument("--full", action="store_true", help="with descriptions and schemas, word for word")
+    _finish(listing, _list)
+    accept = subcommands.add_parser("accept", help="let tools be used as their servers define them now")
+    accept.add_argument("server")
+    accept.add_argument("tools", nargs="*", metavar="TOOL", help="without one: all that wait")
+    accept.add_argument("--yes", action="store_true", help="without asking")
+    _finish(accept, _accept)
+    forget = subcommands.add_parser(
+        "forget", help="know nothing of tools; a server that is not known at all is then seen for the first time"
+    )
+    forget.add_argument("server")
+    forget.add_argument("tools", nargs="*", metavar="TOOL", help="without one: all of the server")
+    _finish(forget, _forget)
+
+
+def _finish(parser: argparse.ArgumentParser, act: Callable[[argparse.Namespace, Settings, Beside], int]) -> None:
+    def run(options: argparse.Namespace) -> int:
+        """0: done; 1: there is nothing of that kind, or no database."""
+        settings = settings_or_faults(options)
+        if settings is None:
+            return 1
+        try:
+            with Beside.open(database_of(settings)) as database:
+                return act(options, settings, database)
+        except ReaderError as error:
+            print(error, file=sys.stderr)
+            return 1
+
+    # Where it stands before the subcommand it was read already.
+    parser.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="the settings")
+    parser.set_defaults(run=run)
+
+
+def _list(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+    pins = [one for one in _pins(database) if options.server in (None, one.server)]
+    if options.server is not None and not pins:
+        return _unknown(options.server, settings)
+    if not pins:
+        print("No server was seen yet: name one in mcp.servers, and start the daemon.")
+    if options.full:
+        for pin in pins:
+            print(f"{pin.server}  {pin.tool}  {pin.state.value}  {pin.digest}")
+            _show(pin.seen or pin.was, "  ")
+            print()
+    else:
+        rows = [("SERVER", "TOOL", "STATE", "DIGEST")]
+        rows += [(one.server, one.tool, one.state.value, one.digest[:_DIGEST_CHARS]) for one in pins]
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        for row in rows if pins else ():
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+            print("  ".join([*cells, row[3]]).rstrip())
+    named = {one.name for one in settings.mcp.servers}
+    for server in sorted({one.server for one in pins} - named):
+        print(f"{server} is no longer in mcp.servers; `rollcall mcp forget {server}` drops what is known of it.")
+    return 0
+
+
+def _accept(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+    pins = [one for one in _pins(database) if one.server == options.server]
+    if not pins:
+        return _unknown(options.server, settings)
+    missing = _missing(options.tools, pins)
+    if missing:
+        return missing
+    chosen = [one for one in pins if one.state in _NEEDS_A_WORD and (not options.tools or one.tool in options.tools)]
+    if not chosen:
+        print("Nothing waits: all of it was accepted as it is, or the server has it no more.")
+        return 0
+    for pin in chosen:
+        _compare(pin)
+    if not options.yes and not _agreed(f"Accept {', '.join(one.tool for one in chosen)}?"):
+        print("Nothing was accepted.")
+        return 1
+    now_ms = SystemClock().now_ms()
+    writes = [mcp_pins.accept(one.server, one.tool, one.digest, now_ms) for one in chosen]
+    touched = _write(database, writes)
+    for pin, count in zip(chosen, touched, strict=True):
+        if not count:
+            print(f"{pin.tool}: it has changed again in the meantime; look at it once more", file=sys.stderr)
+    accepted = sum(touched)
+    print(f"Accepted: {accepted}. A daemon that is running uses {'it' if accepted == 1 else 'them'} within seconds.")
+    return 0 if all(touched) else 1
+
+
+def _forget(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+    pins = [one for one in _pins(database) if one.server == options.server]
+    if not pins:
+        return _unknown(options.server, settings)
+    missing = _missing(options.tools, pins)
+    if missing:
+        return missing
+    names = options.tools or [one.tool for one in pins]
+    _write(database, [mcp_pins.forget(options.server, name) for name in names])
+    print(f"Forgotten: {len(names)}.")
+    return 0
+
+
+def _pins(database: Beside) -> list[Pin]:
+    return [pin_of(row) for row in database.rows(mcp_pins.everything())]
+
+
+def _write(database: Beside, writes: Sequence[Write]) -> list[int]:
+    """The rows that each of `writes` has touched; a daemon is told."""
+    return database.commit([*writes, changes.touch(COUNTER)])[:-1]
+
+
+def _unknown(server: str, settings: Settings) -> int:
+    named = [one.name for one in settings.mcp.servers]
+    if server in named:
+        print(f"nothing is known of {server} yet: start the daemon, which asks it for its tools", file=sys.stderr)
+        return 1
+    near = difflib.get_close_matches(server, named, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    print(f"there is no server {server} in mcp.servers{hint}", file=sys.stderr)
+    return 1
+
+
+def _missing(names: Iterable[str], pins: Sequence[Pin]) -> int:
+    known = [one.tool for one in pins]
+    missing = [name for name in names if name not in known]
+    for name in missing:
+        near = difflib.get_close_matches(name, known, n=1)
+        print(f"it has no tool {name}{f'; did you mean {near[0]}?' if near else ''}", file=sys.stderr)
+    return 1 if missing else 0
+
+
+def _compare(pin: Pin) -> None:
+    """What was accepted, and what would be now."""
+    print(f"{pin.server}  {pin.tool}  {pin.state.value}")
+    old, new = _lines(pin.was), _lines(pin.seen)
+    if not old:
+        _show(pin.seen, "  ")
+    for line in difflib.unified_diff(old, new, "accepted", "now", lineterm="", n=2) if old else ():
+        print(f"  {line}")
+    print()
+
+
+def _show(tool: ToolDefinition | None, indent: str) -> None:
+    for line in _lines(tool):
+        print(f"{indent}{line}")
+
+
+def _lines(tool: ToolDefinition | None) -> list[str]:
+    """A definition as an operator can read it, with nothing in it that a terminal would obey or hide."""
+    if tool is None:
+        return []
+    lines = [_visible(line) for line in tool.description.splitlines()]
+    rest = {key: value for key, value in tool.content.items() if key not in ("name", "description")}
+    return [*lines, *json.dumps(rest, indent=2, ensure_ascii=True).splitlines()]
+
+
+def _visible(line: str) -> str:
+    """What cannot be seen stands there as an escape: hiding it is what would deceive."""
+    if not has_unseen(line):
+        return line
+    return "".join(one if not has_unseen(one) else one.encode("unicode_escape").decode("ascii") for one in line)
+
+
+def _agreed(question: str) -> bool:
+    """Whether somebody at the terminal says yes."""
+    if not sys.stdin.isatty():
+        print("Nobody can be asked here; --yes accepts what is shown above.", file=sys.stderr)
+        return False
+    return input(f"{question} [y/N] ").strip().casefold() in ("y", "yes")

@@ -1,0 +1,289 @@
+"""Tools of MCP servers as functions: one source for each server, so that a server that is down hides nothing else.
+
+What serves is what was accepted (services/mcp/pins.py), so functions are there before their server was ever asked; it
+is asked when one of them is called. Names, descriptions, schemas and results are a stranger's words: data, not trusted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from typing import Any
+
+import structlog
+
+from config.diagnostics import Diagnostic
+from config.mcp_servers import McpServerSettings, McpToolSettings
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.definition import DefinitionError, build_spec, schema_arguments
+from function_calls.definition_faults import Code, fault, faults_of
+from function_calls.encodings import imported_definition
+from function_calls.foreign_results import ResultSchema, failed, progress_text, result_of
+from function_calls.foreign_text import capped, described, has_unseen
+from function_calls.groups import ToolGroup
+from function_calls.source import Publish, Snapshot
+from function_calls.spec import FunctionResult, FunctionSpec, Handler, Touch
+from services.clock import Clock
+from services.json_values import JsonObject
+from services.mcp.pins import Pin, Pins, PinState
+from services.mcp.server import McpServer, Withdrawn
+from services.mcp.tools import (
+    BadAnswer,
+    CallRefused,
+    ConnectionLost,
+    Progress,
+    ServerProblem,
+    ToolDefinition,
+    Unreachable,
+)
+from services.refs import Effect, ErrorCode
+
+PREFIX = "mcp__"
+TAG = "mcp"
+"""Borne by every function of a server, for rules that speak of all of them."""
+_DESCRIPTION_CHARS = 1024
+_PARAMETER_CHARS = 500
+_PROGRESS_SECONDS = 3.0
+_SHARED = ("scope", "require_at", "approval", "timeout_seconds")
+"""What is set for a server, and may be set otherwise for one of its tools."""
+_log = structlog.get_logger("mcp")
+
+
+def prefix_of(server: str) -> str:
+    """What the names of the functions of `server` begin with."""
+    return f"{PREFIX}{server}__"
+
+
+class McpFunctions:
+    """The functions of one server."""
+
+    def __init__(self, settings: McpServerSettings, server: McpServer, pins: Pins, clock: Clock) -> None:
+        self.name = f"mcp.servers.{settings.name}"
+        self._settings = settings
+        self._server = server
+        self._pins = pins
+        self._clock = clock
+        self._made: dict[str, FunctionSpec | DefinitionError] = {}
+        """By the digests of what they were made of."""
+        self._news = pins.watch(settings.name)
+        server.on_change(self._news.set)
+
+    async def run(self, publish: Publish) -> None:
+        """Publish what was accepted, and again whenever that or what is wrong has changed. The server is looked after
+        as long as this runs, and ended with it."""
+        await self._pins.loaded()
+        looking_after = asyncio.create_task(self._server.run(), name=f"{self.name} connection")
+        published: Snapshot | None = None
+        try:
+            while True:
+                self._news.clear()
+                snapshot = self._snapshot()
+                if snapshot != published:
+                    publish(snapshot)
+                    published = snapshot
+                news = asyncio.create_task(self._news.wait())
+                await asyncio.wait([news, looking_after], return_when=asyncio.FIRST_COMPLETED)
+                news.cancel()
+                if looking_after.done():
+                    looking_after.result()
+        finally:
+            looking_after.cancel()
+            with suppress(asyncio.CancelledError):
+                await looking_after
+
+    def _snapshot(self) -> Snapshot:
+        pins = self._pins.of(self._settings.name)
+        specs: list[FunctionSpec] = []
+        faults = [self._fault(problem, Code.UNREACHABLE) for problem in [self._server.problem] if problem]
+        faults += [self._fault(problem) for problem in self._server.problems]
+        faults += [
+            self._fault(f"mcp.servers.{self._settings.name}.tools names {name!r}, which the server does not have")
+            for name in self._settings.tools
+            if pins and name not in pins
+        ]
+        made: dict[str, FunctionSpec | DefinitionError] = {}
+        waiting: list[Pin] = []
+        for pin in pins.values():
+            if not self._is_wanted(pin.tool):
+                continue
+            if pin.state in (PinState.WAITING, PinState.CHANGED):
+                waiting.append(pin)
+            if pin.state is not PinState.ACCEPTED or pin.seen is None:
+                continue
+            one = made[pin.digest] = self._made.get(pin.digest) or self._spec_or_problem(pin.seen)
+            if isinstance(one, FunctionSpec):
+                specs.append(one)
+            else:
+                faults += faults_of(one, self.name)
+        self._made = made
+        faults += self._waiting(waiting)
+        return Snapshot(tuple(specs), self._groups(specs), tuple(faults))
+
+    def _is_wanted(self, tool: str) -> bool:
+        settings = self._settings
+        if tool in settings.tools and not settings.tools[tool].enabled:
+            return False
+        allowed = any(fnmatchcase(tool, one) for one in settings.allow)
+        return allowed and not any(fnmatchcase(tool, one) for one in settings.deny)
+
+    def _groups(self, specs: Iterable[FunctionSpec]) -> tuple[ToolGroup, ...]:
+        """Where tools are taken to hand, all of a server are by its name."""
+        names = tuple(spec.name for spec in specs)
+        if self._settings.activation != "on_request" or not names:
+            return ()
+        name = self._settings.name
+        return (ToolGroup(name, f"Tools of {name}", names, bot=self._settings.bot, source=self.name),)
+
+    def _waiting(self, pins: Iterable[Pin]) -> list[Diagnostic]:
+        """What does not serve before somebody has looked at it."""
+        said = {
+            PinState.CHANGED: "is not what it was when it was accepted, so it is withdrawn",
+            PinState.WAITING: "was not accepted yet",
+        }
+        return [
+            self._fault(
+                f"the tool {pin.tool!r} {said[pin.state]}; `rollcall mcp accept {pin.server} {pin.tool}` shows it and "
+                "accepts it",
+                Code.NOT_ACCEPTED,
+            )
+            for pin in pins
+        ]
+
+    def _fault(self, problem: str, code: Code = Code.UNUSABLE) -> Diagnostic:
+        return fault(self.name, f"server {self._settings.name!r}: {problem}", code)
+
+    def _spec_or_problem(self, tool: ToolDefinition) -> FunctionSpec | DefinitionError:
+        try:
+            return self._spec(tool)
+        except DefinitionError as error:
+            return error
+
+    def _spec(self, tool: ToolDefinition) -> FunctionSpec:
+        """Raises DefinitionError for a tool that can be no function."""
+        settings = self._settings
+        special = settings.tools.get(tool.name) or McpToolSettings()
+        name = f"{prefix_of(settings.name)}{tool.name}"
+        foreign = imported_definition({**tool.content, "name": name})
+        parameters, arguments = schema_arguments(name, described(foreign.parameters, _PARAMETER_CHARS))
+        unseen = [one for one in parameters["properties"] if has_unseen(one)]
+        if unseen:
+            raise DefinitionError(
+                f"function {name!r}", [f"the name of a parameter cannot be seen whole: {unseen[0]!r}"]
+            )
+        effect = self._effect(tool, special)
+        output = tool.content.get("outputSchema")
+        output = output if isinstance(output, Mapping) else None
+        return build_spec(
+            name=name,
+            description=special.description or capped(tool.description, _DESCRIPTION_CHARS),
+            handler=self._handler(tool, name, effect, ResultSchema(output)),
+            arguments=arguments,
+            parameters=parameters,
+            options=self._options(special, effect),
+            source=self.name,
+            result_schema=None if output is None else dict(output),
+        )
+
+    def _effect(self, tool: ToolDefinition, special: McpToolSettings) -> Effect:
+        """What the operator says; else what the server says, where it is believed; else the worst."""
+        said = special.effect or self._settings.effect
+        if said is not None:
+            return Effect(said)
+        if self._settings.trust_annotations:
+            if tool.hint("readOnlyHint"):
+                return Effect.READ
+            if tool.hint("idempotentHint"):
+                return Effect.IDEMPOTENT
+        return Effect.ONCE
+
+    def _options(self, special: McpToolSettings, effect: Effect) -> JsonObject:
+        settings = self._settings
+        touches = [Touch.READS_OUTSIDE, Touch.SENDS_OUT]
+        options: JsonObject = {
+            "effect": effect.value,
+            "touches": [*touches, *([] if effect is Effect.READ else [Touch.REACHES_OUT])],
+            "roles": sorted(special.roles or settings.roles),
+            "tags": [TAG, *settings.tags, *special.tags],
+            "offered_to": settings.offered_to,
+            "activation": settings.activation,
+            "examples": special.examples,
+            "commands": special.commands,
+            **{key: _first_set(getattr(special, key), getattr(settings, key)) for key in _SHARED},
+        }
+        if settings.bot is not None:
+            options["bot"] = settings.bot
+        if settings.activation == "on_request":
+            options["groups"] = [settings.name]
+        return options
+
+    def _handler(self, tool: ToolDefinition, name: str, effect: Effect, schema: ResultSchema) -> Handler:
+        digest = tool.digest
+
+        async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+            texts = call.profile.texts
+            try:
+                answer = await self._server.call(
+                    tool.name,
+                    digest,
+                    arguments,
+                    deadline=call.deadline,
+                    may_repeat=effect is not Effect.ONCE,
+                    on_progress=_Status(name, call, self._clock).show,
+                )
+            except ServerProblem as problem:
+                _log.info("mcp_call_failed", function=name, kind=type(problem).__name__, problem=str(problem))
+                return self._failed(problem, name, effect, call)
+            return result_of(
+                answer, name=_spoken(name), is_read=effect is Effect.READ, fits=schema.fits(answer), texts=texts
+            )
+
+        return handle
+
+    def _failed(self, problem: ServerProblem, name: str, effect: Effect, call: Call) -> FunctionResult:
+        """What a person is told is ours alone; the model is told what the server itself had to say."""
+        server = self._settings.name
+        match problem:
+            case Withdrawn():
+                return FunctionResult.fail(ErrorCode.REFUSED, call.say("foreign_tools.withdrawn", name=_spoken(name)))
+            case Unreachable():
+                return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("foreign_tools.unreachable", server=server))
+            case ConnectionLost() | BadAnswer() if effect is Effect.ONCE:
+                return FunctionResult.fail(
+                    ErrorCode.UNKNOWN_OUTCOME, call.say("failures.unknown_outcome", name=_spoken(name))
+                )
+            case ConnectionLost():
+                return FunctionResult.fail(ErrorCode.TRANSIENT, call.say("foreign_tools.lost", server=server))
+            case CallRefused():
+                return failed(_spoken(name), str(problem), call.profile.texts)
+        return failed(_spoken(name), None, call.profile.texts)
+
+
+class _Status:
+    """Shows a chat how far a call has come: seldom, and in our words."""
+
+    def __init__(self, name: str, call: Call, clock: Clock) -> None:
+        self._name = _spoken(name)
+        self._call = call
+        self._clock = clock
+        self._shown_at: float | None = None
+
+    async def show(self, progress: Progress) -> None:
+        """Show it, unless something was shown a moment ago or the call is over."""
+        now = self._clock.monotonic()
+        if now >= self._call.deadline or (self._shown_at is not None and now - self._shown_at < _PROGRESS_SECONDS):
+            return
+        self._shown_at = now
+        text = progress_text(self._name, progress.done, progress.total, self._call.profile.texts)
+        await self._call.status(text)
+
+
+def _spoken(name: str) -> str:
+    """A function's name as people are told it: the server, and the tool."""
+    return name.removeprefix(PREFIX).replace("__", ": ", 1).replace("_", " ")
+
+
+def _first_set(special: Any, general: Any) -> Any:
+    return general if special is None else special

@@ -1,0 +1,170 @@
+"""A server that is a program of its own, spoken with over its standard input and output: one JSON message on each line.
+
+The program has a session of its own and nothing but the environment that it is given. It is ended with all of its
+process group: asked to by the end of its input, then told to, then killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import structlog
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from services.mcp.limits import MESSAGE_BYTES
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+_ASKED_SECONDS = 2.0
+_TOLD_SECONDS = 2.0
+_LOOK_SECONDS = 0.02
+_log = structlog.get_logger("mcp")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program as it is started."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    """All of its environment."""
+    folder: Path
+
+
+@asynccontextmanager
+async def program_streams(
+    program: Program, on_stderr: Callable[[bytes], None], on_noise: Callable[[bytes], None]
+) -> AsyncIterator[TransportStreams]:
+    """Start `program` and yield the streams of its messages; at the end it is gone. `on_stderr` is given what it writes
+    to its standard error, `on_noise` lines of its output that are no messages. Raises OSError and ValueError."""
+    process = await asyncio.create_subprocess_exec(
+        *program.argv,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=dict(program.env),
+        cwd=program.folder,
+        start_new_session=True,
+        limit=MESSAGE_BYTES,
+    )
+    incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    tasks = [
+        asyncio.create_task(_read(process, incoming, on_noise)),
+        asyncio.create_task(_write(process, outgoing, incoming)),
+        asyncio.create_task(_pass_on(process, on_stderr)),
+    ]
+    try:
+        yield read, write
+    finally:
+        try:
+            with anyio.CancelScope(shield=True):
+                await _end(process)
+        finally:
+            # Whatever became of the steps before, nothing of it may be left.
+            _signal_group(process.pid, signal.SIGKILL)
+            for task in tasks:
+                task.cancel()
+            for stream in (read, write, incoming, outgoing):
+                stream.close()
+            transport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public closes the pipes
+            transport.close()
+
+
+async def _read(
+    process: asyncio.subprocess.Process,
+    incoming: MemoryObjectSendStream[SessionMessage | Exception],
+    on_noise: Callable[[bytes], None],
+) -> None:
+    """Pass on each message that comes. Ends with the output, and with a line that is longer than any may be."""
+    if process.stdout is None:
+        raise ValueError("the program was started without pipes")
+    with incoming, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        while True:
+            try:
+                line = await process.stdout.readline()
+            except ValueError:
+                _log.warning("mcp_message_too_long", most_bytes=MESSAGE_BYTES)
+                return
+            if not line:
+                return
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError:
+                on_noise(line)
+                continue
+            await incoming.send(SessionMessage(message))
+
+
+async def _write(
+    process: asyncio.subprocess.Process,
+    outgoing: MemoryObjectReceiveStream[SessionMessage],
+    incoming: MemoryObjectSendStream[SessionMessage | Exception],
+) -> None:
+    """Hand each message to the program. A program that takes none any more is as good as gone."""
+    if process.stdin is None:
+        raise ValueError("the program was started without pipes")
+    try:
+        async with outgoing:
+            async for item in outgoing:
+                process.stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                await process.stdin.drain()
+    except (OSError, anyio.ClosedResourceError):
+        incoming.close()
+
+
+async def _pass_on(process: asyncio.subprocess.Process, on_stderr: Callable[[bytes], None]) -> None:
+    if process.stderr is None:
+        raise ValueError("the program was started without pipes")
+    while piece := await process.stderr.read(65_536):
+        on_stderr(piece)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Return when nothing of its process group is left, or was killed a moment ago."""
+    if process.stdin is not None:
+        process.stdin.close()
+    if await _is_gone(lambda: process.returncode is not None, _ASKED_SECONDS) and not _group_lives(process.pid):
+        return
+    _signal_group(process.pid, signal.SIGTERM)
+    if not await _is_gone(lambda: process.returncode is not None and not _group_lives(process.pid), _TOLD_SECONDS):
+        _signal_group(process.pid, signal.SIGKILL)
+        await _is_gone(lambda: process.returncode is not None, _TOLD_SECONDS)
+
+
+async def _is_gone(is_gone: Callable[[], bool], seconds: float) -> bool:
+    """Whether `is_gone` comes true within so many seconds. A process is looked at again and again: waiting for it would
+    mean to wait for whoever holds its pipes."""
+    left = seconds
+    while not is_gone():
+        if left <= 0:
+            return False
+        await asyncio.sleep(_LOOK_SECONDS)
+        left -= _LOOK_SECONDS
+    return True
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _signal_group(group: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)

@@ -1,0 +1,109 @@
+"""Servers of tools that others wrote, as they are published."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.testing import Group, a_group, call
+from tests.harness.mcp_servers import faults, function, servers, until
+
+EVERYTHING = Path(__file__).parents[1] / "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+GIVEN: dict[str, dict[str, Any]] = {
+    "trigger-long-running-operation": {"duration": 1, "steps": 2},
+    "gzip-file-as-resource": {"name": "a.gz", "data": "data:text/plain,hello", "outputType": "resource"},
+}
+"""What would be fetched from elsewhere, or take long, is given."""
+
+
+def by_python(module: str, *arguments: str) -> dict[str, Any]:
+    """The settings of a server that is a Python package; the test is skipped where that is not installed."""
+    found = importlib.util.find_spec(module)
+    if found is None or found.origin is None:
+        pytest.skip(f"the package {module.replace('_', '-')} is not installed")
+    command = [sys.executable, "-m", module, *arguments]
+    where = {"PYTHONPATH": str(Path(found.origin).parents[1])}
+    return {"name": "real", "command": command, "env": where, "roles": "member", "effect": "read"}
+
+
+async def result(group: Group, name: str, /, **arguments: Any) -> dict[str, Any]:
+    """What a model is told of a call."""
+    group.model.says(call(name, **arguments), "There.")
+    await group.say("Ann", "@Rollcall please")
+    told = group.model.requests[-1].messages[-1].content
+    assert told.startswith(f"<data from={name} ")
+    found: dict[str, Any] = json.loads(told.splitlines()[1])
+    return found
+
+
+async def test_the_time_server_tells_and_converts_times() -> None:
+    async with a_group(settings=servers(by_python("mcp_server_time", "--local-timezone", "UTC"))) as group:
+        await until(group, lambda: function(group, "mcp__real__convert_time"))
+        now = await result(group, "mcp__real__get_current_time", timezone="Europe/Oslo")
+        later = await result(
+            group, "mcp__real__convert_time", source_timezone="Asia/Tokyo", time="12:00", target_timezone="UTC"
+        )
+        wrong = await result(group, "mcp__real__get_current_time", timezone="Nowhere/Else")
+    assert "Europe/Oslo" in now["text"][0]
+    assert "T03:00:00" in later["text"][0]
+    assert wrong["error"] == "failed"
+    assert "Nowhere/Else" in str(wrong["details"])
+
+
+async def test_the_git_server_reads_a_repository(tmp_path: Path) -> None:
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    commit_into(tmp_path, "The first one")
+    async with a_group(settings=servers(by_python("mcp_server_git", "--repository", str(tmp_path)))) as group:
+        await until(group, lambda: function(group, "mcp__real__git_log"))
+        log = await result(group, "mcp__real__git_log", repo_path=str(tmp_path))
+        elsewhere = await result(group, "mcp__real__git_log", repo_path="/")
+    assert "The first one" in log["text"][0]
+    assert elsewhere["error"] == "failed"
+
+
+async def test_every_tool_of_the_server_with_everything_can_be_called() -> None:
+    if shutil.which("node") is None or not EVERYTHING.exists():
+        pytest.skip("node, or the package @modelcontextprotocol/server-everything in tests/node, is not installed")
+    node = shutil.which("node")
+    entry = {"name": "real", "command": [node, str(EVERYTHING)], "roles": "member", "effect": "read"}
+    async with a_group(settings=servers(entry)) as group:
+        await until(group, lambda: function(group, "mcp__real__echo"))
+        specs = [spec for spec in group.daemon.registry.specs if spec.name.startswith("mcp__real__")]
+        assert faults(group) == ""
+        assert len(specs) >= 12
+        told = {}
+        for spec in specs:
+            tool = spec.name.removeprefix("mcp__real__")
+            required = {name: a_value(spec.parameters["properties"][name]) for name in spec.parameters["required"]}
+            arguments = GIVEN.get(tool, required)
+            told[tool] = await result(group, spec.name, **arguments)
+    # One of them is for tasks alone, which go on after their call; it says so.
+    failed = {tool: one for tool, one in told.items() if "error" in one}
+    assert set(failed) <= {"simulate-research-query"}, failed
+    assert told["echo"]["text"] == ["Echo: word"]
+    assert "a picture, image/png" in told["get-tiny-image"]["text"][0]
+    assert "PATH" in told["get-env"]["text"][0]
+    assert "real: trigger-long-running-operation: 50%" in [text for _, text in group.platform.statuses]
+    assert "ROLLCALL" not in told["get-env"]["text"][0]
+
+
+def commit_into(folder: Path, message: str) -> None:
+    """A repository with one commit."""
+    git = ["git", "-C", str(folder), "-c", "user.name=Ann", "-c", "user.email=ann@test.invalid"]
+    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", message]):
+        subprocess.run([*git, *arguments], check=True, timeout=30)
+
+
+def a_value(schema: dict[str, Any]) -> Any:
+    """Something that fits `schema`."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    return {"string": "word", "number": 2, "integer": 2, "boolean": True, "array": [], "object": {}}[schema["type"]]
