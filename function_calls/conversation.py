@@ -116,9 +116,10 @@ def without_history(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
     return [*head, *messages[questions[-1] :]] if questions else messages
 
 
-def result_text(result: FunctionResult, settings: RouterSettings, *, said: bool) -> str:
-    """A result as the model reads it: JSON that fits the settings' length. `said`: the chat has seen its messages."""
-    return fitting(result.for_model(said=said), settings.result_chars)
+def result_text(result: FunctionResult, settings: RouterSettings, *, said: bool, before: Sequence[str] = ()) -> str:
+    """A result as the model reads it: JSON that fits the settings' length. `said`: the chat has seen its messages.
+    `before`: what else the run has said there."""
+    return fitting(result.for_model(said=said, before=before), settings.result_chars)
 
 
 def shown(history: Sequence[HistoryLine], settings: RouterSettings) -> Sequence[HistoryLine]:
