@@ -26,13 +26,14 @@ class Taking:
     def read(self, context: MessageContext, functions: BotFunctions) -> MessageContext:
         """`context` with what it takes to hand, and without the words that say so: by them it is addressed to the
         bot. The same where it names nothing."""
-        names = functions.on_request.takeable
-        if not names or context.kind not in _SAID or ("@" not in context.text and "＠" not in context.text):
+        names, text = functions.on_request.takeable, context.text
+        if not names or context.kind not in _SAID or ("@" not in text and "＠" not in text) or text.startswith("/"):
+            # What a command is given stays as it was written.
             return context
         find = self._finds.get(functions)
         if find is None:
             find = self._finds[functions] = finding(names)
-        found = find(context.text)
+        found = find(text)
         if found is None or (context.mentions and _are_members(context, found)):
             return context
         taken = (functions.on_request.find(word) for word in found.names)

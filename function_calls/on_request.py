@@ -56,9 +56,3 @@ class OnRequest:
         listed = frozenset(group.functions)
         members = tuple(spec.name for spec in self._specs if spec.name in listed or group.name in spec.groups)
         return Takeable(group.name, group.description, members, group.system_prompt)
-
-
-def missing_from_groups(groups: Iterable[ToolGroup], specs: Iterable[FunctionSpec]) -> list[tuple[ToolGroup, str]]:
-    """The functions that groups list and nobody has: harmless, and most likely misspelt."""
-    known = {spec.name for spec in specs}
-    return [(group, name) for group in groups for name in group.functions if name not in known]
