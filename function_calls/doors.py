@@ -21,10 +21,12 @@ from services.threads import Threads
 DEEPEST_NESTING = 4
 
 
-class Invoke(Protocol):
-    """The one way to a handler: `Invoker.invoke`."""
+class Runs(Protocol):
+    """Who runs functions: the Invoker."""
 
-    async def __call__(
+    threads: Threads
+
+    async def invoke(
         self,
         context: MessageContext,
         name: str,
@@ -41,25 +43,21 @@ class Invoke(Protocol):
 class RunDoors:
     """The doors of one run."""
 
-    __slots__ = ("_context", "_depth", "_invoke", "_key", "_profile", "_turn", "threads")
+    __slots__ = ("_context", "_depth", "_key", "_profile", "_runs", "_turn")
 
     def __init__(
-        self,
-        invoke: Invoke,
-        threads: Threads,
-        context: MessageContext,
-        key: str,
-        turn: Turn,
-        profile: ChatProfile,
-        depth: int,
+        self, runs: Runs, context: MessageContext, key: str, turn: Turn, profile: ChatProfile, depth: int
     ) -> None:
-        self._invoke = invoke
-        self.threads = threads
+        self._runs = runs
         self._context = context
         self._key = key
         self._turn = turn
         self._profile = profile
         self._depth = depth
+
+    @property
+    def threads(self) -> Threads:
+        return self._runs.threads
 
     @property
     def asked_at(self) -> datetime | None:
@@ -94,7 +92,7 @@ class RunDoors:
     async def invoke(self, name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
         if self._depth >= DEEPEST_NESTING:
             return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.too_deep"))
-        return await self._invoke(
+        return await self._runs.invoke(
             self._context,
             name,
             arguments,

@@ -159,7 +159,7 @@ class Invoker:
         writes: tuple[Write, ...] = ()
         # Budget, taint, approval. A run that goes on was paid for, and judged by what had been read before it began.
         passed = 1 if paid else 0
-        if run.key in turn.resuming:
+        if turn.resuming and run.key in turn.resuming:
             passed, confirmed = 2, True
         for policy in self._policies[passed:] if passed else self._policies:
             judged = policy.judge(context, spec, arguments, turn)
@@ -211,7 +211,7 @@ class Invoker:
         turn.begin(run)
         self._reach("tool.after_intent_before_call")
         started = self._clock.monotonic()
-        doors = RunDoors(self.invoke, self.threads, context, run.key, turn, profile, depth)
+        doors = RunDoors(self, context, run.key, turn, profile, depth)
         call = Call(run.key, 0.0, turn.state, profile, doors)
         try:
             if run.spec.retry is None:

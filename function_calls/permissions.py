@@ -58,7 +58,7 @@ def open_to(spec: FunctionSpec, path: Path) -> Refusal | None:
 
 def at_hand(spec: FunctionSpec, turn: Turn, profile: ChatProfile, path: Path) -> Refusal | None:
     """Has the chat taken to hand what a model may call only then?"""
-    if path is not _MODEL or spec.activation is _ALWAYS or turn.functions.on_request.is_at_hand(spec, profile.at_hand):
+    if path is not _MODEL or turn.functions.on_request.is_at_hand(spec, profile.at_hand):
         return None
     return Refusal("refusals.not_at_hand", spec.name, f"/use {spec.name}")
 
@@ -139,7 +139,7 @@ def refusal(
         enabled(setting)
         or switched_on(profile, path)
         or open_to(spec, path)
-        or at_hand(spec, turn, profile, path)
+        or (None if spec.activation is _ALWAYS else at_hand(spec, turn, profile, path))
         or in_scope(spec, setting, context)
         or addressed(spec, setting, context, turn)
         or _as_told(role_allows(spec, setting, context.sender.role), context, turn)

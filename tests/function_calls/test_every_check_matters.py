@@ -281,7 +281,7 @@ async def nothing_repeats_an_effect_that_must_happen_once(invoker: type[Invoker]
 
 
 _REFUSALS = "        enabled(setting)\n"
-_AT_HAND = "        or at_hand(spec, turn, profile, path)\n"
+_AT_HAND = "        or (None if spec.activation is _ALWAYS else at_hand(spec, turn, profile, path))\n"
 _POLICIES = "in self._policies[passed:] if passed else self._policies:"
 REMOVALS = [
     Removal("known", invocation, "= turn.functions.find(name)", "= turn.functions.specs[0]", only_known_functions_run),
