@@ -288,9 +288,7 @@ REMOVALS = [
     Removal("enabled", permissions, _REFUSALS, "        None\n", a_disabled_function_is_refused),
     Removal("switched on", permissions, "        or switched_on(profile, path)\n", "", switched_off_is_refused),
     Removal("path open", permissions, "        or open_to(spec, path)\n", "", a_closed_way_is_refused),
-    Removal(
-        "at hand", permissions, "        or at_hand(spec, turn, profile, path)\n", "", what_is_not_at_hand_is_refused
-    ),
+    Removal("at hand", permissions, _AT_HAND, "", what_is_not_at_hand_is_refused),
     Removal("scope", permissions, "        or in_scope(spec, setting, context)\n", "", another_scope_is_refused),
     Removal(
         "mention",
