@@ -42,11 +42,11 @@ def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, qu
     """The verdict on one message. `question` is what the sender was asked in this chat and has not answered, or what
     waits for somebody's yes and is meant here."""
     refused = _not_served(context, chat)
-    if refused is not None or context.timer is not None:
+    if refused is not None or context.timer is not None or context.kind is Kind.EXPIRY:
         return refused or Verdict(addressed=True)
     is_called = context.calls_bot
     is_reaction = context.kind is Kind.REACTION
-    if not is_reaction and not context.text.strip() and not context.attachments:
+    if not is_reaction and not context.text.strip() and not context.attachments and not context.takes:
         return Verdict(ReasonCode.EMPTY)
     if question is not None and _may_answer(context):
         answer = read_answer(question.question, context.text, chat.profile.texts)
@@ -69,8 +69,9 @@ def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, qu
 
 
 def _may_answer(context: MessageContext) -> bool:
-    """Whether it can be the answer to a question of the bot's: no command, no timer, and not said to another member."""
-    if context.text.startswith("/") or context.kind is Kind.TIMER:
+    """Whether it can be the answer to a question of the bot's: no command, no timer, and not said to another member or
+    to a function."""
+    if context.text.startswith("/") or context.kind is Kind.TIMER or context.takes:
         return False
     if not context.is_group:
         return True

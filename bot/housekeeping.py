@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from bot.chats import Chats
 from bot.delivery import Parcel
+from bot.expiry import Expiry
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from config.settings import StoreSettings
@@ -29,6 +30,7 @@ from services.store import (
 from services.store.ids import first_id_at
 from services.store.port import Store, Write
 
+_OF_CHATS = ("chat_settings", "activations")
 _DAY_MS = 24 * 3600 * 1000
 # Platforms deliver again for up to three days; a message must be known for as long.
 _LEAST_DAYS = 3
@@ -43,6 +45,7 @@ class Housekeeping:
         chats: Chats,
         questions: OpenQuestions,
         notices: Notices,
+        expiry: Expiry,
         settings: StoreSettings,
         clock: Clock,
         others: Mapping[str, Callable[[], Awaitable[None]]],
@@ -52,6 +55,7 @@ class Housekeeping:
         self._notices = notices
         self._chats = chats
         self._questions = questions
+        self._expiry = expiry
         self._days = max(settings.days_kept, _LEAST_DAYS)
         self._clock = clock
         self._others = others
@@ -90,13 +94,16 @@ class Housekeeping:
         return first_id_at(before_ms) if newest is None else newest + 1
 
     async def expire_questions(self) -> None:
-        """Close questions that have waited too long, and say of what needed a yes that nobody gave one."""
+        """Close questions that have waited too long, tell the functions among those who asked, and say of what needed
+        a yes that nobody gave one."""
         writes, approvals = self._questions.expire()
-        if not writes:
-            return
-        notices = [self._not_allowed(one.question.function, one.question.terms) for one in approvals]
-        await self._store.commit([*writes, *(write for write, _ in notices)])
-        self._notices.send([parcel for _, parcel in notices])
+        if writes:
+            notices = [self._not_allowed(one.question.function, one.question.terms) for one in approvals]
+            await self._store.commit([*writes, *(write for write, _ in notices)])
+            self._notices.send([parcel for _, parcel in notices])
+        left = self._questions.take_left()
+        if left:
+            await self._expiry.end(left)
 
     def _not_allowed(self, function: str, terms: ApprovalTerms | None) -> tuple[Write, Parcel]:
         if terms is None:
@@ -108,7 +115,7 @@ class Housekeeping:
     async def notice_changes(self) -> None:
         """Read again what another process has changed."""
         counters = {row["name"]: row["count"] for row in await self._store.read(changes.counters())}
-        if counters.get("chat_settings") != self._counters.get("chat_settings"):
+        if any(counters.get(name) != self._counters.get(name) for name in _OF_CHATS):
             await self._chats.load(self._store)
         for name, load in self._others.items():
             if counters.get(name) != self._counters.get(name):

@@ -18,6 +18,7 @@ from bot.inbound_text import fit
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from bot.platforms.base import Accepted
+from bot.taking import Taking
 from config.settings import LimitsSettings
 from function_calls.context import Kind, MessageContext
 from function_calls.context_json import context_from_json, context_to_json
@@ -35,7 +36,7 @@ _PRUNE_EVERY = 100
 _CHATS_COUNTED = 10_000
 _NOT_SAID = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, ReasonCode.DELETED})
 """What ends so is no part of the conversation."""
-_NEVER_SAID = frozenset({Kind.REACTION, Kind.TIMER})
+_NEVER_SAID = frozenset({Kind.REACTION, Kind.TIMER, Kind.EXPIRY})
 Claim = Callable[[Verdict, int], Sequence[Write]]
 """What is written with the verdict on something that is due and the id that its turn would have."""
 
@@ -71,6 +72,7 @@ class Intake:
         self._ids = ids
         self._epoch = epoch
         self._reach = faults.reach
+        self._taking = Taking()
         self._arrivals = Arrivals()
         self._heard: dict[str, int] = {}
 
@@ -87,15 +89,23 @@ class Intake:
                 return await self._change(context, also)
         return await self._accept(context, also)
 
-    async def fire(self, context: MessageContext, claim: Claim, ended: Callable[[], None]) -> Verdict:
-        """Take in what is due, in one unit with what `claim` gives for its verdict and its id, and return the verdict.
-        Where the queue is full, nothing is kept and nothing ends. `ended` is called when a turn is over with it. Raises
-        Conflict, and StoreError, when nothing was taken."""
+    async def fire(
+        self,
+        context: MessageContext,
+        claim: Claim,
+        ended: Callable[[], None] | None = None,
+        question: OpenQuestion | None = None,
+    ) -> Verdict:
+        """Take in what is due, or that nobody answered `question`, in one unit with what `claim` gives for its verdict
+        and its id, and return the verdict. Where the queue is full, nothing is kept and nothing ends. `ended` is called
+        when a turn is over with it. Raises Conflict, and StoreError, when nothing was taken."""
         context = self._prepared(context)
         verdict = self._verdict(context, 0)
+        if question is not None:
+            verdict = replace(verdict, question=question)
         if verdict.reason is ReasonCode.QUEUE_FULL:
             return verdict
-        job = Job(self._ids.next(), context, addressed=True, ended=ended)
+        job = Job(self._ids.next(), context, addressed=True, question=question, ended=ended)
         self._reach("sched.before_claim")
         try:
             accepted, *others = self._writes(context, verdict, job.turn_id)
@@ -129,7 +139,9 @@ class Intake:
     def _prepared(self, context: MessageContext) -> MessageContext:
         served = self._chats.of(context.chat)
         context = fit(context, self._limits.message_chars, served.profile.texts.say("intake.cut"))
-        return context if context.bot == served.settings.bot else replace(context, bot=served.settings.bot)
+        if context.bot != served.settings.bot:
+            context = replace(context, bot=served.settings.bot)
+        return self._taking.read(context, self._functions(context.bot))
 
     async def _accept(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
         message = (context.chat.key, context.key.native_id)
@@ -280,7 +292,7 @@ class Intake:
                 writes.append(inbox.end(job.turn_id, reason.value, "", now_ms))
             else:
                 calls_bot = job.context.mentions_bot or context.mentions_bot
-                job.context = replace(job.context, text=context.text, mentions_bot=calls_bot)
+                job.context = replace(job.context, text=context.text, mentions_bot=calls_bot, takes=context.takes)
                 writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))
         # What nobody has allowed yet goes with the message that asked for it.
         withdrawn = self._questions.asked_for_by(chat, native_id) if deletes else []

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from random import Random, SystemRandom
 
+from bot.at_hand import StoredAtHand
 from bot.call_records import CallRecords
 from bot.chat_writer import ModelWriter
 from bot.chats import Chats
@@ -18,6 +19,7 @@ from bot.daemon import Daemon
 from bot.delivery import Delivery
 from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
+from bot.expiry import Expiry
 from bot.explanations import StoredExplanations
 from bot.filters import FilterFactory
 from bot.function_sources import FunctionSources, WantedSource
@@ -67,7 +69,7 @@ from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.outages import Outages
 from function_calls.policies import Policies
-from function_calls.ports import ChatActions, ChatWriter, Explanations, Members, OwnSettings
+from function_calls.ports import AtHand, ChatActions, ChatWriter, Explanations, Members, OwnSettings
 from function_calls.registry import FunctionRegistry
 from function_calls.rehearsal import Rehearsal
 from function_calls.router import FunctionCallRouter
@@ -191,6 +193,7 @@ def build_daemon(
         Members: members,
         ChatActions: actions,
         OwnSettings: own_settings,
+        AtHand: StoredAtHand(chats, store, ids, clock),
         ChatWriter: ModelWriter(paid, store, deadlines, clock),
     }
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
@@ -373,7 +376,16 @@ def build_daemon(
         metrics=metrics,
         logs=(call_log, model_log, shadow_log),
         faults=faults,
-        housekeeping=Housekeeping(store, chats, questions, notices, settings.store, clock, {COUNTER: pins.load}),
+        housekeeping=Housekeeping(
+            store,
+            chats,
+            questions,
+            notices,
+            Expiry(intake, questions, clock),
+            settings.store,
+            clock,
+            {COUNTER: pins.load},
+        ),
         services=[
             *(service for service in services.values() if isinstance(service, WebClient | News | WebSearch)),
             *([shadow] if shadow else []),

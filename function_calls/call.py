@@ -11,9 +11,13 @@ from services.json_values import JsonObject
 from services.threads import Threads
 
 if TYPE_CHECKING:
+    from function_calls.groups import Takeable
     from function_calls.profile import ChatProfile
     from function_calls.spec import FunctionResult, FunctionSpec
     from services.llm.model import OfferedFunction
+
+
+ResumedKind = Literal["answered", "cancelled", "expired"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +28,11 @@ class Resumed:
     """The plain data that the earlier run left."""
     answer: str
     """What the member said; empty where nobody answered."""
-    kind: Literal["answered", "cancelled", "expired"] = "answered"
+    kind: ResumedKind = "answered"
     """`cancelled`: the member said that it should end. `expired`: nobody answered in time; what this run says is not
-    shown."""
+    shown. A run of either kind asks no more."""
+    number: int = 1
+    """How many questions the run has asked so far."""
 
 
 class Doors(Protocol):
@@ -53,6 +59,12 @@ class Doors(Protocol):
 
     def functions(self) -> Sequence[FunctionSpec]:
         """The functions that the member may call here, in registration order."""
+
+    def on_request(self) -> Sequence[Takeable]:
+        """What the chat may take to hand of which the member may call something here."""
+
+    def is_at_hand(self, spec: FunctionSpec) -> bool:
+        """Whether a model is offered `spec` in the chat, as far as that is on request."""
 
     def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
         """At most so many of those that a model may call here and that fit a text, best first."""
@@ -110,6 +122,15 @@ class Call:
     def functions(self) -> Sequence[FunctionSpec]:
         """The functions that this member may call here, in registration order."""
         return self._doors.functions()
+
+    def on_request(self) -> Sequence[Takeable]:
+        """The functions and groups that the chat may take to hand, or has; those of which this member may call
+        something here."""
+        return self._doors.on_request()
+
+    def is_at_hand(self, spec: FunctionSpec) -> bool:
+        """Whether the chat has `spec` at hand, by its name or by a group's; always so for what is not on request."""
+        return self._doors.is_at_hand(spec)
 
     def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
         """At most so many of those that a model may call here for this member and that fit a text, best first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -22,6 +22,7 @@ class Kind(StrEnum):
     JOIN = "join"
     LEAVE = "leave"
     TIMER = "timer"
+    EXPIRY = "expiry"  # nobody answered what a function asked, which is told so
 
 
 class MessageKey(NamedTuple):
@@ -116,6 +117,8 @@ class MessageContext:
     chat_title: str = ""
     bot: str = "default"
     """The profile that serves this chat."""
+    takes: tuple[str, ...] = ()
+    """The functions and groups that it takes to hand: `@name`, stripped from the text as the bot's mention is."""
     timer: TimerCall | None = None
     """Set where nobody wrote: the time of something has come, and `sender` is the member whose it is."""
 
@@ -125,6 +128,11 @@ class MessageContext:
         return (
             not self.is_group
             or self.mentions_bot
-            or self.kind in (Kind.CHOICE, Kind.TIMER)
+            or self.kind in (Kind.CHOICE, Kind.TIMER, Kind.EXPIRY)
             or (self.reply_to is not None and self.reply_to.from_bot)
         )
+
+
+def without_words(context: MessageContext) -> MessageContext:
+    """Who said `context`, and where; without what was said."""
+    return replace(context, text="", mentions=(), reply_to=None, attachments=(), takes=(), timer=None)

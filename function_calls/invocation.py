@@ -6,7 +6,6 @@ import asyncio
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import structlog
@@ -15,26 +14,25 @@ from function_calls.arguments import require_json
 from function_calls.call import Call, Resumed
 from function_calls.context import MessageContext
 from function_calls.definition import DefinitionError
+from function_calls.doors import RunDoors
 from function_calls.failures import broken, faulty, own_words, refused_result, unknown
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
-from function_calls.permissions import callable_here, is_risky, refusal, refusal_now, timeout_seconds
+from function_calls.handler_questions import has_asked, nobody_answers, with_its_run
+from function_calls.permissions import is_risky, refusal, refusal_now, timeout_seconds
 from function_calls.policies import ALLOWED, Policies, Verdict
 from function_calls.profile import ChatProfile
 from function_calls.questions import confirm_question
 from function_calls.results import plain, storable
-from function_calls.shortlist import found_here
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Retry, ToolError
 from function_calls.turn import Path, Run, Turn
 from function_calls.usage import spoken_name
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
-from services.llm.model import OfferedFunction
 from services.refs import Effect, ErrorCode, Role
 from services.store.port import Conflict, Write
 from services.threads import Threads
 
-DEEPEST_NESTING = 4
 _MEMBER, _NESTED = Role.MEMBER, Path.NESTED  # a module's name is found faster than a member of an enumeration
 _log = structlog.get_logger("invocation")
 
@@ -88,7 +86,7 @@ class Invoker:
     ) -> FunctionResult:
         """The result of running the function `name`, or the refusal, fault or question that came instead; never an
         exception of a handler. `uncertain`: a yes is asked for first. `confirmed`: it was given. `key` is given for
-        nested runs alone."""
+        nested runs, and for one that goes on from what `turn.resuming` has under it."""
         key = key or turn.next_key()
         profile = turn.profile()
         spec = turn.functions.find(name)
@@ -96,7 +94,9 @@ class Invoker:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, profile.texts.say("refusals.unknown_function", name=name))
         known = turn.nested.get(key) or turn.log.stored_run(key)
         if known is not None and (known.result is not None or spec.effect is Effect.ONCE):
-            return self._from_before(key, spec, known.function, known.result, turn, profile)
+            result = self._from_before(key, spec, known.function, known.result, turn, profile)
+            run = Run(key, spec, raw, path, round_number, request_id)
+            return result if result.question is None else await self._asked(context, result, run, turn, profile, depth)
         refused = refusal(context, spec, turn, profile, path)
         if refused is None and context.sender.role is not _MEMBER and is_risky(spec, profile):
             refused = await refusal_now(context, spec, turn, profile)
@@ -111,11 +111,14 @@ class Invoker:
             asked = Run(key, spec, raw, path, round_number, request_id)
             return self._not_run(context, asked, faulty(spec, fault, raw, profile), turn)
         run = Run(key, spec, arguments, path, round_number, request_id)
-        paid = known is not None and known.function == spec.name
+        paid, approved = known is not None and known.function == spec.name, turn.approved
         decided = await self._decided(context, run, turn, profile, confirmed=confirmed, uncertain=uncertain, paid=paid)
         if decided is not None:
             return self._not_run(context, run, decided, turn)
-        return await self._run(context, run, turn, profile, depth)
+        # A yes that is gone now was for this run.
+        allowed = approved.digest if approved is not None and turn.approved is None else ""
+        result = await self._run(context, run, turn, profile, depth, allowed)
+        return result if result.question is None else await self._asked(context, result, run, turn, profile, depth)
 
     def problems_of(self, spec: FunctionSpec) -> list[str]:
         """Why `spec` cannot be run here: the filters that it names and nobody knows. Empty: it can."""
@@ -161,8 +164,11 @@ class Invoker:
         before, and what it costs was taken with its intent."""
         spec, arguments = run.spec, run.arguments
         writes: tuple[Write, ...] = ()
-        # The budget is the first of them.
-        for policy in self._policies[1:] if paid else self._policies:
+        # Budget, taint, approval. A run that goes on was paid for, and judged by what had been read before it began.
+        passed = 1 if paid else 0
+        if turn.resuming and run.key in turn.resuming:
+            passed, confirmed = 2, True
+        for policy in self._policies[passed:] if passed else self._policies:
             judged = policy.judge(context, spec, arguments, turn)
             if judged is ALLOWED:
                 continue
@@ -192,14 +198,28 @@ class Invoker:
             self._record(context, run._replace(arguments=plain(run.arguments)), result, turn.id, 0)
         return result
 
-    async def _run(
-        self, context: MessageContext, run: Run, turn: Turn, profile: ChatProfile, depth: int
+    async def _asked(
+        self, context: MessageContext, result: FunctionResult, run: Run, turn: Turn, profile: ChatProfile, depth: int
     ) -> FunctionResult:
-        """The run itself, after all checks, and what is noted about it."""
+        """`result` of `run`, which asks; a failure where nobody is there to answer. Who asked then hears of it, to
+        clean up."""
+        asked = has_asked(result, run.path, depth)
+        if asked is None:
+            return result
+        key, path = turn.next_key(), _NESTED if asked.nested else run.path
+        turn.resuming[key] = Resumed(asked.resume or {}, "", "expired", asked.number)
+        await self.invoke(context, asked.function, asked.arguments, turn, path, key=key)
+        return nobody_answers(asked, run.spec, result, profile.texts)
+
+    async def _run(
+        self, context: MessageContext, run: Run, turn: Turn, profile: ChatProfile, depth: int, allowed: str
+    ) -> FunctionResult:
+        """The run itself, after all checks, and what is noted about it. `allowed`: by which yes it came about."""
         turn.begin(run)
         self._reach("tool.after_intent_before_call")
         started = self._clock.monotonic()
-        call = Call(run.key, 0.0, turn.state, profile, _Doors(self, context, run.key, turn, profile, depth))
+        doors = RunDoors(self, context, run.key, turn, profile, depth)
+        call = Call(run.key, 0.0, turn.state, profile, doors)
         try:
             if run.spec.retry is None:
                 result = storable(await self._once(context, run, turn, call, started))
@@ -218,6 +238,8 @@ class Invoker:
             turn.holds_words_of_others(run.key)
         if (run.spec.touches or turn.outside) and turn.is_from_outside(run):
             result = replace(result, outside=True)
+        if result.question is not None:
+            result = with_its_run(run, result, turn.resuming.get(run.key), allowed, profile.texts)
         turn.end(run, result)
         turn.log.result(run, result)
         self._record(context, run, result, turn.id, int((self._clock.monotonic() - started) * 1e6))
@@ -292,60 +314,3 @@ class Invoker:
         if result.context_updates:
             turn.state.update(result.context_updates)
         return result
-
-
-class _Doors:
-    """What one run may reach: the functions of its turn, for its member, one level deeper."""
-
-    __slots__ = ("_context", "_depth", "_invoker", "_key", "_profile", "_turn")
-
-    def __init__(
-        self, invoker: Invoker, context: MessageContext, key: str, turn: Turn, profile: ChatProfile, depth: int
-    ) -> None:
-        self._invoker = invoker
-        self._context = context
-        self._key = key
-        self._turn = turn
-        self._profile = profile
-        self._depth = depth
-
-    @property
-    def threads(self) -> Threads:
-        return self._invoker.threads
-
-    @property
-    def asked_at(self) -> datetime | None:
-        return self._turn.asked_at if self._turn.resumed else None
-
-    @property
-    def answered(self) -> str:
-        return self._turn.answered
-
-    @property
-    def resumed(self) -> Resumed | None:
-        return self._turn.resuming.get(self._key)
-
-    def count_from(self, at: datetime) -> None:
-        self._turn.asked_at = at
-
-    def functions(self) -> Sequence[FunctionSpec]:
-        return callable_here(self._context, self._turn, Path.NESTED)
-
-    def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
-        return found_here(self._context, self._turn, text, most)
-
-    async def invoke(self, name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
-        if self._depth >= DEEPEST_NESTING:
-            return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.too_deep"))
-        return await self._invoker.invoke(
-            self._context,
-            name,
-            arguments,
-            self._turn,
-            Path.NESTED,
-            depth=self._depth + 1,
-            key=f"{self._key}.{number}",
-        )
-
-    async def status(self, text: str) -> None:
-        await self._turn.status(text)

@@ -147,9 +147,10 @@ class FunctionCallLLM:
         result: FunctionResult,
         function: str,
         arguments: Mapping[str, Any] | None = None,
+        said: Sequence[str] = (),
     ) -> TurnOutcome:
         """Go on where a question interrupted the rounds; `result` is what the interrupted call gave. `arguments`: those
-        that it was run with, where it was."""
+        that it was run with, where it was. `said`: what it has said in the chat before."""
         progress = Progress(
             [message_from_json(one) for one in on.transcript], turn.said, on.rounds, asked=tuple(on.asked)
         )
@@ -158,9 +159,9 @@ class FunctionCallLLM:
         call = ToolCall(on.call_id, function, plain(arguments), uncertain=on.uncertain)
         rest = tuple(call_from_json(one) for one in on.calls)
         if result.question is not None and spec is not None:
-            return progress.suspended(turn, spec, call, rest, result.question, final=on.final)
+            return progress.suspended(turn, spec, call, rest, result, result.question, final=on.final)
         progress.answered(call, result, turn.functions)
-        progress.note(call, spec, result, self._settings)
+        progress.note(call, spec, result, self._settings, said)
         outcome = await self._run_calls(context, turn, progress, rest, final=on.final, request_id="")
         if outcome is not None:
             return outcome
@@ -256,7 +257,7 @@ class FunctionCallLLM:
                 if result.question.field in progress.asked and not rest:
                     return sent(ReasonCode.USAGE, [*progress.said, *result.for_chat()], spec.name)
                 if result.question.field not in progress.asked:
-                    return progress.suspended(turn, spec, call, rest, result.question, final=final)
+                    return progress.suspended(turn, spec, call, rest, result, result.question, final=final)
             faults += progress.note(call, spec, result, self._settings)
         progress.repairs += bool(faults)
         progress.loops.end_round()

@@ -25,6 +25,7 @@ RUN_BY_TESTS = {
     "docs/mcp-server.md",
     "docs/modules.md",
     "docs/news-and-search.md",
+    "docs/on-request.md",
     "docs/operators.md",
     "docs/reminders.md",
     "docs/schedules.md",
