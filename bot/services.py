@@ -17,6 +17,7 @@ from services.news import News
 from services.places import Places
 from services.polls import Polls
 from services.reminders import Reminders
+from services.sandbox import Sandbox
 from services.search import WebSearch
 from services.store.ids import Ids
 from services.store.port import Store
@@ -43,6 +44,7 @@ def services_of(
         Units: Units(),
         News: news_of(settings.news, clock, web),
         WebSearch: search_of(settings.search, clock, web),
+        Sandbox: Sandbox(clock, settings.sandbox),
         ChatPast: ChatPast(store, clock, ids, most_lines=settings.summary.lines),
         SummarySettings: settings.summary,
         Timetable: timetable,

@@ -19,6 +19,7 @@ from config.models import ModelSettings
 from config.news import NewsSettings
 from config.reminders import RemindersSettings
 from config.rollout import RolloutSettings
+from config.sandbox import SandboxSettings
 from config.schedules import SchedulesSettings
 from config.search import SearchSettings
 from config.shadow import ShadowSettings
@@ -249,6 +250,7 @@ class Settings(Section):
     summary: SummarySettings = SummarySettings()
     news: NewsSettings = NewsSettings()
     search: SearchSettings = SearchSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     questions: QuestionsSettings = QuestionsSettings()
     approvals: ApprovalsSettings = ApprovalsSettings()
     timers: TimersSettings = TimersSettings()

@@ -1,0 +1,237 @@
+"""The only way to start a process: an argument list, a folder, nothing inherited, and nothing that outlives it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+import structlog
+
+from config.sandbox import SandboxSettings
+from services.bubblewrap import wrapped
+from services.clock import Clock
+from services.deadlines import Deadlines
+from services.process_limits import by_python
+from services.processes import CannotStart, Command, Finished, Limits, OnOutput, Running
+from services.programs import PATH, program
+
+__all__ = [
+    "CannotStart",
+    "Command",
+    "Finished",
+    "Isolation",
+    "Limits",
+    "NotIsolated",
+    "OnOutput",
+    "Prepared",
+    "Sandbox",
+]
+_log = structlog.get_logger("sandbox")
+_PROBE = Command(("true",))
+_PROBE_SECONDS = 10.0
+_SIGNALS = range(1, 65)
+_TMP = "/tmp"  # noqa: S108 - within the sandbox
+
+
+class Isolation(StrEnum):
+    """Whether a process has to be kept apart from this machine."""
+
+    REQUIRED = "required"  # it does not run without
+    PREFERRED = "preferred"  # it runs without where there is no other way
+    OFF = "off"  # it runs without, unless the settings require more
+
+
+class NotIsolated(Exception):
+    """The process may run only in a sandbox, and there is none. The text says why, for operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """How a process is to be started by somebody who holds its streams: with this environment and no other."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    folder: Path
+    isolated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Bubblewrap:
+    """What the probe has found. `path` None: it cannot be used, and `problem` says why."""
+
+    path: Path | None
+    is_new: bool = False
+    problem: str = ""
+
+
+class Sandbox:
+    """Runs processes, in bubblewrap where this machine has it and allows it. At most `at_once` of the
+    settings run beside each other; others wait for a place, and their time begins when they have it."""
+
+    def __init__(self, clock: Clock, settings: SandboxSettings | None = None) -> None:
+        self._clock = clock
+        self._deadlines = Deadlines(clock)
+        self._settings = settings or SandboxSettings()
+        self._found: _Bubblewrap | None = None
+        self._probing = asyncio.Lock()
+        self._places = asyncio.Semaphore(self._settings.at_once)
+        self._has_warned = False
+
+    async def run(
+        self,
+        command: Command,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        isolation: Isolation = Isolation.PREFERRED,
+        on_output: OnOutput | None = None,
+    ) -> Finished:
+        """What came of `command`. At the timeout, and when the caller is cancelled, it is killed with all it started.
+        `on_output` is given what is kept of both streams as it comes, and must not raise.
+        Raises NotIsolated where isolation is required and cannot be had, and CannotStart for what cannot be started."""
+        limits = self._capped(limits)
+        async with self._places:
+            if command.folder is not None:
+                prepared = await self.prepare(command, limits, isolation)
+                return await self._run(prepared, command, limits, on_output)
+            with tempfile.TemporaryDirectory(prefix="rollcall-", ignore_cleanup_errors=True) as own:
+                prepared = await self.prepare(command, limits, isolation, own_folder=Path(own))
+                return await self._run(prepared, command, limits, on_output)
+
+    async def prepare(
+        self,
+        command: Command,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        isolation: Isolation = Isolation.PREFERRED,
+        own_folder: Path | None = None,
+    ) -> Prepared:
+        """How to start `command` for somebody who talks with it while it runs and ends it himself: the limits of time
+        and output are his to keep, the others hold. Killing it kills all it started where it is isolated.
+        `own_folder`: where it runs when it is neither isolated nor has a folder; without one that is the machine's
+        folder of temporary files. Raises NotIsolated and CannotStart."""
+        limits = self._capped(limits)
+        _check(command)
+        path = program(command.argv[0])
+        found = await self._bubblewrap(isolation)
+        if found.path is not None:
+            argv = wrapped(found.path, command, path, limits, is_new=found.is_new)
+            return Prepared(tuple(argv), _environment(command, _TMP), Path("/"), isolated=True)
+        folder = command.folder or own_folder or Path(tempfile.gettempdir())
+        argv = by_python([str(path), *command.argv[1:]], limits)
+        return Prepared(tuple(argv), _environment(command, str(folder)), folder, isolated=False)
+
+    async def problem(self) -> str:
+        """Why processes cannot be isolated on this machine, for operators; empty where they can."""
+        if self._settings.isolation == "off":
+            return "the settings say `sandbox.isolation: off`"
+        return (await self._probed()).problem
+
+    async def _run(self, prepared: Prepared, command: Command, limits: Limits, on_output: OnOutput | None) -> Finished:
+        running = Running(
+            prepared.argv,
+            env=prepared.env,
+            folder=prepared.folder,
+            stdin=command.stdin,
+            output_bytes=limits.output_bytes,
+            on_output=on_output,
+        )
+        timed_out = False
+        try:
+            try:
+                code = await self._deadlines.run(running.ended(), self._clock.monotonic() + limits.timeout_seconds)
+            except TimeoutError:
+                timed_out = True
+                running.kill()
+                code = await running.gone()
+        finally:
+            running.kill()
+            try:
+                await running.gone()
+            finally:
+                running.close()
+        return Finished(
+            exit_code=_unwrapped(code) if prepared.isolated else code,
+            stdout=bytes(running.stdout.kept),
+            stderr=bytes(running.stderr.kept),
+            timed_out=timed_out,
+            cut=running.stdout.cut or running.stderr.cut,
+            isolated=prepared.isolated,
+        )
+
+    async def _bubblewrap(self, isolation: Isolation) -> _Bubblewrap:
+        """What to run in; without a path nothing is to be isolated. Raises NotIsolated."""
+        required = Isolation.REQUIRED in (isolation, Isolation(self._settings.isolation))
+        if isolation is Isolation.OFF and not required:
+            return _Bubblewrap(None)
+        problem = await self.problem()
+        if not problem:
+            return await self._probed()
+        if required:
+            raise NotIsolated(problem)
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning("processes_not_isolated", problem=problem)
+        return _Bubblewrap(None)
+
+    async def _probed(self) -> _Bubblewrap:
+        async with self._probing:
+            if self._found is None:
+                self._found = await self._probe()
+            return self._found
+
+    async def _probe(self) -> _Bubblewrap:
+        """Whether bubblewrap works, found out by running it: it may be there and forbidden."""
+        found = shutil.which("bwrap", path=PATH)
+        if found is None:
+            return _Bubblewrap(None, problem=f"there is no bwrap in {PATH}: install the package bubblewrap")
+        problem = ""
+        for is_new in (True, False):
+            argv = wrapped(Path(found), _PROBE, program("true"), Limits(), is_new=is_new)
+            prepared = Prepared(tuple(argv), _environment(_PROBE, _TMP), Path("/"), isolated=True)
+            try:
+                ended = await self._run(prepared, _PROBE, replace(Limits(), timeout_seconds=_PROBE_SECONDS), None)
+            except CannotStart as error:
+                return _Bubblewrap(None, problem=str(error))
+            if ended.exit_code == 0:
+                return _Bubblewrap(Path(found), is_new)
+            said = ended.stderr.decode("utf-8", "replace").strip() or f"it ended with {ended.exit_code}"
+            problem = problem or f"bubblewrap cannot be used here: {said}"
+        return _Bubblewrap(None, problem=problem)
+
+    def _capped(self, limits: Limits) -> Limits:
+        """No more than the settings allow to anybody."""
+        most = self._settings
+        return Limits(
+            timeout_seconds=min(limits.timeout_seconds, most.timeout_seconds),
+            output_bytes=min(limits.output_bytes, most.output_kilobytes * 1000),
+            memory_bytes=min(limits.memory_bytes, most.memory_megabytes * 1024 * 1024),
+            cpu_seconds=min(limits.cpu_seconds, most.cpu_seconds),
+            processes=min(limits.processes, most.processes),
+            file_bytes=min(limits.file_bytes, most.file_megabytes * 1024 * 1024),
+        )
+
+
+def _check(command: Command) -> None:
+    """Raises CannotStart for what the system would refuse, or bubblewrap would refuse in words of its own."""
+    if not command.argv:
+        raise CannotStart("there is no program")
+    if any("\0" in one for one in (*command.argv, *command.env, *command.env.values())):
+        raise CannotStart(f"{command.argv[0]} is given an argument with a NUL in it")
+    if command.folder is not None and not (command.folder.is_absolute() and command.folder.is_dir()):
+        raise CannotStart(f"{command.folder} is no folder to work in")
+    for path in command.readable:
+        if not (path.is_absolute() and path.exists()):
+            raise CannotStart(f"{path} is not there to be read")
+
+
+def _environment(command: Command, home: str) -> dict[str, str]:
+    """All that the process has of an environment."""
+    return {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, **command.env}
+
+
+def _unwrapped(code: int) -> int:
+    """bubblewrap reports a signal as shells do, as 128 and its number."""
+    return 128 - code if code - 128 in _SIGNALS else code
