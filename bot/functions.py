@@ -8,12 +8,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 import function_calls.handlers
 from config.settings import Settings
+from function_calls.command_tools.machine import Machine
 from function_calls.source import Changes, FunctionSource, Publish, Snapshot
 from function_calls.sources.python_functions import PythonFiles, PythonFunctions, Services
+from function_calls.sources.yaml_commands import YamlCommands
 from function_calls.spec import FunctionSpec, OfferedTo
+from services.clock import Clock
+from services.deadlines import Deadlines
+from services.sandbox import Sandbox
+from services.workspace import Workspaces
 
 
 def built_in_modules() -> list[ModuleType]:
@@ -29,7 +36,18 @@ def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequ
     built_in = PythonFunctions("built in", built_in_modules(), services)
     # A model would call it for every fact that it does not know, each time in vain. Its command says what to set.
     withheld = {"search"} if settings.search.kind == "none" else set()
-    return [Withholding(built_in, withheld), PythonFiles("sources.python", paths, services, changes)]
+    return [
+        Withholding(built_in, withheld),
+        PythonFiles("sources.python", paths, services, changes),
+        YamlCommands("sources.commands", settings.sources.commands, _machine(services), changes),
+    ]
+
+
+def _machine(services: Services) -> Machine:
+    """What the commands of tools run with."""
+    clock = cast(Clock, services[Clock])
+    workspaces = cast(Workspaces, services[Workspaces])
+    return Machine(cast(Sandbox, services[Sandbox]), clock, workspaces, Deadlines(clock))
 
 
 class Withholding:

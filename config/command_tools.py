@@ -57,7 +57,7 @@ def _variables(value: object) -> object:
 def _parameters(value: object) -> object:
     if value is None or isinstance(value, Mapping):
         return value
-    if isinstance(value, str) or isinstance(value, type):
+    if isinstance(value, str | type):
         return _reference(value)
     raise fault(f"has to be a mapping of parameters, a JSON Schema, or {_REFERENCE_FORM.removeprefix('has to be ')}")
 
@@ -68,9 +68,7 @@ Reference = Annotated[
 """Something in Python: `package.module:name`, or `./file.py:name` beside the file that says so."""
 ToolName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\s\x00-\x1f]+$")]
 """What a tool or a group is called: no spaces."""
-Texts = Annotated[
-    tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
-]
+Texts = Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 """A list of texts, or one."""
 
 
@@ -209,9 +207,9 @@ class CommandTool(Section):
     """What models and settings call it."""
     description: str = ""
     """What models are told."""
-    parameters: Annotated[
-        Any, BeforeValidator(_parameters, json_schema_input_type=Mapping[str, JsonValue] | str)
-    ] = None
+    parameters: Annotated[Any, BeforeValidator(_parameters, json_schema_input_type=Mapping[str, JsonValue] | str)] = (
+        None
+    )
     """Name → {type, description, required, default, …}; or a JSON Schema; or a pydantic model in Python."""
     sample: Mapping[str, Any] | None = Field(default=None, alias="schema")
     """Instead of parameters: the call as a model should write it, with sample values, or an OpenAI definition."""

@@ -223,6 +223,8 @@ class SourcesSettings(Section):
 
     python: tuple[LocalPath, ...] = Field(default=(), max_length=1000)
     """Python files, or folders of them, with functions marked by @tool_function. They run with the daemon's rights."""
+    commands: tuple[LocalPath, ...] = Field(default=(), max_length=1000)
+    """YAML files of command tools, or folders of them: docs/command-tools.md."""
 
 
 class Settings(Section):
