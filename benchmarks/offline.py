@@ -35,7 +35,7 @@ from services.text_index import listed
 REPOSITORY = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("ROLLCALL_DATA", REPOSITORY.parent / "shared" / "data"))
 
-TODO_CHANGES = "todo_add todo_done todo_remove"
+TODO_CHANGES = "todo_add todo_done todo_remove todo_update"
 MEANT: Mapping[str, str] = {
     # CLINC150
     "weather": "weather",

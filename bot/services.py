@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 from bot.web_services import news_of, search_of
@@ -19,6 +20,7 @@ from services.polls import Polls
 from services.reminders import Reminders
 from services.sandbox import Sandbox
 from services.search import WebSearch
+from services.shell import Shell
 from services.store.ids import Ids
 from services.store.port import Store
 from services.times import Times
@@ -26,6 +28,10 @@ from services.timetable import Timetable
 from services.todo import TodoLists
 from services.units import Units
 from services.weather import OpenMeteo
+from services.workspace import Workspaces
+
+WORKSPACES = Path("work", "chats")
+"""Below `home`: the folders of the chats."""
 
 
 def services_of(
@@ -33,6 +39,8 @@ def services_of(
 ) -> dict[type, object]:
     """Each under its type. Where `web` is given it is the only way out; else each has what the settings say."""
     client, zones, times = web or WebClient(), MemberZones(store, clock), Times()
+    sandbox = Sandbox(clock, settings.sandbox)
+    workspaces = Workspaces(Path(settings.home) / WORKSPACES, settings.files)
     return {
         Clock: clock,
         WebClient: client,
@@ -44,7 +52,9 @@ def services_of(
         Units: Units(),
         News: news_of(settings.news, clock, web),
         WebSearch: search_of(settings.search, clock, web),
-        Sandbox: Sandbox(clock, settings.sandbox),
+        Sandbox: sandbox,
+        Workspaces: workspaces,
+        Shell: Shell(sandbox, workspaces, settings.shell),
         ChatPast: ChatPast(store, clock, ids, most_lines=settings.summary.lines),
         SummarySettings: settings.summary,
         Timetable: timetable,

@@ -12,6 +12,7 @@ from config.approvals import ApprovalsSettings
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings
 from config.budgets import BudgetsSettings
 from config.failover import FailoverSettings
+from config.files import FilesSettings
 from config.filters import FiltersSettings
 from config.irc import IrcSettings
 from config.memory import MemorySettings
@@ -23,6 +24,7 @@ from config.sandbox import SandboxSettings
 from config.schedules import SchedulesSettings
 from config.search import SearchSettings
 from config.shadow import ShadowSettings
+from config.shell import ShellSettings
 from config.summary import SummarySettings
 from config.terms import (
     Count,
@@ -253,6 +255,8 @@ class Settings(Section):
     news: NewsSettings = NewsSettings()
     search: SearchSettings = SearchSettings()
     sandbox: SandboxSettings = SandboxSettings()
+    files: FilesSettings = FilesSettings()
+    shell: ShellSettings = ShellSettings()
     questions: QuestionsSettings = QuestionsSettings()
     approvals: ApprovalsSettings = ApprovalsSettings()
     timers: TimersSettings = TimersSettings()

@@ -14,7 +14,8 @@ import structlog
 from function_calls.arguments import require_json
 from function_calls.call import Call, Resumed
 from function_calls.context import MessageContext
-from function_calls.failures import broken, faulty, own_words, refused_result, unknown
+from function_calls.failed_runs import broken, own_words, unknown
+from function_calls.failures import faulty, refused_result
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
 from function_calls.permissions import callable_here, is_risky, refusal, refusal_now, timeout_seconds
 from function_calls.policies import ALLOWED, Policies, Verdict

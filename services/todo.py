@@ -9,7 +9,7 @@ from enum import StrEnum
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef
 from services.store import todos
-from services.store.port import Store
+from services.store.port import Store, Write
 from services.store.todos import Todo
 
 MOST_OPEN = 200
@@ -37,6 +37,13 @@ class Show(StrEnum):
     OPEN = "open"
     DONE = "done"
     ALL = "all"
+
+
+class State(StrEnum):
+    """What has become of an entry."""
+
+    OPEN = "open"
+    DONE = "done"
 
 
 class ListFull(Exception):
@@ -116,6 +123,35 @@ class TodoLists:
         await self._store.commit([todos.finish(chat.key, entry.number, call_key=call_key, at_ms=self._clock.now_ms())])
         return entry, True
 
+    async def update(
+        self,
+        chat: ChatRef,
+        number: int,
+        *,
+        text: str | None,
+        state: State | None,
+        by: MemberRef,
+        may_reword_any: bool,
+        call_key: str,
+    ) -> Todo:
+        """The entry of that number, with that text and in that state; None leaves either as it is. Raises NoSuchTodo,
+        NotYours for the text of another member's, and ListFull where it cannot be opened again."""
+        entry = _numbered(await self._all(chat), number)
+        changes: list[Write] = []
+        if text is not None:
+            if entry.author != by.key and not may_reword_any:
+                raise NotYours(entry)
+            changes.append(todos.reword(chat.key, entry.number, _one_line(text)))
+        if state is State.DONE:
+            changes.append(todos.finish(chat.key, entry.number, call_key=call_key, at_ms=self._clock.now_ms()))
+        elif state is State.OPEN:
+            changes.append(todos.reopen(chat.key, entry.number, most_open=MOST_OPEN))
+        await self._store.commit(changes)
+        changed = _numbered(await self._all(chat), number)
+        if state is State.OPEN and changed.is_done:
+            raise ListFull
+        return changed
+
     async def remove(self, chat: ChatRef, which: str, *, by: MemberRef, may_remove_any: bool, call_key: str) -> Todo:
         """The entry that `which` means, as it was before it was erased; its text is empty when this call erased it
         earlier. Raises NoSuchTodo, SeveralTodos and NotYours."""
@@ -135,6 +171,13 @@ class TodoLists:
 
 def _ended_by(entries: Sequence[Todo], call_key: str) -> Todo | None:
     return next((entry for entry in entries if entry.ended_by == call_key), None)
+
+
+def _numbered(entries: Sequence[Todo], number: int) -> Todo:
+    found = [entry for entry in entries if entry.number == number and not entry.is_removed]
+    if not found:
+        raise NoSuchTodo(number)
+    return found[0]
 
 
 def _meant(entries: Sequence[Todo], which: str) -> Todo:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from config.texts import Phrases
-from function_calls.approvals import visible
 from function_calls.command_tools.definition import Wording
 from function_calls.command_tools.request import Output, Problem, StepFacts
 from function_calls.command_tools.words import told
 from function_calls.results import plain
 from function_calls.spec import FunctionResult, Message
+from function_calls.visible import visible
 from services.json_values import JsonObject, JsonValue
 from services.refs import ErrorCode
 

@@ -29,7 +29,7 @@ from function_calls.command_tools.request import Given, Request, StepFacts, Tool
 from function_calls.command_tools.steps import StepRunner, as_input
 from function_calls.command_tools.words import WordFault, argv_of, holds, text_of, told
 from function_calls.context import MessageContext
-from function_calls.failures import broken, own_words, unknown
+from function_calls.failed_runs import broken, own_words, unknown
 from function_calls.spec import FunctionResult, FunctionSpec, ToolError
 from function_calls.usage import spoken_name
 from services.json_values import JsonObject

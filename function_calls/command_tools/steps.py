@@ -13,7 +13,7 @@ from function_calls.command_tools.definition import Definition, Step
 from function_calls.command_tools.machine import Machine, RanOutOfTime
 from function_calls.command_tools.outcomes import CallHook, Failure, fail
 from function_calls.command_tools.request import Output, StepFacts, ToolRun
-from function_calls.failures import own_words
+from function_calls.failed_runs import own_words
 from function_calls.results import normalised
 from function_calls.spec import FunctionResult, ToolError
 from services.json_values import JsonValue

@@ -11,7 +11,7 @@ from function_calls.spec import FunctionResult
 from services.json_values import JsonObject
 from services.refs import ErrorCode, Role
 from services.store.todos import Todo
-from services.todo import MOST_OPEN, ListFull, NoSuchTodo, NotYours, Priority, SeveralTodos, Show, TodoLists
+from services.todo import MOST_OPEN, ListFull, NoSuchTodo, NotYours, Priority, SeveralTodos, Show, State, TodoLists
 
 
 class AddArguments(BaseModel):
@@ -37,6 +37,18 @@ class EntryArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     item: str = Field(description="The entry's number or words of its text", min_length=1, max_length=300)
+
+
+class UpdateArguments(BaseModel):
+    """What is different about an entry."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    number: int = Field(description="The entry's number", ge=1, le=999_999_999)
+    text: str | None = Field(
+        default=None, description="What it should say instead", min_length=1, max_length=300, pattern=r"\S"
+    )
+    state: State | None = Field(default=None, description="Whether it is done or open again")
 
 
 @tool_function(
@@ -133,6 +145,49 @@ async def todo_done(ctx: MessageContext, args: EntryArguments, *, lists: TodoLis
         return _not_found(args.item, error, call)
     text = call.say("todo.done" if now else "todo.done_before", number=entry.number, text=entry.text)
     return FunctionResult.say(text, data={"number": entry.number, "done": True})
+
+
+@tool_function(
+    name="todo_update",
+    description="Change an entry of the to-do list: its text, or whether it is done",
+    examples=(
+        "change todo {number} to {text}",
+        "reword todo {number} as {text}",
+        "update entry {number} of the todo list to say {text}",
+        "change number {number} on my to do list to {text}",
+        "set todo number {number} to {state} again",
+        "把待办{number}改成{text}",
+        "修改待办{number}为{text}",
+        "把待办第{number}条的内容换成{text}",
+    ),
+    commands=("todo update", "todo change", "待办 修改"),
+    tags="todo",
+    touches="reads_outside",
+    effect="idempotent",
+    ask={"number": "@todo.ask_number"},
+)
+async def todo_update(ctx: MessageContext, args: UpdateArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+    """Change an entry: one's own text, or anybody's for moderators and above; its state by anybody."""
+    if args.text is None and args.state is None:
+        return FunctionResult.fail(ErrorCode.MISSING_ARGUMENTS, call.say("todo.no_change"), ["text"])
+    try:
+        entry = await lists.update(
+            ctx.chat,
+            args.number,
+            text=args.text,
+            state=args.state,
+            by=ctx.sender.ref,
+            may_reword_any=ctx.sender.role in Role.at_least(Role.MODERATOR),
+            call_key=call.key,
+        )
+    except NoSuchTodo as error:
+        return _not_found(f"#{args.number}", error, call)
+    except NotYours as error:
+        text = call.say("todo.not_yours_to_change", number=error.entry.number, author=error.entry.author_name)
+        return FunctionResult.fail(ErrorCode.REFUSED, text)
+    except ListFull:
+        return FunctionResult.fail(ErrorCode.REFUSED, call.say("todo.full", most=MOST_OPEN))
+    return FunctionResult.say(call.say("todo.updated", line=_line(entry, call)), data=_data(entry))
 
 
 @tool_function(

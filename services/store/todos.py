@@ -55,6 +55,16 @@ FINISH = Statement(
     .where(_THIS & _OPEN)
     .values(done_ms=bindparam("at_ms", type_=INTEGER), ended_by=bindparam("ended_key", type_=TEXT)),
 )
+REOPEN = Statement(
+    "todos.reopen",
+    update(todos)
+    .where(_THIS & _KEPT & todos.c.done_ms.is_not(None) & (bindparam("most_open", type_=INTEGER) > _OPEN_COUNT))
+    .values(done_ms=None, ended_by=None),
+)
+REWORD = Statement(
+    "todos.reword",
+    update(todos).where(_THIS & _KEPT).values(text=bindparam("words", type_=TEXT)),
+)
 REMOVE = Statement(
     "todos.remove",
     update(todos)
@@ -110,6 +120,16 @@ def add(
 def finish(chat: str, number: int, *, call_key: str, at_ms: int) -> Write:
     """Mark an open entry as done."""
     return FINISH.write(chat=chat, number=number, ended_key=call_key, at_ms=at_ms)
+
+
+def reopen(chat: str, number: int, *, most_open: int) -> Write:
+    """Make a done entry an open one. Touches no row when `most_open` are open already."""
+    return REOPEN.write(chat=chat, number=number, most_open=most_open)
+
+
+def reword(chat: str, number: int, text: str) -> Write:
+    """Give an entry another text."""
+    return REWORD.write(chat=chat, number=number, words=text)
 
 
 def remove(chat: str, number: int, *, call_key: str, at_ms: int) -> Write:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.testing import a_group
 from function_calls.handlers import todo
 from services.clock import VirtualClock
 from services.refs import ChatRef, ErrorCode, Role
@@ -117,6 +118,62 @@ async def test_only_the_author_or_a_moderator_removes_an_entry(functions: Functi
     assert refused.error is not None
     assert (refused.error.code, "Ann" in refused.error.text) == (ErrorCode.REFUSED, True)
     assert (await functions.run("todo_remove", item="milk", by=a_member("Bob", Role.MODERATOR))).ok
+
+
+@pytest.mark.requirement("E44")
+async def test_an_entry_gets_another_text_or_state(functions: Functions) -> None:
+    await functions.run("todo_add", text="buy milk", priority="high")
+    assert text_of(await functions.run("todo_update", number=1, text="buy\n oat milk")) == (
+        "Now it is: #1 ❗ buy oat milk (Ann)"
+    )
+    await functions.run("todo_update", number=1, state="done", by="Bob")
+    assert (await functions.run("todo_list", show="done")).data[0]["text"] == "buy oat milk"
+    both = await functions.run("todo_update", number=1, text="buy milk", state="open")
+    assert both.data == {"number": 1, "text": "buy milk", "priority": "high", "added_by": "Ann", "done": False}
+    assert text_of(await functions.run("todo_list")) == "To do (1):\n#1 ❗ buy milk (Ann)"
+
+
+async def test_an_entry_is_changed_in_chat_by_its_number() -> None:
+    async with a_group() as group:
+        await group.say("Ann", "/todo add buy milk")
+        assert await group.say("Ann", "/todo update 1 buy oat milk") == ["Now it is: #1 buy oat milk (Ann)"]
+        assert await group.say("Ann", "/todo update 1 state=done") == ["Now it is: #1 ✅ buy oat milk (Ann)"]
+
+
+async def test_a_change_that_is_repeated_changes_nothing_more(functions: Functions) -> None:
+    await functions.run("todo_add", text="milk")
+    first = await functions.run("todo_update", number=1, text="bread", state="done", key="turn-7:0")
+    assert await functions.run("todo_update", number=1, text="bread", state="done", key="turn-7:0") == first
+    assert len((await functions.run("todo_list", show="all")).data) == 1
+
+
+async def test_a_change_says_what_is_to_be_different(functions: Functions) -> None:
+    await functions.run("todo_add", text="milk")
+    result = await functions.run("todo_update", number=1)
+    assert result.error is not None
+    assert (result.error.code, result.error.fields) == (ErrorCode.MISSING_ARGUMENTS, ("text",))
+
+
+async def test_only_the_author_or_a_moderator_changes_what_an_entry_says(functions: Functions) -> None:
+    await functions.run("todo_add", text="milk", by="Ann")
+    refused = await functions.run("todo_update", number=1, text="beer", state="done", by="Bob")
+    assert refused.error is not None
+    assert (refused.error.code, "Ann" in refused.error.text) == (ErrorCode.REFUSED, True)
+    assert text_of(await functions.run("todo_list")) == "To do (1):\n#1 milk (Ann)"
+    assert (await functions.run("todo_update", number=1, text="beer", by=a_member("Bob", Role.MODERATOR))).ok
+    missing = await functions.run("todo_update", number=7, text="x")
+    assert missing.error is not None
+    assert missing.error.code is ErrorCode.NOT_FOUND
+
+
+async def test_a_full_list_opens_no_entry_again(functions: Functions) -> None:
+    await functions.run("todo_add", text="first")
+    await functions.run("todo_done", item="1")
+    for number in range(MOST_OPEN):
+        await functions.run("todo_add", text=f"task {number}")
+    full = await functions.run("todo_update", number=1, state="open")
+    assert full.error is not None
+    assert (full.error.code, str(MOST_OPEN) in full.error.text) == (ErrorCode.REFUSED, True)
 
 
 async def test_a_full_list_says_so(functions: Functions) -> None:

@@ -1,0 +1,219 @@
+"""Files of a chat, in a folder of its own. Off unless the settings name this module."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.spec import FunctionResult
+from services.refs import ErrorCode
+from services.text_lines import LinesShown, lines_shown
+from services.visible_text import visible
+from services.workspace import Entry, Listing, Problem, WorkspaceFault, Workspaces
+
+_NOT_THERE = frozenset({Problem.NOT_FOUND, Problem.NO_FOLDER})
+_NO_ROOM = frozenset({Problem.FULL, Problem.TOO_MANY, Problem.TOO_BIG})
+
+
+class ReadArguments(BaseModel):
+    """Which file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = Field(description="The file, such as notes/today.txt", min_length=1, max_length=1000)
+    first_line: int = Field(default=1, ge=1, le=10_000_000, description="The first line to read")
+    last_line: int | None = Field(default=None, ge=1, le=10_000_000, description="The last line to read")
+
+
+class WriteArguments(BaseModel):
+    """What to write where."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = Field(description="The file, such as notes/today.txt", min_length=1, max_length=1000)
+    text: str = Field(description="What the file is to hold", max_length=1_000_000)
+    append: bool = Field(default=False, description="Add to the end instead of replacing what is there")
+
+
+class ListArguments(BaseModel):
+    """Which folder."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = Field(default="", description="The folder; empty for all of it", max_length=1000)
+
+
+class GlobArguments(BaseModel):
+    """Which files."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pattern: str = Field(
+        description="Such as **/*.txt: * and ? within a name, ** for any folders", min_length=1, max_length=1000
+    )
+
+
+@tool_function(
+    name="file_read",
+    description="Read a text file in this chat's folder",
+    examples=(
+        "read the file {path}",
+        "show me {path}",
+        "what is in the file {path}",
+        "read {path} from line {first_line} to {last_line}",
+        "读一下文件{path}",
+        "文件{path}里写了什么",
+    ),
+    commands=("file read", "文件 读"),
+    tags="files",
+    scope="private",
+    touches="reads_outside",
+    effect="read",
+    ask={"path": "@files.ask_path"},
+)
+async def file_read(ctx: MessageContext, args: ReadArguments, *, workspaces: Workspaces, call: Call) -> FunctionResult:
+    """Read some lines; of many, the first that can be shown."""
+    try:
+        content = await call.threads.run(workspaces.of(ctx.chat).read, args.path)
+    except WorkspaceFault as fault:
+        return _failed(fault, args.path, "path", call)
+    if b"\0" in content:
+        return _failed(WorkspaceFault(Problem.NOT_TEXT), args.path, "path", call)
+    shown = lines_shown(content.decode("utf-8", "replace"), args.first_line, args.last_line)
+    return FunctionResult.say(_read_out(args.path, shown, call), data={"path": args.path, **shown.as_json()})
+
+
+@tool_function(
+    name="file_write",
+    description="Write a text file in this chat's folder",
+    examples=(
+        "write {text} to the file {path}",
+        "save {text} as {path}",
+        "add {text} to the end of the file {path}",
+        "把{text}写到文件{path}",
+        "把{text}保存为{path}",
+    ),
+    commands=("file write", "文件 写"),
+    tags="files",
+    scope="private",
+    roles="admin",
+    touches="reaches_out",
+    effect="once",
+    ask={"path": "@files.ask_path", "text": "@files.ask_text"},
+)
+async def file_write(
+    ctx: MessageContext, args: WriteArguments, *, workspaces: Workspaces, call: Call
+) -> FunctionResult:
+    """Write a file, whole or not at all."""
+    try:
+        content = args.text.encode()
+    except UnicodeEncodeError:
+        return _failed(WorkspaceFault(Problem.NOT_TEXT), args.path, "text", call)
+    try:
+        size = await call.threads.run(workspaces.of(ctx.chat).write, args.path, content, append=args.append)
+    except WorkspaceFault as fault:
+        return _failed(fault, args.path, "path", call)
+    key = "files.appended" if args.append else "files.written"
+    return FunctionResult.say(
+        call.say(key, path=visible(args.path), size=_size(size, call)), data={"path": args.path, "bytes": size}
+    )
+
+
+@tool_function(
+    name="file_list",
+    description="List the files in this chat's folder",
+    examples=(
+        "list the files",
+        "which files are there",
+        "list the files in the folder {path}",
+        "列出文件",
+        "文件夹{path}里有哪些文件",
+    ),
+    commands=("file list", "文件 列表"),
+    tags="files",
+    scope="private",
+    touches="reads_outside",
+    effect="read",
+)
+async def file_list(ctx: MessageContext, args: ListArguments, *, workspaces: Workspaces, call: Call) -> FunctionResult:
+    """What lies in one folder."""
+    try:
+        listing = await call.threads.run(workspaces.of(ctx.chat).list, args.path)
+    except WorkspaceFault as fault:
+        return _failed(fault, args.path, "path", call)
+    return _listed(listing, call.say("files.empty"), call)
+
+
+@tool_function(
+    name="file_glob",
+    description="Find files in this chat's folder by a pattern of their paths",
+    examples=(
+        "find files like {pattern}",
+        "which files match {pattern}",
+        "查找文件{pattern}",
+        "哪些文件符合{pattern}",
+    ),
+    commands=("file find", "文件 查找"),
+    tags="files",
+    scope="private",
+    touches="reads_outside",
+    effect="read",
+    ask={"pattern": "@files.ask_pattern"},
+)
+async def file_glob(ctx: MessageContext, args: GlobArguments, *, workspaces: Workspaces, call: Call) -> FunctionResult:
+    """Files in all folders whose paths fit."""
+    try:
+        listing = await call.threads.run(workspaces.of(ctx.chat).glob, args.pattern)
+    except WorkspaceFault as fault:
+        return _failed(fault, args.pattern, "pattern", call)
+    return _listed(listing, call.say("files.none_fits", pattern=visible(args.pattern)), call)
+
+
+def _read_out(path: str, shown: LinesShown, call: Call) -> str:
+    name = visible(path)
+    if shown.lines == 0:
+        return call.say("files.is_empty", path=name)
+    if not shown.last_line:
+        return call.say("files.so_short", path=name, lines=shown.lines)
+    parts = {"path": name, "first": shown.first_line, "last": shown.last_line, "lines": shown.lines}
+    title = "files.title_part" if shown.is_part else "files.title"
+    text = f"{call.say(title, **parts)}\n{visible(shown.text)}"
+    if shown.line_is_cut:
+        return f"{text}…\n{call.say('files.line_cut', line=shown.last_line)}"
+    return f"{text}\n{call.say('files.more_lines', next=shown.last_line + 1)}" if shown.is_cut else text
+
+
+def _listed(listing: Listing, nothing: str, call: Call) -> FunctionResult:
+    lines = [_line(entry, call) for entry in listing.entries] or [nothing]
+    if listing.more:
+        lines.append(call.say("files.more", count=listing.more))
+    if listing.unnamed:
+        lines.append(call.say("files.unnamed", count=listing.unnamed))
+    files = [{"path": one.path, "folder": one.is_folder, "bytes": one.bytes} for one in listing.entries]
+    return FunctionResult.say("\n".join(lines), data={"files": files, "more": listing.more})
+
+
+def _line(entry: Entry, call: Call) -> str:
+    if entry.is_folder:
+        return call.say("files.folder_line", path=entry.path)
+    return call.say("files.line", path=entry.path, size=_size(entry.bytes, call))
+
+
+def _size(size: int, call: Call) -> str:
+    if size < 1000:
+        return call.say("files.bytes", count=size)
+    if size < 1_000_000:
+        return call.say("files.kilobytes", count=f"{size / 1000:.1f}")
+    return call.say("files.megabytes", count=f"{size / 1_000_000:.1f}")
+
+
+def _failed(fault: WorkspaceFault, path: str, field: str, call: Call) -> FunctionResult:
+    code = ErrorCode.BAD_ARGUMENTS
+    if fault.problem in _NOT_THERE:
+        code = ErrorCode.NOT_FOUND
+    elif fault.problem in _NO_ROOM:
+        code = ErrorCode.REFUSED
+    text = call.say(f"files.problem.{fault.problem}", path=visible(path)[:200], **fault.values)
+    return FunctionResult.fail(code, text, [field])
