@@ -76,10 +76,6 @@ def words_for(step: StepFacts, output: Any, failure: Failure | None = None, reas
     return {"stdout": "", "stderr": "", "exit_code": "", **facts}
 
 
-WORDS = frozenset(words_for(StepFacts(1), None))
-"""Their names."""
-
-
 def shown(step: StepFacts, stdin: str = "") -> str:
     """A step as people are shown it: exactly as it runs, with what cannot be seen written out."""
     if not step.argv:
@@ -95,6 +91,10 @@ def text_for(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return orjson.dumps(value, default=str).decode()
+
+
+WORDS = frozenset(words_for(StepFacts(1), None))
+"""Their names."""
 
 
 def succeeded(outputs: Sequence[JsonValue | Output], said: Sequence[Said], *, is_worded: bool) -> FunctionResult:
