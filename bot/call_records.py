@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.metrics import Metrics
 from function_calls.context import MessageContext
+from function_calls.results import ended_as
 from function_calls.spec import FunctionResult
 from function_calls.turn import Run
 from services.call_log import JsonLines
@@ -24,7 +25,7 @@ class CallRecords:
     def record(self, context: MessageContext, run: Run, result: FunctionResult, turn_id: str, duration_us: int) -> None:
         """Note one run."""
         spec = run.spec
-        outcome = "ok" if result.error is None else result.error.code.value
+        outcome = ended_as(result)
         self._metrics.called(spec.name, outcome, duration_us)
         arguments = spec.arguments.dump(run.arguments)
         for name, value in arguments.items():

@@ -42,7 +42,7 @@ def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, qu
     """The verdict on one message. `question` is what the sender was asked in this chat and has not answered, or what
     waits for somebody's yes and is meant here."""
     refused = _not_served(context, chat)
-    if refused is not None or context.timer is not None:
+    if refused is not None or context.timer is not None or context.kind is Kind.EXPIRY:
         return refused or Verdict(addressed=True)
     is_called = context.calls_bot
     is_reaction = context.kind is Kind.REACTION

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from bot.chats import Chats
 from bot.delivery import Parcel
+from bot.expiry import Expiry
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from config.settings import StoreSettings
@@ -42,6 +43,7 @@ class Housekeeping:
         chats: Chats,
         questions: OpenQuestions,
         notices: Notices,
+        expiry: Expiry,
         settings: StoreSettings,
         clock: Clock,
     ) -> None:
@@ -49,6 +51,7 @@ class Housekeeping:
         self._notices = notices
         self._chats = chats
         self._questions = questions
+        self._expiry = expiry
         self._days = max(settings.days_kept, _LEAST_DAYS)
         self._clock = clock
         self._counters: dict[str, int] = {}
@@ -86,13 +89,16 @@ class Housekeeping:
         return first_id_at(before_ms) if newest is None else newest + 1
 
     async def expire_questions(self) -> None:
-        """Close questions that have waited too long, and say of what needed a yes that nobody gave one."""
+        """Close questions that have waited too long, tell the functions among those who asked, and say of what needed
+        a yes that nobody gave one."""
         writes, approvals = self._questions.expire()
-        if not writes:
-            return
-        notices = [self._not_allowed(one.question.function, one.question.terms) for one in approvals]
-        await self._store.commit([*writes, *(write for write, _ in notices)])
-        self._notices.send([parcel for _, parcel in notices])
+        if writes:
+            notices = [self._not_allowed(one.question.function, one.question.terms) for one in approvals]
+            await self._store.commit([*writes, *(write for write, _ in notices)])
+            self._notices.send([parcel for _, parcel in notices])
+        left = self._questions.take_left()
+        if left:
+            await self._expiry.end(left)
 
     def _not_allowed(self, function: str, terms: ApprovalTerms | None) -> tuple[Write, Parcel]:
         if terms is None:

@@ -35,7 +35,7 @@ _PRUNE_EVERY = 100
 _CHATS_COUNTED = 10_000
 _NOT_SAID = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, ReasonCode.DELETED})
 """What ends so is no part of the conversation."""
-_NEVER_SAID = frozenset({Kind.REACTION, Kind.TIMER})
+_NEVER_SAID = frozenset({Kind.REACTION, Kind.TIMER, Kind.EXPIRY})
 Claim = Callable[[Verdict, int], Sequence[Write]]
 """What is written with the verdict on something that is due and the id that its turn would have."""
 
@@ -83,15 +83,23 @@ class Intake:
                 return await self._change(context, also)
         return await self._accept(context, also)
 
-    async def fire(self, context: MessageContext, claim: Claim, ended: Callable[[], None]) -> Verdict:
-        """Take in what is due, in one unit with what `claim` gives for its verdict and its id, and return the verdict.
-        Where the queue is full, nothing is kept and nothing ends. `ended` is called when a turn is over with it. Raises
-        Conflict, and StoreError, when nothing was taken."""
+    async def fire(
+        self,
+        context: MessageContext,
+        claim: Claim,
+        ended: Callable[[], None] | None = None,
+        question: OpenQuestion | None = None,
+    ) -> Verdict:
+        """Take in what is due, or that nobody answered `question`, in one unit with what `claim` gives for its verdict
+        and its id, and return the verdict. Where the queue is full, nothing is kept and nothing ends. `ended` is called
+        when a turn is over with it. Raises Conflict, and StoreError, when nothing was taken."""
         context = self._prepared(context)
         verdict = self._verdict(context, 0)
+        if question is not None:
+            verdict = replace(verdict, question=question)
         if verdict.reason is ReasonCode.QUEUE_FULL:
             return verdict
-        job = Job(self._ids.next(), context, addressed=True, ended=ended)
+        job = Job(self._ids.next(), context, addressed=True, question=question, ended=ended)
         self._reach("sched.before_claim")
         try:
             accepted, *others = self._writes(context, verdict, job.turn_id)

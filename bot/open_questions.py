@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import orjson
 
@@ -18,7 +19,8 @@ Asked = tuple[OpenQuestion, int]
 
 class OpenQuestions:
     """At most one for each member in each chat; and those for a person's yes, any number of them, which no member alone
-    was asked."""
+    was asked. What a function asked is not simply forgotten when nobody answers: it is left over, and the function is
+    to be told."""
 
     def __init__(self, clock: Clock, expires_seconds: int, approvals_expire_seconds: int) -> None:
         self._clock = clock
@@ -26,12 +28,15 @@ class OpenQuestions:
         self._approvals_expire_ms = approvals_expire_seconds * 1000
         self._waiting: dict[tuple[str, str], Asked] = {}
         self._approvals: dict[str, dict[int, Asked]] = {}
+        self._left: list[OpenQuestion] = []
 
     async def load(self, store: Store) -> None:
         """Read what waited when the daemon stopped."""
         for row in await store.read(pending.open_questions()):
             question = open_from_json(row["id"], orjson.loads(row["body"]))
-            self._keep(row["chat"], row["member"], question, row["expires_ms"])
+            # A row names no member where a newer question must not close it.
+            member = row["member"] if question.asker is None else question.asker.sender.ref.key
+            self._keep(row["chat"], member, question, row["expires_ms"])
 
     def of(self, chat: str, member: str) -> OpenQuestion | None:
         """What `member` was asked in `chat` and may still answer."""
@@ -93,21 +98,30 @@ class OpenQuestions:
 
     def put_back(self, chat: str, member: str, taken: Asked | None) -> None:
         """The answer could not be accepted: it waits again, unless there is a newer question."""
-        if taken is not None:
-            self._waiting.setdefault((chat, member), taken)
+        if taken is None:
+            return
+        newer = self._waiting.setdefault((chat, member), taken)
+        if newer is not taken:
+            self._leave(taken[0])
 
     def give_back(self, chat: str, member: str, taken: Asked, turn_id: int) -> list[Write]:
         """The writes after which it waits again, because the turn that answers it did not go on from it; none where
         there is a newer question. `put_back` is to be called once they are durable."""
-        return [] if (chat, member) in self._waiting else [pending.reopen(taken[0].id, turn_id)]
+        if (chat, member) in self._waiting and not _is_told(taken[0]):
+            return []
+        return [pending.reopen(taken[0].id, turn_id)]
 
     def ask(self, id_: int, question: OpenQuestion, chat: str, member: str, turn_id: int) -> list[Write]:
         """The writes that make it wait; `waits` is to be called once they are durable."""
-        now_ms = self._clock.now_ms()
-        return pending.ask(
+        now_ms, nobody = self._clock.now_ms(), pending.nobody_alone(id_)
+        is_approval = question.question.terms is not None
+        older = None if is_approval else self._waiting.get((chat, member))
+        left = [pending.leave(older[0].id, now_ms)] if older is not None and _is_told(older[0]) else []
+        return left + pending.ask(
             id=id_,
             chat=chat,
-            member=member if question.question.terms is None else pending.nobody_alone(id_),
+            member=nobody if is_approval or _is_told(question) else member,
+            replaces=nobody if is_approval else member,
             turn_id=turn_id,
             body=orjson.dumps(open_to_json(question), default=str).decode(),
             asked_ms=now_ms,
@@ -116,15 +130,21 @@ class OpenQuestions:
 
     def waits(self, id_: int, question: OpenQuestion, chat: str, member: str) -> None:
         """From now on the member's next message may answer it; an approval everybody's, as its terms say."""
-        kept = OpenQuestion(question.question, question.continuation, id_)
+        kept = replace(question, id=id_)
         self._keep(chat, member, kept, self._clock.now_ms() + self._patience_ms(question))
 
     def expire(self) -> tuple[list[Write], list[OpenQuestion]]:
-        """Forget what has waited too long: the writes that do the same in the store, and the approvals among it."""
+        """Forget what has waited too long: the writes that do the same in the store, and the approvals among it. What
+        functions asked is left over then."""
         now_ms = self._clock.now_ms()
         gone = [key for key, (_, expires_ms) in self._waiting.items() if expires_ms <= now_ms]
+        writes: list[Write] = []
         for key in gone:
-            del self._waiting[key]
+            question, _ = self._waiting.pop(key)
+            if _is_told(question):
+                self._leave(question)
+            else:
+                writes.append(pending.expire(question.id))
         late = [
             (chat, question)
             for chat, asked in self._approvals.items()
@@ -133,13 +153,30 @@ class OpenQuestions:
         ]
         for chat, question in late:
             self._drop(chat, question.id)
-        return [pending.expire(now_ms)] if gone or late else [], [question for _, question in late]
+            writes.append(pending.expire(question.id))
+        return writes, [question for _, question in late]
+
+    def take_left(self) -> list[OpenQuestion]:
+        """What functions asked and nobody is going to answer. Whoever takes it sees to it that they are told."""
+        left, self._left = self._left, []
+        return left
+
+    def still_left(self, question: OpenQuestion) -> None:
+        """Who asked `question` could not be told now."""
+        self._leave(question)
+
+    def _leave(self, question: OpenQuestion) -> None:
+        if _is_told(question):
+            self._left.append(question)
 
     def _patience_ms(self, question: OpenQuestion) -> int:
         return self._expires_ms if question.question.terms is None else self._approvals_expire_ms
 
     def _keep(self, chat: str, member: str, question: OpenQuestion, expires_ms: int) -> None:
         if question.question.terms is None:
+            older = self._waiting.get((chat, member))
+            if older is not None:
+                self._leave(older[0])
             self._waiting[chat, member] = (question, expires_ms)
         else:
             self._approvals.setdefault(chat, {})[question.id] = (question, expires_ms)
@@ -149,3 +186,8 @@ class OpenQuestions:
         of_chat.pop(id_, None)
         if not of_chat:
             self._approvals.pop(chat, None)
+
+
+def _is_told(question: OpenQuestion) -> bool:
+    """Whether a function asked it that has to hear of it when no answer comes."""
+    return question.asker is not None

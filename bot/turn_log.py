@@ -8,7 +8,7 @@ from typing import NamedTuple
 import orjson
 
 from function_calls.context import MessageContext
-from function_calls.results import result_from_json, result_to_json
+from function_calls.results import ended_as, result_from_json, result_to_json
 from function_calls.spec import FunctionResult, Touch
 from function_calls.turn import Run, StoredRun, Turn
 from services.clock import Clock
@@ -152,7 +152,7 @@ class StoreTurnLog:
     def result(self, run: Run, result: FunctionResult) -> None:
         taint = self._taint
         self._runs[run.key] = _Ran(StoredRun(run.spec.name, result), taint)
-        code = result.error.code.value if result.error else "ok"
+        code = ended_as(result)
         now_ms, is_read = self._clock.now_ms(), run.spec.effect is Effect.READ
         # After a crash a read is simply run again, so its result is not kept.
         body = None if is_read else orjson.dumps(result_to_json(result), default=str).decode()

@@ -23,7 +23,7 @@ from bot.turn_ends import explained, interrupted, of_this_text, stopped, told, u
 from bot.turn_log import StoreTurnLog
 from bot.typing_sign import TypingSign, TypingSigns
 from config.settings import RouterSettings
-from function_calls.context import MessageContext
+from function_calls.context import Kind, MessageContext, without_words
 from function_calls.ports import Members
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
@@ -41,6 +41,8 @@ from services.timer import ms_of
 _log = structlog.get_logger("turns")
 _GRACE_SECONDS = 5.0
 _FULL_DISK_SECONDS = 5.0
+_KEPT_REASONS = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.EXPIRED})
+"""Of turns that say nothing: why says more than that."""
 
 
 class Turns:
@@ -126,6 +128,7 @@ class Turns:
         context = job.context
         chat = context.chat
         profiles = self._chats
+        is_silent = context.private or job.runs_for.private or context.kind is Kind.EXPIRY
 
         turn = Turn(
             id=str(job.turn_id),
@@ -141,7 +144,7 @@ class Turns:
             claimed=functools.partial(self._claimed, job),
             live_role=functools.partial(self._members.role, context.chat),
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
-            status=_nothing_is_shown if context.private or job.runs_for.private else sign.say,
+            status=_nothing_is_shown if is_silent else sign.say,
         )
         log.bind(turn)
         return turn
@@ -199,7 +202,7 @@ class Turns:
         if outcome.kind is OutcomeKind.FALLBACK and not turn.effects:
             return explained(await self._router.run_chat_fallback(context, turn), outcome, turn)
         is_silent = outcome.kind is not OutcomeKind.SENT and outcome.error is None
-        if is_silent and outcome.reason is not ReasonCode.NOT_ADDRESSED:
+        if is_silent and outcome.reason not in _KEPT_REASONS:
             return replace(outcome, kind=OutcomeKind.SILENT, reason=ReasonCode.SILENT)
         return outcome
 
@@ -212,7 +215,10 @@ class Turns:
         writes += told(turn, outcome.messages)
         question = outcome.question
         question_id = self._ids.next() if question is not None else 0
-        chat, member = job.context.chat.key, (turn.asker or job.context).sender.ref.key
+        asker = turn.asker or job.context
+        chat, member = asker.chat.key, asker.sender.ref.key
+        if question is not None and question.question.resume is not None:
+            question = replace(question, asker=without_words(asker))
         if question is not None:
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
         given_back = unheeded(job, turn, outcome)

@@ -14,6 +14,7 @@ from bot.chats import Chats
 from bot.daemon import Daemon
 from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
+from bot.expiry import Expiry
 from bot.explanations import StoredExplanations
 from bot.filters import FilterFactory
 from bot.function_sources import FunctionSources
@@ -288,7 +289,9 @@ def build_daemon(
         metrics=metrics,
         logs=(call_log, model_log, shadow_log),
         faults=faults,
-        housekeeping=Housekeeping(store, chats, questions, notices, settings.store, clock),
+        housekeeping=Housekeeping(
+            store, chats, questions, notices, Expiry(intake, questions, clock), settings.store, clock
+        ),
         services=[
             *(service for service in services.values() if isinstance(service, WebClient | News | WebSearch)),
             *([shadow] if shadow else []),

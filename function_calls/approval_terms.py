@@ -45,3 +45,5 @@ class Approved(NamedTuple):
     by: Sender
     always: bool
     """The next such runs in the chat are not to be asked for."""
+    is_noted: bool = False
+    """It was given before the run asked something, and kept then: the same run goes on."""

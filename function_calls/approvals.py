@@ -138,6 +138,8 @@ class Approvals:
         approved: Approved,
     ) -> Sequence[Write]:
         """What is kept of a yes: who said it, and for always where that was said and may be."""
+        if approved.is_noted:
+            return []
         chat, by = context.chat, approved.by
         note = self._grants.allowed(chat, terms.digest, function=spec.name, by=by.ref)
         if not approved.always or not terms.grant:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from services.llm.model import OfferedFunction
 
 
+ResumedKind = Literal["answered", "cancelled", "expired"]
+
+
 @dataclass(frozen=True, slots=True)
 class Resumed:
     """What a run goes on from that has asked the member something before."""
@@ -24,9 +27,11 @@ class Resumed:
     """The plain data that the earlier run left."""
     answer: str
     """What the member said; empty where nobody answered."""
-    kind: Literal["answered", "cancelled", "expired"] = "answered"
+    kind: ResumedKind = "answered"
     """`cancelled`: the member said that it should end. `expired`: nobody answered in time; what this run says is not
-    shown."""
+    shown. A run of either kind asks no more."""
+    number: int = 1
+    """How many questions the run has asked so far."""
 
 
 class Doors(Protocol):

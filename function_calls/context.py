@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -22,6 +22,7 @@ class Kind(StrEnum):
     JOIN = "join"
     LEAVE = "leave"
     TIMER = "timer"
+    EXPIRY = "expiry"  # nobody answered what a function asked, which is told so
 
 
 class MessageKey(NamedTuple):
@@ -125,6 +126,11 @@ class MessageContext:
         return (
             not self.is_group
             or self.mentions_bot
-            or self.kind in (Kind.CHOICE, Kind.TIMER)
+            or self.kind in (Kind.CHOICE, Kind.TIMER, Kind.EXPIRY)
             or (self.reply_to is not None and self.reply_to.from_bot)
         )
+
+
+def without_words(context: MessageContext) -> MessageContext:
+    """Who said `context`, and where; without what was said."""
+    return replace(context, text="", mentions=(), reply_to=None, attachments=(), timer=None)

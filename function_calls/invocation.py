@@ -17,6 +17,7 @@ from function_calls.context import MessageContext
 from function_calls.failed_runs import broken, own_words, unknown
 from function_calls.failures import faulty, refused_result
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
+from function_calls.handler_questions import has_asked, nobody_answers, with_its_run
 from function_calls.permissions import callable_here, is_risky, refusal, refusal_now, timeout_seconds
 from function_calls.policies import ALLOWED, Policies, Verdict
 from function_calls.profile import ChatProfile
@@ -88,7 +89,7 @@ class Invoker:
     ) -> FunctionResult:
         """The result of running the function `name`, or the refusal, fault or question that came instead; never an
         exception of a handler. `uncertain`: a yes is asked for first. `confirmed`: it was given. `key` is given for
-        nested runs alone."""
+        nested runs, and for one that goes on from what `turn.resuming` has under it."""
         key = key or turn.next_key()
         profile = turn.profile()
         spec = turn.functions.find(name)
@@ -96,7 +97,9 @@ class Invoker:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, profile.texts.say("refusals.unknown_function", name=name))
         known = turn.nested.get(key) or turn.log.stored_run(key)
         if known is not None and (known.result is not None or spec.effect is Effect.ONCE):
-            return self._from_before(key, spec, known.function, known.result, turn, profile)
+            result = self._from_before(key, spec, known.function, known.result, turn, profile)
+            run = Run(key, spec, raw, path, round_number, request_id)
+            return result if result.question is None else await self._asked(context, result, run, turn, profile, depth)
         refused = refusal(context, spec, turn, profile, path)
         if refused is None and context.sender.role is not _MEMBER and is_risky(spec, profile):
             refused = await refusal_now(context, spec, turn, profile)
@@ -111,11 +114,14 @@ class Invoker:
             asked = Run(key, spec, raw, path, round_number, request_id)
             return self._not_run(context, asked, faulty(spec, fault, raw, profile), turn)
         run = Run(key, spec, arguments, path, round_number, request_id)
-        paid = known is not None and known.function == spec.name
+        paid, approved = known is not None and known.function == spec.name, turn.approved
         decided = await self._decided(context, run, turn, profile, confirmed=confirmed, uncertain=uncertain, paid=paid)
         if decided is not None:
             return self._not_run(context, run, decided, turn)
-        return await self._run(context, run, turn, profile, depth)
+        # A yes that is gone now was for this run.
+        allowed = approved.digest if approved is not None and turn.approved is None else ""
+        result = await self._run(context, run, turn, profile, depth, allowed)
+        return result if result.question is None else await self._asked(context, result, run, turn, profile, depth)
 
     def problems_of(self, spec: FunctionSpec) -> list[str]:
         """Why `spec` cannot be run here: the filters that it names and nobody knows. Empty: it can."""
@@ -155,8 +161,11 @@ class Invoker:
         before, and what it costs was taken with its intent."""
         spec, arguments = run.spec, run.arguments
         writes: tuple[Write, ...] = ()
-        # The budget is the first of them.
-        for policy in self._policies[1:] if paid else self._policies:
+        # Budget, taint, approval. A run that goes on was paid for, and judged by what had been read before it began.
+        passed = 1 if paid else 0
+        if run.key in turn.resuming:
+            passed, confirmed = 2, True
+        for policy in self._policies[passed:] if passed else self._policies:
             judged = policy.judge(context, spec, arguments, turn)
             if judged is ALLOWED:
                 continue
@@ -186,10 +195,23 @@ class Invoker:
             self._record(context, run._replace(arguments=plain(run.arguments)), result, turn.id, 0)
         return result
 
-    async def _run(
-        self, context: MessageContext, run: Run, turn: Turn, profile: ChatProfile, depth: int
+    async def _asked(
+        self, context: MessageContext, result: FunctionResult, run: Run, turn: Turn, profile: ChatProfile, depth: int
     ) -> FunctionResult:
-        """The run itself, after all checks, and what is noted about it."""
+        """`result` of `run`, which asks; a failure where nobody is there to answer. Who asked then hears of it, to
+        clean up."""
+        asked = has_asked(result, run.path, depth)
+        if asked is None:
+            return result
+        key, path = turn.next_key(), _NESTED if asked.nested else run.path
+        turn.resuming[key] = Resumed(asked.resume or {}, "", "expired", asked.number)
+        await self.invoke(context, asked.function, asked.arguments, turn, path, key=key)
+        return nobody_answers(asked, run.spec, result, profile.texts)
+
+    async def _run(
+        self, context: MessageContext, run: Run, turn: Turn, profile: ChatProfile, depth: int, allowed: str
+    ) -> FunctionResult:
+        """The run itself, after all checks, and what is noted about it. `allowed`: by which yes it came about."""
         turn.begin(run)
         self._reach("tool.after_intent_before_call")
         started = self._clock.monotonic()
@@ -212,6 +234,8 @@ class Invoker:
             turn.holds_words_of_others(run.key)
         if (run.spec.touches or turn.outside) and turn.is_from_outside(run):
             result = replace(result, outside=True)
+        if result.question is not None:
+            result = with_its_run(run, result, turn.resuming.get(run.key), allowed, profile.texts)
         turn.end(run, result)
         turn.log.result(run, result)
         self._record(context, run, result, turn.id, int((self._clock.monotonic() - started) * 1e6))

@@ -156,7 +156,7 @@ class FunctionCallLLM:
         call = ToolCall(on.call_id, function, plain(arguments), uncertain=on.uncertain)
         rest = tuple(call_from_json(one) for one in on.calls)
         if result.question is not None and spec is not None:
-            return progress.suspended(turn, spec, call, rest, result.question, final=on.final)
+            return progress.suspended(turn, spec, call, rest, result, result.question, final=on.final)
         progress.answered(call, result, turn.functions)
         progress.note(call, spec, result, self._settings)
         outcome = await self._run_calls(context, turn, progress, rest, final=on.final, request_id="")
@@ -254,7 +254,7 @@ class FunctionCallLLM:
                 if result.question.field in progress.asked and not rest:
                     return sent(ReasonCode.USAGE, [*progress.said, *result.for_chat()], spec.name)
                 if result.question.field not in progress.asked:
-                    return progress.suspended(turn, spec, call, rest, result.question, final=final)
+                    return progress.suspended(turn, spec, call, rest, result, result.question, final=final)
             faults += progress.note(call, spec, result, self._settings)
         progress.repairs += bool(faults)
         progress.loops.end_round()

@@ -16,7 +16,7 @@ from function_calls.conversation import doubt_message, result_text
 from function_calls.fencing import fenced
 from function_calls.find_functions import FIND_FUNCTIONS
 from function_calls.loops import LoopWatch, loops_from_json
-from function_calls.questions import fingerprint, question_message
+from function_calls.questions import asking_messages, fingerprint
 from function_calls.registry import BotFunctions
 from function_calls.spec import TAINTING, FunctionResult, FunctionSpec, Message, Question
 from function_calls.true_answers import acts_from_json, acts_to_json, nested_acts
@@ -144,11 +144,12 @@ class Progress:
         spec: FunctionSpec,
         call: ToolCall,
         rest: Sequence[ToolCall],
+        result: FunctionResult,
         question: Question,
         *,
         final: bool,
     ) -> TurnOutcome:
-        """End the turn with a question; what is needed to go on goes with it."""
+        """End the turn with the question that `result` asks; what is needed to go on goes with it."""
         on = Continuation(
             path=Path.MODEL.value,
             # A function may hand on the question of another one that it called.
@@ -165,7 +166,7 @@ class Progress:
             asked_at=turn.asked_at_seconds,
             remembered=self._remembered(turn),
         )
-        messages = (*self.said, *self.found, question_message(question))
+        messages = (*self.said, *self.found, *asking_messages(result, turn.profile().texts))
         error = ErrorCode.SCHEMA_MISMATCH if question.kind == "argument" else None
         return TurnOutcome(
             OutcomeKind.SENT, ReasonCode.ASKED, messages, OpenQuestion(question, on), error, detail=spec.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -11,14 +12,12 @@ import structlog
 
 from config.texts import Phrases
 from function_calls.answers import Answer, Answered, read_decision
-from function_calls.approval_terms import ApprovalTerms
 from function_calls.context_json import context_from_json, context_to_json
-from function_calls.results import message_to_json
-from function_calls.spec import Choice, FunctionSpec, Message, Question
+from function_calls.question_json import question_from_json, question_to_json
+from function_calls.spec import Choice, FunctionResult, FunctionSpec, Message, Question
 from function_calls.turn import Continuation, OpenQuestion
 from function_calls.usage import allowed, spoken_name
 from services.json_values import JsonObject
-from services.refs import Role
 
 _log = structlog.get_logger("questions")
 
@@ -59,7 +58,9 @@ def read_answer(question: Question, text: str, texts: Phrases) -> Answer:
     """What `text`, said by the one who was asked, means for `question`."""
     if question.terms is not None:
         return read_decision(question.terms.code, text, texts)
-    word = text.strip(" \n.!。！").casefold()
+    if question.kind == "input":
+        return _read_input(question, text.strip(), texts)
+    word = _word(text)
     if not word:
         return Answer(Answered.UNRELATED)
     if question.kind == "confirm":
@@ -73,6 +74,21 @@ def read_answer(question: Question, text: str, texts: Phrases) -> Answer:
     return Answer(Answered.FILLED, text.strip())
 
 
+def _read_input(question: Question, said: str, texts: Phrases) -> Answer:
+    """What a function asked for may be anything, and what it offers as a choice is never a wish to stop."""
+    if not said:
+        return Answer(Answered.UNRELATED)
+    for choice in question.choices:
+        if said.casefold() in (choice.value.casefold(), choice.label.casefold()):
+            return Answer(Answered.FILLED, choice.value)
+    return Answer(Answered.CANCELLED) if _word(said) in texts.words("answers.cancel") else Answer(Answered.FILLED, said)
+
+
+def _word(text: str) -> str:
+    """`text` less the marks around it, to be compared with words."""
+    return text.strip(" \n.!。！").casefold()
+
+
 def fingerprint(spec: FunctionSpec) -> str:
     """Of everything in `spec` that an answer relies on."""
     facts = [spec.name, spec.parameters, spec.effect.value, sorted(spec.roles), spec.confirm]
@@ -84,15 +100,27 @@ def question_message(question: Question) -> Message:
     return Message(question.text, choices=question.choices)
 
 
+def asking_messages(result: FunctionResult, texts: Phrases) -> tuple[Message, ...]:
+    """What is said in the chat for a `result` that asks: of a handler that needs a word in the midst, what it has to
+    say first as well."""
+    question = result.question
+    if question is None:
+        return result.messages
+    if question.kind != "input":
+        return (question_message(question),)
+    if question.text.strip():
+        return (*result.messages, question_message(question))
+    if not result.messages:
+        return (Message(texts.say("questions.input"), choices=question.choices),)
+    *others, last = result.messages
+    return (*others, replace(last, choices=question.choices or last.choices))
+
+
 def open_to_json(open_question: OpenQuestion) -> JsonObject:
     """The question and where it goes on, as plain data."""
-    question, on = open_question.question, open_question.continuation
+    on, asker = open_question.continuation, open_question.asker
     return {
-        "kind": question.kind,
-        "message": message_to_json(question_message(question)),
-        "function": question.function,
-        "arguments": question.arguments,
-        "field": question.field,
+        **question_to_json(open_question.question),
         "path": on.path,
         "fingerprint": on.fingerprint,
         "state": on.state,
@@ -106,23 +134,12 @@ def open_to_json(open_question: OpenQuestion) -> JsonObject:
         "taint": list(on.taint),
         "asked_at": on.asked_at,
         "remembered": on.remembered,
-        "terms": None if question.terms is None else _terms_to_json(question.terms),
-        "nested": question.nested,
+        "asker": None if asker is None else context_to_json(asker),
     }
 
 
 def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
     """The question that `open_to_json` wrote."""
-    question = Question(
-        data["kind"],
-        data["message"]["text"],
-        data["function"],
-        data["arguments"],
-        data["field"],
-        tuple(Choice(*one) for one in data["message"].get("choices", ())),
-        _terms_from_json(data["terms"]) if data.get("terms") else None,
-        data.get("nested", False),
-    )
     keys = ("path", "fingerprint", "state", "transcript", "call_id", "calls", "rounds", "final", "asked", "uncertain")
     on = Continuation(
         **{key: data[key] for key in keys},
@@ -130,24 +147,8 @@ def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
         asked_at=data.get("asked_at"),
         remembered=data.get("remembered", {}),
     )
-    return OpenQuestion(question, on, id_)
-
-
-def _terms_to_json(terms: ApprovalTerms) -> JsonObject:
-    return {
-        "digest": terms.digest,
-        "grant": terms.grant,
-        "code": terms.code,
-        "role": terms.role,
-        "by_other": terms.by_other,
-        "asker": context_to_json(terms.asker),
-    }
-
-
-def _terms_from_json(data: JsonObject) -> ApprovalTerms:
-    role = None if data["role"] is None else Role(data["role"])
-    asker = context_from_json(data["asker"])
-    return ApprovalTerms(data["digest"], data["grant"], data["code"], role, data["by_other"], asker)
+    asker = data.get("asker")
+    return OpenQuestion(question_from_json(data), on, id_, None if asker is None else context_from_json(asker))
 
 
 def _own_words(spec: FunctionSpec, text: str, arguments: JsonObject, texts: Phrases) -> str:

@@ -13,7 +13,8 @@ import orjson
 from pydantic import BaseModel
 
 from function_calls.context import Attachment
-from function_calls.spec import Choice, FunctionError, FunctionResult, Message
+from function_calls.question_json import question_from_json, question_to_json
+from function_calls.spec import Choice, FunctionError, FunctionResult, Message, Question
 from services.json_values import JsonObject, JsonValue
 from services.refs import ChatRef, ErrorCode, MemberRef
 
@@ -73,6 +74,8 @@ def storable(result: FunctionResult) -> FunctionResult:
             messages = tuple(replace(one, text=_fit(one.text)) for one in result.messages)
             result = replace(result, messages=messages)
             break
+    if result.question is not None:
+        result = replace(result, question=_fit_question(result.question))
     if result.data is None and not result.context_updates and not result.metadata:
         return result
     facts = (result.data, result.context_updates, result.metadata)
@@ -81,6 +84,12 @@ def storable(result: FunctionResult) -> FunctionResult:
         return result
     data, updates, metadata = fit
     return replace(result, data=data, context_updates=updates, metadata=metadata)
+
+
+def _fit_question(question: Question) -> Question:
+    """`question` as every store and network can hold it."""
+    choices = tuple(Choice(_fit(one.label), _fit(one.value)) for one in question.choices)
+    return replace(question, text=_fit(question.text), choices=choices, resume=plain(question.resume))
 
 
 def plain(value: Any) -> Any:
@@ -102,9 +111,17 @@ def _within_64_bits(digits: str) -> int | str:
     return number if -(2**63) <= number < 2**64 else digits
 
 
+def ended_as(result: FunctionResult) -> str:
+    """How the run of `result` ended, in a word for records: `ok`, `asked`, or an ErrorCode."""
+    if result.error is not None:
+        return result.error.code.value
+    return "ok" if result.question is None else "asked"
+
+
 def result_to_json(result: FunctionResult) -> JsonObject:
-    """`result` as plain data, for the ledger. A question is not part of it: a run that asks has not happened."""
-    return {
+    """`result` as plain data, for the ledger, with the question that it asks: a turn that is tried again asks it again
+    instead of running once more."""
+    data: JsonObject = {
         "handled": result.handled,
         "messages": [message_to_json(message) for message in result.messages],
         "data": result.data,
@@ -113,6 +130,9 @@ def result_to_json(result: FunctionResult) -> JsonObject:
         "metadata": dict(result.metadata),
         "outside": result.outside,
     }
+    if result.question is not None:
+        data["question"] = question_to_json(result.question)
+    return data
 
 
 def result_from_json(data: JsonObject) -> FunctionResult:
@@ -126,6 +146,7 @@ def result_from_json(data: JsonObject) -> FunctionResult:
         context_updates=data["context_updates"],
         metadata=data["metadata"],
         outside=data.get("outside", False),
+        question=question_from_json(data["question"]) if "question" in data else None,
     )
 
 

@@ -67,6 +67,12 @@ class Question:
     """Another function was calling `function`: the answer leads to it by that way."""
     resume: JsonObject | None = None
     """For `input`: what the handler needs to go on, which it is given back with the answer."""
+    number: int = 1
+    """For `input`: the run's first question, or a later one."""
+    allowed: str = ""
+    """For `input`: the digest of the yes that the run was given before it began; empty where it needed none."""
+    said: tuple[str, ...] = ()
+    """For `input`: what the run has said in the chat so far, with its questions."""
 
 
 @quick_init

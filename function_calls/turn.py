@@ -162,6 +162,9 @@ class OpenQuestion:
     question: Question
     continuation: Continuation
     id: int = 0
+    asker: MessageContext | None = None
+    """Of one that a handler asked: whose run it is and where, without the words. The handler is told even when no
+    answer comes."""
 
 
 async def _no_status(text: str) -> None:

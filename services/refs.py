@@ -131,6 +131,7 @@ class ReasonCode(StrEnum):
     ANSWERED_QUESTION = "answered_question"  # it answered an open question
     ASKED = "asked"  # the bot asked back
     TIMER = "timer"  # the time of something that somebody asked for had come
+    EXPIRED = "expired"  # nobody answered what a function had asked
     SILENT = "silent"  # handled, and nothing is to be said
     # not for the bot
     NOT_ADDRESSED = "not_addressed"

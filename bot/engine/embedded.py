@@ -11,9 +11,11 @@ import structlog
 
 from bot.engine.job import Job, RunTurn
 from config.settings import LimitsSettings
+from function_calls.context import Kind
 from services.refs import ChatRef, MemberRef, Role
 
 _log = structlog.get_logger("engine")
+_OWN = frozenset({Kind.TIMER, Kind.EXPIRY})
 
 
 class EmbeddedEngine:
@@ -189,9 +191,9 @@ class EmbeddedEngine:
 
 
 def _is_message(job: Job, native_id: str) -> bool:
-    """Whether it answers the network's message of that id: the ids of timers are the bot's own, and no network has a
-    say in them."""
-    return job.context.timer is None and job.context.key.native_id == native_id
+    """Whether it answers the network's message of that id: the ids of timers and of questions that nobody answered are
+    the bot's own, and no network has a say in them."""
+    return job.context.kind not in _OWN and job.context.key.native_id == native_id
 
 
 def _give_back(places: Counter[ChatRef], chat: ChatRef) -> None:

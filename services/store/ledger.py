@@ -90,7 +90,7 @@ def begun(
 
 
 def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, taint: str) -> Write:
-    """How a run ended; `code` is `ok` or an ErrorCode, `body` is None for a read. `taint`: what the turn has
+    """How a run ended; `code` is `ok`, `asked` or an ErrorCode, `body` is None for a read. `taint`: what the turn has
     read by then."""
     return _RESULT.write(of_turn=turn_id, row_key=key, end_ms=at_ms, new_code=code, new_result=body, new_taint=taint)
 

@@ -57,7 +57,17 @@ _WITHDRAW = Statement(
     "pending.withdraw", update(PENDING).where(PENDING.c.id == bindparam("row_id"), _OPEN).values(state="withdrawn")
 )
 _EXPIRE = Statement(
-    "pending.expire", update(PENDING).where(PENDING.c.expires_ms <= bindparam("now_ms"), _OPEN).values(state="expired")
+    "pending.expire", update(PENDING).where(PENDING.c.id == bindparam("row_id"), _OPEN).values(state="expired")
+)
+_LEAVE = Statement(
+    "pending.leave",
+    update(PENDING).where(PENDING.c.id == bindparam("row_id"), _OPEN).values(expires_ms=bindparam("now_ms")),
+)
+_END_UNANSWERED = Statement(
+    "pending.end_unanswered",
+    update(PENDING)
+    .where(PENDING.c.id == bindparam("row_id"), _OPEN)
+    .values(state="expired", answered_by=bindparam("turn_id")),
 )
 _OPEN_ONES = Statement("pending.open", select(PENDING).where(_OPEN).order_by(PENDING.c.id))
 _FIND = Statement("pending.find", select(PENDING).where(PENDING.c.id == bindparam("row_id")))
@@ -70,10 +80,12 @@ _ASKED_BY = Statement(
 _FORGET = Statement("pending.forget", delete(PENDING).where(PENDING.c.id < bindparam("before_id"), ~_OPEN))
 
 
-def ask(*, id: int, chat: str, member: str, turn_id: int, body: str, asked_ms: int, expires_ms: int) -> list[Write]:
-    """A question to one member; an older one to the same member in the chat no longer waits."""
+def ask(
+    *, id: int, chat: str, member: str, replaces: str, turn_id: int, body: str, asked_ms: int, expires_ms: int
+) -> list[Write]:
+    """A question to `member`. Older ones to the member `replaces` in the chat no longer wait."""
     return [
-        _CLOSE_OTHERS.write(in_chat=chat, of_member=member),
+        _CLOSE_OTHERS.write(in_chat=chat, of_member=replaces),
         _ASK.write(
             id=id,
             chat=chat,
@@ -105,7 +117,8 @@ def withdraw(id: int) -> Write:
 
 
 def nobody_alone(id: int) -> str:
-    """Stands for the member of a question that more than one may answer: it replaces none, and none replaces it."""
+    """Stands for the member of a question that no newer one simply closes: more than one may answer it, or who asked
+    has to hear that nobody did."""
     return f"*{id}"
 
 
@@ -114,9 +127,19 @@ def asked_by_message(chat: str, native_id: str) -> Query:
     return _ASKED_BY.query(in_chat=chat, with_id=native_id)
 
 
-def expire(now_ms: int) -> Write:
-    """Close what has waited too long."""
-    return _EXPIRE.write(now_ms=now_ms)
+def expire(id: int) -> Write:
+    """The question has waited too long."""
+    return _EXPIRE.write(row_id=id)
+
+
+def leave(id: int, now_ms: int) -> Write:
+    """Nobody is going to answer the question any more: it has waited long enough."""
+    return _LEAVE.write(row_id=id, now_ms=now_ms)
+
+
+def end_unanswered(id: int, turn_id: int) -> Write:
+    """The question is over, and the turn of that id tells who asked; the unit is undone where it waits no longer."""
+    return _END_UNANSWERED.write_expecting(1, row_id=id, turn_id=turn_id)
 
 
 def open_questions() -> Query:

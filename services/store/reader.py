@@ -161,7 +161,7 @@ class Reader:
 def _statistics(function: str, codes: Counter[str], durations: list[int]) -> CallStatistics:
     durations.sort()
     ok = codes["ok"]
-    errors = Counter({code: count for code, count in codes.items() if code != "ok"})
+    errors = Counter({code: count for code, count in codes.items() if code not in ("ok", "asked")})
     return CallStatistics(
         function, codes.total(), ok, errors, _percentile(durations, 0.5), _percentile(durations, 0.95)
     )

@@ -15,6 +15,7 @@ from function_calls import (
     permissions,
     progress,
     questions,
+    resuming,
     router,
     taint,
     touches,
@@ -33,6 +34,7 @@ _IN_ORDER: Sequence[ModuleType] = (
     progress,
     invocation,
     llm,
+    resuming,
     router,
 )
 """Each after those that it imports names from."""
@@ -64,4 +66,5 @@ class Code:
     taint: ModuleType
     invocation: ModuleType
     llm: ModuleType
+    resuming: ModuleType
     router: ModuleType

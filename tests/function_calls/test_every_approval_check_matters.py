@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from function_calls import approval_terms, approvals, invocation, permissions, router
+from function_calls import approval_terms, approvals, invocation, permissions, resuming
 from function_calls import turn as turns
 from function_calls.context import Quoted
 from function_calls.spec import TAINTING
@@ -333,33 +333,33 @@ REMOVALS = [
         "return self.may_allow(member, role)",
         not_everybody_may_refuse,
     ),
-    Removal("who may answer", router, _MAY, "        if False:", only_the_role_counts),
+    Removal("who may answer", resuming, _MAY, "        if False:", only_the_role_counts),
     Removal(
         "role of now",
-        router,
+        resuming,
         "await turn.role_now(context.sender)\n",
         "context.sender.role\n",
         the_role_of_now_counts,
     ),
-    Removal("one answer", router, _CLAIM, "        if False:", one_answer_alone_is_heeded),
-    Removal("claim", router, _CLAIM, "        if False:", only_the_role_counts),
+    Removal("one answer", resuming, _CLAIM, "        if False:", one_answer_alone_is_heeded),
+    Removal("claim", resuming, _CLAIM, "        if False:", only_the_role_counts),
     Removal(
         "the asker's run",
-        router,
+        resuming,
         "self._go_on(asker, turn, on, spec, question.arguments",
         "self._go_on(context, turn, on, spec, question.arguments",
         it_runs_as_the_asker,
     ),
     Removal(
         "the asker's rights now",
-        router,
+        resuming,
         "replace(sender, role=await turn.role_now(sender))",
         "sender",
         the_one_who_allows_lends_no_rights,
     ),
     Removal(
         "changed function",
-        router,
+        resuming,
         """        turn.asker = asker
         spec = turn.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:""",

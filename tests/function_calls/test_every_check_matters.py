@@ -277,7 +277,7 @@ async def nothing_repeats_an_effect_that_must_happen_once(invoker: type[Invoker]
 
 
 _REFUSALS = "        enabled(setting)\n"
-_POLICIES = "in self._policies[1:] if paid else self._policies:"
+_POLICIES = "in self._policies[passed:] if passed else self._policies:"
 REMOVALS = [
     Removal("known", invocation, "= turn.functions.find(name)", "= turn.functions.specs[0]", only_known_functions_run),
     Removal("enabled", permissions, _REFUSALS, "        None\n", a_disabled_function_is_refused),

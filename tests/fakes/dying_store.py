@@ -1,0 +1,61 @@
+"""A store under which the process dies at its n-th unit: from then on nothing is written, and whoever waits for it does
+so for good. A test then starts the daemon again, on what was durable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Literal
+
+from services.store.port import Query, Row, Store, Write
+
+
+class DyingStore:
+    """Passes everything on to the store that it is put around, up to the unit number `at` (counted from 1, posts
+    included): death comes before that unit is given to it, or after it was done."""
+
+    def __init__(self, at: int, when: Literal["before", "after"]) -> None:
+        self._at = at
+        self._when = when
+        self._store: Store | None = None
+        self.units = 0
+        self.died = asyncio.Event()
+
+    def around(self, store: Store) -> Store:
+        """This one, in the place of `store`."""
+        self._store = store
+        return self
+
+    @property
+    def _under(self) -> Store:
+        assert self._store is not None
+        return self._store
+
+    async def commit(self, writes: Sequence[Write]) -> list[int]:
+        self.units += 1
+        if self.units > self._at or (self.units == self._at and self._when == "before"):
+            return await self._die()
+        touched = await self._under.commit(writes)
+        if self.units == self._at:
+            return await self._die()
+        return touched
+
+    def post(self, writes: Sequence[Write]) -> None:
+        self.units += 1
+        if self.units < self._at or (self.units == self._at and self._when == "after"):
+            self._under.post(writes)
+        if self.units == self._at:
+            self.died.set()
+
+    async def read(self, query: Query) -> list[Row]:
+        if self.died.is_set():
+            await self._die()
+        return await self._under.read(query)
+
+    async def close(self) -> None:
+        await self._under.close()
+
+    async def _die(self) -> list[int]:
+        self.died.set()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
