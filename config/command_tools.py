@@ -12,6 +12,7 @@ from config.terms import BotName, Count, LocalPath, RoleName, Roles, Seconds, Se
 
 _REFERENCE = r"([^\s:]*/[^:]+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _REFERENCE_FORM = "has to be package.module:name or ./file.py:name"
+_MOST_ASKED = 50
 _VARIABLE = re.compile(r"[^\W\d][\w-]*")
 
 
@@ -86,6 +87,9 @@ class StepSettings(Section):
     """A variable: the step runs only where it has a value that is neither empty nor false."""
     dash: Literal["refused", "allowed"] = "refused"
     """Whether a word that begins with a variable may begin with `-`, by which programs know their options."""
+
+    succeeds_with: tuple[Count, ...] = Field(default=(0,), min_length=1, max_length=256)
+    """The exit codes that mean that all is well. `grep` ends with 1 where it has found nothing."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> StepSettings:
@@ -178,6 +182,8 @@ class ToolOptions(Section):
     def _steps_are_asked_of_the_asker(self) -> ToolOptions:
         if self.approval == "each_step" and self.approved_by != "asker":
             raise fault("asks for each step, which only the asker can answer: for a role say `approval: once`")
+        if self.approval == "each_step" and self.max_steps > _MOST_ASKED:
+            raise fault(f"asks for each step, so `max_steps` can be {_MOST_ASKED} at most")
         if self.approval == "none" and self.approved_by != "asker":
             raise fault("names who approves, but `approval` is none: say `approval: once`")
         return self

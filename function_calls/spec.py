@@ -114,12 +114,14 @@ class FunctionResult:
         return tuple(file for message in self.messages for file in message.attachments)
 
     def for_model(self, *, said: bool = False) -> JsonObject:
-        """What the model is told: data and texts, or the error with its code and fields. `said`: the chat has seen the
-        texts, so the model need not repeat them."""
+        """What the model is told: data and texts, or the error with its code, fields and data. `said`: the chat has
+        seen the texts, so the model need not repeat them."""
         if self.error is not None:
             told: JsonObject = {"error": self.error.code.value, "message": self.error.text}
             if self.error.fields:
                 told["fields"] = list(self.error.fields)
+            if self.data is not None:
+                told["result"] = self.data
             return told
         if self.question is not None:
             return {"asked": self.question.text}

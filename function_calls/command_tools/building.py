@@ -138,7 +138,8 @@ class _Builder:
             message = "the program has to be written out; what is chosen at run time is for `handlers.setup`"
             self._entry.complain([*at, "argv", 0], Code.BAD_VALUE, message)
         stdin = self._template(step.stdin, (*at, "stdin"), {"input"}) if step.stdin else None
-        return Step(words=words, stdin=stdin, when=step.when, dash_allowed=step.dash == "allowed", name=at_text(at))
+        is_allowed = step.dash == "allowed"
+        return Step(words, stdin=stdin, when=step.when, dash_allowed=is_allowed, succeeds_with=step.succeeds_with)
 
     def _word(self, text: str, at: Path_) -> Template:
         """A word of a command, each of whose variables is sure to have one value, or says what to do with others."""
@@ -268,8 +269,3 @@ class _Nothing:
 
     def dump(self, arguments: Any) -> JsonObject:
         return dict(arguments)
-
-
-def at_text(at: Path_) -> str:
-    """A place within an entry, for the log."""
-    return ".".join(map(str, at))

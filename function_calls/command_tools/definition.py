@@ -37,6 +37,7 @@ class Step:
     stdin: Template | None = None
     when: str = ""
     dash_allowed: bool = False
+    succeeds_with: tuple[int, ...] = (0,)
     added: JsonObject | None = None
     """For a step that `setup` has added: what it is made of again."""
 

@@ -15,6 +15,7 @@ from function_calls.command_tools.request import Output
 from function_calls.command_tools.words import Template
 from services.json_values import JsonObject, JsonValue
 
+_MOST_BYTES = 400_000
 _OWN_MODULES = "rollcall_commands."
 
 
@@ -28,6 +29,13 @@ def kept(value: Any) -> Any:
         return orjson.loads(orjson.dumps(value))
     except TypeError as error:
         raise CannotKeep(f"{type(value).__name__} cannot wait for an answer: {error}") from None
+
+
+def within_bounds(state: JsonObject) -> JsonObject:
+    """`state`, which a question can take along. Raises CannotKeep."""
+    if len(orjson.dumps(state)) > _MOST_BYTES:
+        raise CannotKeep("the output of the steps so far is too long to wait for an answer: lower opts.output_chars")
+    return state
 
 
 def outputs_to_json(outputs: list[JsonValue | Output]) -> list[JsonObject]:

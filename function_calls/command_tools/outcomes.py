@@ -97,15 +97,16 @@ WORDS = frozenset(words_for(StepFacts(1), None))
 """Their names."""
 
 
-def succeeded(outputs: Sequence[JsonValue | Output], said: Sequence[Said], *, is_worded: bool) -> FunctionResult:
+def succeeded(
+    outputs: Sequence[JsonValue | Output], said: Sequence[Said], *, is_worded: bool, done: str
+) -> FunctionResult:
     """The result of a run all of whose steps did what they should. `is_worded`: the tool says itself what people are
-    told."""
+    told. `done`: what they are told where that is nothing."""
     texts = [one.chat for one in said if one.chat]
     if not is_worded and not texts and outputs:
-        last = outputs[-1]
-        texts.append(text_for(last) if isinstance(last, Output | str) else "")
-    messages = tuple(Message(text) for text in texts if text.strip())
-    return FunctionResult(messages=messages, data=_facts(outputs, said))
+        texts.append(text_for(outputs[-1]))
+    text = "\n".join(text for text in texts if text.strip())
+    return FunctionResult(messages=(Message(text or done),), data=_facts(outputs, said))
 
 
 def failed(failure: Failure, own: Said, outputs: Sequence[JsonValue | Output], said: Sequence[Said]) -> FunctionResult:
@@ -113,9 +114,9 @@ def failed(failure: Failure, own: Said, outputs: Sequence[JsonValue | Output], s
     result = failure.result
     if own.chat:
         result = result.with_error_text(own.chat)
-    before = [Message(one.chat) for one in said if one.chat]
+    before = [one.chat for one in said if one.chat]
     if before and result.error is not None:
-        result = replace(result, messages=(*before, Message(result.error.text)))
+        result = replace(result, messages=(Message("\n".join([*before, result.error.text])),))
     told_model = own.model if own.model is not None else failure.model
     ran = [*outputs, *([failure.output] if failure.output is not None else [])]
     return replace(result, data=_facts(ran, [*said, Said(told_model or None)]))

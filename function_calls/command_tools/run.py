@@ -21,6 +21,7 @@ from function_calls.command_tools.kept import (
     said_from_json,
     steps_from_json,
     steps_to_json,
+    within_bounds,
 )
 from function_calls.command_tools.machine import Machine
 from function_calls.command_tools.outcomes import Failure, Said, fail, failed, said_of, succeeded, words_for
@@ -31,7 +32,7 @@ from function_calls.command_tools.words import WordFault, argv_of, holds, text_o
 from function_calls.context import MessageContext
 from function_calls.failed_runs import broken, own_words, unknown
 from function_calls.spec import FunctionResult, FunctionSpec, ToolError
-from function_calls.usage import spoken_name
+from function_calls.usage import done_text, spoken_name
 from services.json_values import JsonObject
 from services.refs import Effect, ErrorCode
 from services.workspace import WorkspaceFault
@@ -242,7 +243,8 @@ class _Run:
             self._said.append(await self._own(Ending.SUCCESS, values, [self._run, facts, output]))
         self.ending = Ending.SUCCESS
         is_worded = self._tool.wording(Ending.SUCCESS) is not None
-        return succeeded(self._run.outputs, self._said, is_worded=is_worded)
+        done = done_text([self._spec], self._call.profile.texts)
+        return succeeded(self._run.outputs, self._said, is_worded=is_worded, done=done)
 
     async def _output(self, step: Step, facts: StepFacts) -> Any:
         """What the step gives: its output, its Failure, or the result that it has made itself."""
@@ -270,14 +272,13 @@ class _Run:
         if allowed or self._tool.opts.approval != "each_step":
             return None
         stdin = self._stdin(self._steps[index])
-        state = self._state(index)
-        asked = question(facts, stdin, self._call.profile.texts, self._name, state)
+        asked = question(facts, stdin, self._call.profile.texts, self._name, self._state(index))
         self.waits = True
         return asked
 
     def _state(self, index: int) -> JsonObject:
-        """All that the answer needs to go on."""
-        return {
+        """All that the answer needs to go on. Raises CannotKeep."""
+        state = {
             "tool": self._tool.digest,
             "env": kept(self._run.env),
             "steps": steps_to_json(self._steps, self._tool),
@@ -286,6 +287,7 @@ class _Run:
             "at": index,
             "asked": self._digest(index),
         }
+        return within_bounds(state)
 
     def _digest(self, index: int) -> str:
         """Of exactly what would run; empty where there is no such step any more."""

@@ -37,7 +37,7 @@ class StepRunner:
     async def run(self, step: Step, facts: StepFacts, run: ToolRun, stdin: str) -> Any:
         """The output of the step, or its Failure. Raises what the hook raises."""
         if step.function is None:
-            return await self._command(facts.argv, stdin, run.folder)
+            return await self._command(step, facts.argv, stdin, run.folder)
         try:
             return _read(await self._hook(step.function, run, as_input(run.outputs)))
         except ToolError as error:
@@ -53,7 +53,7 @@ class StepRunner:
             return str(error)
         return "" if output.exit_code == 0 else f"it ended with {output.exit_code}"
 
-    async def _command(self, argv: tuple[str, ...], stdin: str, folder: Path | None) -> Output | Failure:
+    async def _command(self, step: Step, argv: tuple[str, ...], stdin: str, folder: Path | None) -> Output | Failure:
         texts, name = self._call.profile.texts, self._name
         tell = self._call.status if self._tool.streams else None
         try:
@@ -65,7 +65,7 @@ class StepRunner:
             _log.error("command_not_started", tool=self._tool.name, problem=str(error))
             return fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=name)
         # The code alone tells: programs write to their standard error when all is well, and fail without a word.
-        if output.exit_code == 0:
+        if output.exit_code in step.succeeds_with:
             return output
         failure = fail(ErrorCode.FAILED, texts, "failed", name=name, exit_code=output.exit_code)
         return Failure(failure.result, output=output)
