@@ -6,14 +6,27 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, WithJsonSchema, model_validator
 
 from config.terms import BotName, Count, LocalPath, RoleName, Roles, Seconds, Section, Word, fault
 
 _REFERENCE = r"([^\s:]*/[^:]+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _REFERENCE_FORM = "has to be package.module:name or ./file.py:name"
 _MOST_ASKED = 50
+_NAME = r"[^\s\x00-\x1f]{1,128}"
 _VARIABLE = re.compile(r"[^\W\d][\w-]*")
+
+
+def _name(value: str) -> str:
+    if not re.fullmatch(_NAME, value):
+        raise fault("has to be 1 to 128 characters without spaces")
+    return value
+
+
+def _some(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        raise fault("names no tool")
+    return names
 
 
 def _reference(value: object) -> object:
@@ -67,7 +80,7 @@ Reference = Annotated[
     Any, BeforeValidator(_reference, json_schema_input_type=Annotated[str, Field(pattern=f"^{_REFERENCE}$")])
 ]
 """Something in Python: `package.module:name`, or `./file.py:name` beside the file that says so."""
-ToolName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\s\x00-\x1f]+$")]
+ToolName = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME}$"})]
 """What a tool or a group is called: no spaces."""
 Texts = Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 """A list of texts, or one."""
@@ -289,7 +302,7 @@ class ToolGroupSettings(Section):
     """What follows the @."""
     description: str = ""
     """What people are told."""
-    tools: Annotated[tuple[Word, ...], Field(min_length=1, max_length=200)]
+    tools: Annotated[tuple[Word, ...], AfterValidator(_some), Field(max_length=200)]
     """Names of functions, of any source."""
     system_prompt: str = ""
     """What a model is told while they are at hand."""

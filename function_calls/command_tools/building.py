@@ -180,9 +180,9 @@ class _Builder:
 
     def _unknown(self, name: str, at: Path_) -> None:
         known = ", ".join(self._known) or "none"
-        near = did_you_mean(name, self._known) or f"; there are: {known}"
-        message = f"there is no variable {name!r}{near}. Variables of the process's environment are not among them"
-        self._entry.complain(at, Code.UNKNOWN_VARIABLE, message)
+        near = did_you_mean(name, self._known)
+        others = f"; there are: {known}. Those of the process's environment are not among them"
+        self._entry.complain(at, Code.UNKNOWN_VARIABLE, f"there is no variable {name!r}{near or others}")
 
     def _hook(self, reference: object, takes: int, at: Path_) -> Callable[..., Any] | None:
         if reference is None:

@@ -13,6 +13,9 @@ from typing import Any
 
 from services.threads import Threads
 
+OWN_MODULES = "rollcall_commands."
+"""What the names of modules begin with that were read from files beside the tools."""
+
 
 class BadReference(ValueError):
     """Python that cannot be found or used; says why, for operators."""
@@ -69,10 +72,13 @@ class PythonNames:
 
 
 def name_of(reference: object) -> str:
-    """What people are told of a callable."""
+    """What people are told of a callable, and the same after a restart."""
     if isinstance(reference, str):
         return reference
-    return f"{getattr(reference, '__module__', '?')}:{getattr(reference, '__qualname__', reference)}"
+    module = str(getattr(reference, "__module__", "?"))
+    file = getattr(sys.modules.get(module), "__file__", None)
+    place = Path(file).name if file and module.startswith(OWN_MODULES) else module
+    return f"{place}:{getattr(reference, '__qualname__', type(reference).__qualname__)}"
 
 
 async def called(function: Callable[..., Any], threads: Threads, *arguments: Any) -> Any:
@@ -90,7 +96,7 @@ def _from_package(place: str) -> ModuleType:
 
 
 def _imported(file: Path) -> ModuleType:
-    found = importlib.util.spec_from_file_location(f"rollcall_commands.{file.stem}_{abs(hash(str(file))):x}", file)
+    found = importlib.util.spec_from_file_location(f"{OWN_MODULES}{file.stem}_{abs(hash(str(file))):x}", file)
     if found is None or found.loader is None or not file.is_file():
         raise BadReference(f"{file} is no Python file that is there")
     module = importlib.util.module_from_spec(found)

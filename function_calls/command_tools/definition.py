@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from config.command_tools import ToolOptions
-from function_calls.command_tools.callables import PythonNames
+from function_calls.command_tools.callables import PythonNames, name_of
 from function_calls.command_tools.words import Template
 from services.json_values import JsonObject
 
@@ -81,5 +81,11 @@ class Definition:
 
 
 def digest_of(*facts: Any) -> str:
-    """The same for the same facts, after a restart too. They are JSON; what is not is told by its text."""
-    return hashlib.sha256(orjson.dumps(facts, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    """The same for the same facts, after a restart too. They are JSON, callables and what settings are made of."""
+    return hashlib.sha256(orjson.dumps(facts, default=_as_json, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, frozenset | set):
+        return sorted(map(str, value))
+    return name_of(value) if callable(value) else str(value)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -62,6 +64,20 @@ class Entry:
             place = self._place(written, is_key=details["type"] in ("extra_forbidden", "missing"))
             code = _CODES.get(found.code, Code.BAD_VALUE)
             self.faults.append(replace(found, code=code.value, line=place.line, column=place.column))
+
+    def without_unknown(self, value: object, error: ValidationError) -> object:
+        """`value` without the keys that `error` says nobody knows, so that the rest can be looked at as well."""
+        rest = deepcopy(value)
+        for details in error.errors(include_url=False):
+            if details["type"] != "extra_forbidden":
+                continue
+            *above, key = self._written(details["loc"])
+            holder: Any = rest
+            for step in above:
+                holder = holder[step]
+            if isinstance(holder, dict):
+                holder.pop(key, None)
+        return rest
 
     def _place(self, written: Location, *, is_key: bool = False) -> Position:
         location = (*self.at, *written)

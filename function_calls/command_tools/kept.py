@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from function_calls.command_tools.callables import BadReference, PythonNames, name_of
+from function_calls.command_tools.callables import OWN_MODULES, BadReference, PythonNames, name_of
 from function_calls.command_tools.definition import Definition, Step
 from function_calls.command_tools.outcomes import Said
 from function_calls.command_tools.request import Output
@@ -16,7 +16,6 @@ from function_calls.command_tools.words import Template
 from services.json_values import JsonObject, JsonValue
 
 _MOST_BYTES = 400_000
-_OWN_MODULES = "rollcall_commands."
 
 
 class CannotKeep(Exception):
@@ -72,7 +71,7 @@ def added_step(given: object, names: PythonNames) -> Step:
         return Step(words=tuple(Template((word,)) for word in given), added={"argv": list(given)})
     if isinstance(given, str) or callable(given):
         function = names.function(given, 2)
-        return Step(function=function, name=name_of(given), added={"python": _reference_to(given, function)})
+        return Step(function=function, name=name_of(function), added={"python": _reference_to(given, function)})
     raise BadReference(f"`setup` gives {type(given).__name__} as a step; a step is a list of texts, or a callable")
 
 
@@ -94,4 +93,4 @@ def _reference_to(given: object, function: Callable[..., Any]) -> str:
     if "<" in name or module not in sys.modules:
         return ""
     file = getattr(sys.modules[module], "__file__", None)
-    return f"{file}:{name}" if module.startswith(_OWN_MODULES) and file else f"{module}:{name}"
+    return f"{file}:{name}" if module.startswith(OWN_MODULES) and file else f"{module}:{name}"

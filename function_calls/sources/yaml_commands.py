@@ -183,10 +183,11 @@ class _Reading:
             tool = CommandTool.model_validate(value)
         except ValidationError as error:
             entry.complain_of(error, CommandTool)
-            return None
-        if self._document.faults and any(
-            self._document.is_unknown(place) for place in self._document.unknown if place[: len(entry.at)] == entry.at
-        ):
+            try:
+                tool = CommandTool.model_validate(entry.without_unknown(value, error))
+            except ValidationError:
+                return None
+        if any(place[: len(entry.at)] == entry.at for place in self._document.unknown):
             return None
         return spec_of(entry, tool, self._names, self._folder, self._machine)
 
