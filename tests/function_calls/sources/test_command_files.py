@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from function_calls.definition import _OPTIONS
 from function_calls.groups import ToolGroup
 from function_calls.spec import Touch
 from services.refs import Effect, Role
-from tests.fakes.command_tools import a_group_with, faults_of, write
+from tests.fakes.command_tools import a_group_with, faults_of, until, write
 from tests.fakes.sources import ToldChanges
 
 GOOD = "  - {name: good, commands: [good], cmds: [[echo, good]]}\n"
@@ -120,15 +119,15 @@ async def test_an_edit_counts_while_the_daemon_runs(tmp_path: Path) -> None:
     changes, python = ToldChanges(), "def f(run, input):\n    return 'first'\n"
     tools = 'tools:\n  - {name: own, commands: [own], cmds: ["./own.py:f"]}\n'
     async with a_group_with(tmp_path, tools + GOOD, python, changes=changes) as group:
-        changed = asyncio.Event()
-        group.daemon.functions.on_change(changed.set)
+
+        def state() -> object:
+            return group.daemon.registry.specs, group.daemon.functions.faults
 
         async def edit(text: str, name: str = "tools.yaml") -> None:
             write(tmp_path / "commands", text, name)
-            changed.clear()
+            before = state()
             changes.tell()
-            async with asyncio.timeout(10):
-                await changed.wait()
+            await until(lambda: state() != before)
 
         before = group.daemon.registry.of("default").find("good")
         assert await group.say("Ann", "/own") == ["first"]
