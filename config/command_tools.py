@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
 
 from config.terms import BotName, Count, LocalPath, RoleName, Roles, Seconds, Section, Word, fault
 
@@ -263,10 +263,11 @@ class CommandTool(Section):
     """Words to find it by."""
     groups: Texts = ()
     """Groups that it belongs to."""
-    touches: tuple[Literal["reads_outside", "reads_private", "reaches_out", "sends_out", "stays_here"], ...] = (
-        "reads_outside",
+    touches: tuple[Literal["reads_outside", "reads_private", "reaches_out", "sends_out", "stays_here"], ...] | None = (
+        None
     )
-    """What it touches beyond the asker's own things."""
+    """What it touches beyond the asker's own things. Left out: it reads from outside, reaches out unless its effect is
+    read, and sends out where it may reach the network."""
     timeout_seconds: Seconds | None = None
     """For all steps together. Left out: what they may take each, together."""
     retry: RetrySettings | None = None
@@ -313,6 +314,8 @@ class ToolGroupSettings(Section):
 class ToolFromPython(Section):
     """A tool that stands in Python, as a mapping of the same form. Other keys beside `module` replace its own."""
 
+    model_config = ConfigDict(extra="allow")
+
     module: Reference
     """Where it stands."""
 
@@ -330,4 +333,3 @@ OWN_KEYS = frozenset(
     {"name", "description", "parameters", "sample", "cmds", "env", "handlers", "output", "opts", "system_prompt"}
 )
 """The fields of a tool that are no options of functions in general."""
-Hook = Callable[..., Any]

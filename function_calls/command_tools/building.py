@@ -109,7 +109,7 @@ class _Builder:
             approved=self._hook(handlers.approved, 2, ("handlers", "approved")),
             on_exit=on_exit,
             output=self._output(),
-            digest=digest_of(tool.model_dump(mode="python"), parameters),
+            digest=digest_of(tool.model_dump(mode="python"), parameters, self._names.digests),
         )
         return None if self._entry.faults else definition
 
@@ -245,7 +245,7 @@ class _Builder:
         """What belongs to any function, as it is written."""
         tool = self._tool
         written = tool.model_dump(mode="python", exclude=set(OWN_KEYS), exclude_none=True, exclude_defaults=True)
-        options: dict[str, Any] = {**written, "effect": tool.effect, "touches": tool.touches}
+        options: dict[str, Any] = {"touches": self._touches(), **written, "effect": tool.effect}
         if tool.opts.approval == "once":
             options["approval"] = tool.opts.approved_by
         if tool.opts.approval == "each_step":
@@ -253,6 +253,11 @@ class _Builder:
         count = tool.opts.max_steps if tool.handlers.setup is not None else len(tool.cmds)
         options.setdefault("timeout_seconds", min(tool.opts.timeout_seconds * count + _SPARE_SECONDS, _MOST_SECONDS))
         return options
+
+    def _touches(self) -> list[str]:
+        """What is to be thought of a command whose author has not said what it touches."""
+        reaches = [] if self._tool.effect == "read" else ["reaches_out"]
+        return ["reads_outside", *reaches, *(["sends_out"] if self._tool.opts.network else [])]
 
     def _complain_of(self, error: DefinitionError) -> None:
         for problem in error.problems:

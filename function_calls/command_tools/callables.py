@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -29,6 +30,8 @@ class PythonNames:
         """`folder`: where relative files begin; None where there are none."""
         self._folder = folder
         self._modules: dict[Path, ModuleType] = {}
+        self.digests: dict[str, str] = {}
+        """Of the files that were read, by their paths."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -67,7 +70,7 @@ class PythonNames:
             raise BadReference(f"{place} stands beside no file")
         file = ((self._folder or Path()) / place).resolve()
         if file not in self._modules:
-            self._modules[file] = _imported(file)
+            self._modules[file], self.digests[str(file)] = _imported(file)
         return self._modules[file]
 
 
@@ -95,18 +98,19 @@ def _from_package(place: str) -> ModuleType:
         raise BadReference(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
 
 
-def _imported(file: Path) -> ModuleType:
+def _imported(file: Path) -> tuple[ModuleType, str]:
+    """The module in `file`, and a digest of what it was made of."""
     found = importlib.util.spec_from_file_location(f"{OWN_MODULES}{file.stem}_{abs(hash(str(file))):x}", file)
-    if found is None or found.loader is None or not file.is_file():
+    if found is None or not file.is_file():
         raise BadReference(f"{file} is no Python file that is there")
     module = importlib.util.module_from_spec(found)
     # Dataclasses, pydantic and get_type_hints look names up in the module that defines them.
     sys.modules[module.__name__] = module
     try:
+        content = file.read_bytes()
         # Read anew, whatever was compiled before: two edits within a second have the same cached form.
-        source = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
-        exec(source, module.__dict__)  # noqa: S102 - the operator's own file, as an import would run it
+        exec(compile(content, str(file), "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - as an import would
     except Exception as error:
         sys.modules.pop(module.__name__, None)
         raise BadReference(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
-    return module
+    return module, hashlib.sha256(content).hexdigest()

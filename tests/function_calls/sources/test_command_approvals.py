@@ -166,6 +166,15 @@ async def test_a_yes_to_a_tool_that_has_changed_since_runs_nothing(log: Log, tmp
     assert log.lines == ["env", "setup", "exit rejected 0"]
 
 
+@pytest.mark.requirement("C25")
+async def test_a_yes_to_python_that_has_changed_since_runs_nothing(log: Log, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with a_group_with(tmp_path, log.tools, log.python, home=home) as group:
+        await group.say("Ann", "/steps x")
+    async with a_group_with(tmp_path, log.tools, log.python.replace("did", "DID"), home=home) as group:
+        assert await group.say("Ann", "yes") == [EN.say("command_tools.rejected_changed", name="/steps")]
+
+
 async def test_what_cannot_be_seen_is_written_out(log: Log, tmp_path: Path) -> None:
     async with a_group_with(tmp_path, log.tools, log.python) as group:
         group.model.says(call("steps", word="a\u202eb\nc"), "ok")

@@ -196,12 +196,16 @@ async def test_without_a_word_a_tool_is_not_repeated_and_taints(tmp_path: Path) 
     tools:
       - {name: a, cmds: [[echo], [echo]], opts: {timeout_seconds: 20}}
       - {name: b, cmds: [[echo]], opts: {approval: each_step}}
+      - {name: c, cmds: [[echo]], effect: read, opts: {network: true}}
     """
     async with a_group_with(tmp_path, tools) as group:
-        a, b = (group.daemon.registry.of("default").find(name) for name in "ab")
+        a, b, c = (group.daemon.registry.of("default").find(name) for name in "abc")
         assert a is not None
         assert b is not None
-        assert (a.effect, a.touches, a.timeout_seconds) == (Effect.ONCE, frozenset({Touch.READS_OUTSIDE}), 55)
+        assert (a.effect, a.timeout_seconds) == (Effect.ONCE, 55)
+        assert a.touches == {Touch.READS_OUTSIDE, Touch.REACHES_OUT}
+        assert c is not None
+        assert c.touches == {Touch.READS_OUTSIDE, Touch.SENDS_OUT}
         # Nobody is there to answer on the other ways.
         assert sorted(b.offered_to) == ["command", "model"]
 
