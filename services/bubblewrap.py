@@ -21,6 +21,10 @@ def wrapped(bubblewrap: Path, command: Command, program: Path, limits: Limits, *
     """The argument list that runs `program` with the arguments of `command` in a sandbox of its own. `is_new`: with
     what bubblewrap has since 0.8, sizes for what is kept in memory and no sandboxes within the sandbox.
 
+    Whoever starts it gives it a session of its own, and kills its process group in the end. A session that bubblewrap
+    made would take the first process within out of that group a moment before that process has asked to die with
+    bubblewrap, and a kill in this moment would leave it behind.
+
     The environment is not named here: every user of the machine can read the arguments of a process, so the sandbox
     hands on the one that it is started with itself, which holds nothing but what is meant for the program.
     """
@@ -32,11 +36,12 @@ def wrapped(bubblewrap: Path, command: Command, program: Path, limits: Limits, *
         program = resolved
         shown.append((program, False))
     arguments = _arguments(command, sorted(shown, key=_depth), limits, is_new)
-    return [str(bubblewrap), *arguments, "--", *by_prlimit([str(program), *command.argv[1:]], limits)]
+    inside = by_prlimit([str(program), *command.argv[1:]], limits)
+    return [str(bubblewrap), *arguments, "--", *inside]
 
 
 def _arguments(command: Command, shown: Sequence[tuple[Path, bool]], limits: Limits, is_new: bool) -> Iterator[str]:
-    yield from ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
+    yield from ("--unshare-all", "--die-with-parent", "--cap-drop", "ALL")
     if command.network:
         yield "--share-net"
     if is_new:

@@ -94,11 +94,8 @@ class Sandbox:
         Raises NotIsolated where isolation is required and cannot be had, and CannotStart for what cannot be started."""
         limits = self._capped(limits)
         async with self._places:
-            if command.folder is not None:
-                prepared = await self.prepare(command, limits, isolation)
-                return await self._run(prepared, command, limits, on_output)
             with tempfile.TemporaryDirectory(prefix="rollcall-", ignore_cleanup_errors=True) as own:
-                prepared = await self.prepare(command, limits, isolation, own_folder=Path(own))
+                prepared = await self._prepare(command, limits, isolation, Path(own))
                 return await self._run(prepared, command, limits, on_output)
 
     async def prepare(
@@ -106,28 +103,31 @@ class Sandbox:
         command: Command,
         limits: Limits = Limits(),  # noqa: B008 - frozen
         isolation: Isolation = Isolation.PREFERRED,
-        own_folder: Path | None = None,
     ) -> Prepared:
         """How to start `command` for somebody who talks with it while it runs and ends it himself: the limits of time
-        and output are his to keep, the others hold. Killing it kills all it started where it is isolated.
-        `own_folder`: where it runs when it is neither isolated nor has a folder; without one that is the machine's
-        folder of temporary files. Raises NotIsolated and CannotStart."""
-        limits = self._capped(limits)
-        _check(command)
-        path = program(command.argv[0])
-        found = await self._bubblewrap(isolation)
-        if found.path is not None:
-            argv = wrapped(found.path, command, path, limits, is_new=found.is_new)
-            return Prepared(tuple(argv), _environment(command, _TMP), Path("/"), isolated=True)
-        folder = command.folder or own_folder or Path(tempfile.gettempdir())
-        argv = by_python([str(path), *command.argv[1:]], limits)
-        return Prepared(tuple(argv), _environment(command, str(folder)), folder, isolated=False)
+        and output are his to keep, the others hold. It has to be started in a session of its own, with no open files
+        but its streams, and ended by killing its process group: where it is isolated, that ends all it has started.
+        Where it is neither isolated nor has a folder, it works in the machine's folder of temporary files.
+        Raises NotIsolated and CannotStart."""
+        own_folder = Path(tempfile.gettempdir())
+        return await self._prepare(command, self._capped(limits), isolation, own_folder)
 
     async def problem(self) -> str:
         """Why processes cannot be isolated on this machine, for operators; empty where they can."""
         if self._settings.isolation == "off":
             return "the settings say `sandbox.isolation: off`"
         return (await self._probed()).problem
+
+    async def _prepare(self, command: Command, limits: Limits, isolation: Isolation, own_folder: Path) -> Prepared:
+        _check(command)
+        path = program(command.argv[0])
+        found = await self._bubblewrap(isolation)
+        if found.path is not None:
+            argv = wrapped(found.path, command, path, limits, is_new=found.is_new)
+            return Prepared(tuple(argv), _environment(command, _TMP), Path("/"), isolated=True)
+        folder = command.folder or own_folder
+        argv = by_python([str(path), *command.argv[1:]], limits)
+        return Prepared(tuple(argv), _environment(command, str(own_folder)), folder, isolated=False)
 
     async def _run(self, prepared: Prepared, command: Command, limits: Limits, on_output: OnOutput | None) -> Finished:
         running = Running(

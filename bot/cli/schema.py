@@ -1,4 +1,4 @@
-"""`rollcall schema`: the JSON Schema of the settings, or of files of command tools, for editors that complete and check."""
+"""`rollcall schema`: the JSON Schema of the settings, or of files of command tools, for editors that check them."""
 
 from __future__ import annotations
 

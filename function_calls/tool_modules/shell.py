@@ -43,6 +43,8 @@ class ExecArguments(BaseModel):
         "run {command}",
         "run the command {command}",
         "execute {command} in the folder",
+        "execute the program {command}",
+        "run {command} in the shell",
         "运行命令{command}",
         "执行{command}",
     ),

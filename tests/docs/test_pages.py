@@ -18,6 +18,7 @@ RUN_BY_TESTS = {
     "README.md",
     "CONTRIBUTING.md",
     "docs/command-tools.md",
+    "docs/files-and-shell.md",
     "docs/functions.md",
     "docs/irc.md",
     "docs/news-and-search.md",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -172,6 +173,21 @@ async def test_who_leaves_its_session_does_not_outlive_its_starter(tmp_path: Pat
         ended = await Sandbox(SystemClock()).run(command, Limits(), Isolation.REQUIRED)
         assert (ended.exit_code, ended.timed_out) == (0, False)
         assert await line.is_dead()
+
+
+async def test_who_is_stopped_at_any_moment_of_its_start_leaves_nobody_behind(tmp_path: Path) -> None:
+    sandbox = Sandbox(SystemClock())
+    command = Command(("flock", "lock", "sleep", "1000"), folder=tmp_path)
+    await sandbox.run(Command(("true",)))
+    for number in range(80):
+        running = asyncio.create_task(sandbox.run(command, Limits(), Isolation.REQUIRED))
+        await asyncio.wait([running], timeout=number / 4000)
+        running.cancel()
+        await asyncio.wait([running])
+    for _ in range(3):  # meanwhile whoever was left behind takes the lock
+        await sandbox.run(Command(("true",)), Limits(), Isolation.REQUIRED)
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 async def test_rights_cannot_be_had_back(outside: Path) -> None:

@@ -170,7 +170,9 @@ async def test_a_long_list_says_that_there_is_more(functions: Functions) -> None
 def test_examples_speak_of_parameters_in_both_languages(functions: Functions) -> None:
     assert functions.unknown_slots() == []
     for spec in functions.specs.values():
-        assert {example.isascii() for example in spec.examples} == {True, False}
+        english = [example for example in spec.examples if example.isascii()]
+        assert len(english) >= 5, spec.name
+        assert len(spec.examples) - len(english) >= 2, spec.name
 
 
 @pytest.mark.requirement("E42")

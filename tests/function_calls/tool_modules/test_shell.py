@@ -222,4 +222,6 @@ async def test_programs_that_look_further_find_nothing(tmp_path: Path) -> None:
 def test_examples_speak_of_parameters_in_both_languages(workspaces: Workspaces) -> None:
     functions = functions_of(workspaces)
     assert functions.unknown_slots() == []
-    assert {example.isascii() for example in functions.specs["shell_exec"].examples} == {True, False}
+    examples = functions.specs["shell_exec"].examples
+    assert len([example for example in examples if example.isascii()]) >= 5
+    assert len([example for example in examples if not example.isascii()]) >= 2
