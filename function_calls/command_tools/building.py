@@ -10,6 +10,7 @@ from config.command_tools import OWN_KEYS, CommandTool, StepSettings, WordingSet
 from config.wording import did_you_mean
 from function_calls.command_tools.callables import BadReference, PythonNames, name_of
 from function_calls.command_tools.definition import Definition, Ending, Step, Wording, digest_of
+from function_calls.command_tools.evaluated import code_with_variables
 from function_calls.command_tools.faults import Code, Entry
 from function_calls.command_tools.machine import Machine
 from function_calls.command_tools.outcomes import WORDS
@@ -137,6 +138,13 @@ class _Builder:
         if words and words[0].variables:
             message = "the program has to be written out; what is chosen at run time is for `handlers.setup`"
             self._entry.complain([*at, "argv", 0], Code.BAD_VALUE, message)
+        code = code_with_variables(words)
+        if code is not None:
+            message = (
+                "a program reads this word as code, so nothing may be put into it: give it the value as an argument, "
+                'as in [sh, -c, \'echo "$1"\', sh, "${word}"]'
+            )
+            self._entry.complain([*at, "argv", code], Code.BAD_VALUE, message)
         stdin = self._template(step.stdin, (*at, "stdin"), {"input"}) if step.stdin else None
         is_allowed = step.dash == "allowed"
         return Step(words, stdin=stdin, when=step.when, dash_allowed=is_allowed, succeeds_with=step.succeeds_with)

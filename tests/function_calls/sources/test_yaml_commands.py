@@ -330,14 +330,14 @@ async def test_texts_may_differ_for_the_model_and_the_chat(tmp_path: Path) -> No
         parameters: {word: {type: string, required: true}}
         commands: [words]
         env: {greeting: "Hello ${word}"}
-        cmds: [[printf, "%s", "${greeting}"], [sh, -c, "exit ${word}"]]
+        cmds: [[printf, "%s", "${greeting}"], [sh, -c, 'exit "$1"', sh, "${word}"]]
         output:
           success: {model: "step ${step} gave ${stdout} ($${x})", chat: ""}
           error: "${command} ended with ${exit_code}"
     """
     async with a_group_with(tmp_path, tools) as group:
         assert await group.say("Ann", "/words 0") == [EN.say("claims.done", names="/words")]
-        assert await group.say("Ann", "/words 4") == ["sh -c 'exit 4' ended with 4"]
+        assert await group.say("Ann", "/words 4") == ["""sh -c 'exit "$1"' sh 4 ended with 4"""]
         group.model.says(call("words", word="0"), "ok")
         await group.say("Ann", "@Rollcall go")
         assert data_of(group)["result"]["message"] == "step 1 gave Hello 0 (${x})\nstep 2 gave  (${x})"
