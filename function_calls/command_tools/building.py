@@ -6,17 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from config.command_tools import OWN_KEYS, CommandTool, StepSettings, WordingSettings
+from config.command_steps import StepSettings, WordingSettings
+from config.command_tools import OWN_KEYS, CommandTool
 from config.wording import did_you_mean
 from function_calls.command_tools.callables import BadReference, PythonNames, name_of
 from function_calls.command_tools.definition import Definition, Ending, Step, Wording, digest_of
 from function_calls.command_tools.evaluated import code_with_variables
 from function_calls.command_tools.faults import Code, Entry
+from function_calls.command_tools.handler import CommandToolHandler
 from function_calls.command_tools.machine import Machine
 from function_calls.command_tools.outcomes import WORDS
 from function_calls.command_tools.parameters import BadParameters, parameters_for
 from function_calls.command_tools.request import RequestArguments
-from function_calls.command_tools.run import CommandToolHandler
 from function_calls.command_tools.words import BadTemplate, Template, Variable, known_variables, template_of
 from function_calls.definition import DefinitionError, build_spec
 from function_calls.spec import ArgumentParser, FunctionSpec
@@ -153,6 +154,9 @@ class _Builder:
         """A word of a command, each of whose variables is sure to have one value, or says what to do with others."""
         template = self._template(text, at)
         for variable in template.variables:
+            if variable.root in self._tool.sensitive and self._tool.opts.approval == "each_step":
+                message = f"{variable.root} is sensitive, but each step is shown before it runs: say `approval: once`"
+                self._entry.complain(at, Code.BAD_VALUE, message)
             schema = self._known.get(variable.name)
             if variable.is_each or not isinstance(schema, Mapping):
                 continue

@@ -1,8 +1,7 @@
-"""One run of a command tool: what the call wants, what `env` makes of it, `setup`, each step, and `on_exit` once."""
+"""One run of a command tool: what the call wants, what `env` makes of it, `setup`, each step, and `on_exit`."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -49,58 +48,25 @@ class HookBroken(Exception):
         self.result = result
 
 
-class CommandToolHandler:
-    """The handler of one tool."""
-
-    def __init__(self, tool: Definition, machine: Machine) -> None:
-        self.tool = tool
-        self.machine = machine
-        self.spec: FunctionSpec | None = None
-        """Known once it has been made with this handler."""
-        self._leaving: set[asyncio.Task[None]] = set()
-
-    async def handle(self, context: MessageContext, given: Given, call: Call) -> FunctionResult:
-        """What came of it, or what a person is asked before the next step."""
-        if self.spec is None:
-            raise RuntimeError(f"the tool {self.tool.name} runs before it has a spec")
-        run = _Run(self, self.spec, context, given, call)
-        ending = Ending.CANCELLED
-        try:
-            result = await run.result()
-            ending = run.ending
-        except asyncio.CancelledError:
-            raise
-        except Exception:
-            ending = Ending.ERROR
-            raise
-        finally:
-            if not run.waits:
-                await self._leave(run, ending)
-        return result
-
-    async def _leave(self, run: _Run, ending: Ending) -> None:
-        """`on_exit` comes to its end even when whoever waits for the run does not any more."""
-        if self.tool.on_exit is None:
-            return
-        leaving = asyncio.create_task(run.exit(ending))
-        self._leaving.add(leaving)
-        leaving.add_done_callback(self._leaving.discard)
-        await asyncio.shield(leaving)
-
-
-class _Run:
+class Run:
     """The state of one run."""
 
     def __init__(
-        self, handler: CommandToolHandler, spec: FunctionSpec, context: MessageContext, given: Given, call: Call
+        self,
+        tool: Definition,
+        machine: Machine,
+        spec: FunctionSpec,
+        context: MessageContext,
+        given: Given,
+        call: Call,
     ) -> None:
         self.ending = Ending.ERROR
         self.waits = False
         """It has asked somebody, and goes on with the answer."""
         self._spec = spec
         self._name = spoken_name(spec, call.profile.texts.language)
-        self._tool = handler.tool
-        self._machine = handler.machine
+        self._tool = tool
+        self._machine = machine
         self._context = context
         self._call = call
         request = Request(

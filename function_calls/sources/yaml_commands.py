@@ -49,6 +49,7 @@ class YamlCommands:
         self._machine = machine
         self._changes = changes
         self._files: dict[Path, _File] = {}
+        self._published: Snapshot | None = None
 
     async def run(self, publish: Publish) -> None:
         """Publish the tools of all files that can be read, and again when one changes, or Python that it names."""
@@ -61,7 +62,10 @@ class YamlCommands:
         changes = self._changes.of(*watched)
         try:
             async for _ in changes:
-                publish(await asyncio.to_thread(self._read))
+                snapshot = await asyncio.to_thread(self._read)
+                if snapshot != self._published:
+                    publish(snapshot)
+                    self._published = snapshot
                 if self._watched() != watched:
                     return True
         finally:

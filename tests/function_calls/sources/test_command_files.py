@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from bot.testing import Group, a_group
-from function_calls.command_tools.building import CommandTool
+from config.command_tools import CommandTool
+from config.editor_schema import command_tools_schema
+from config.yaml_document import read_yaml_file
+from function_calls.command_tools.machine import Machine
 from function_calls.definition import _OPTIONS
 from function_calls.groups import ToolGroup
+from function_calls.source import Snapshot
+from function_calls.sources.yaml_commands import YamlCommands
 from function_calls.spec import Touch
+from services.clock import VirtualClock
+from services.deadlines import Deadlines
 from services.refs import Effect, Role
+from services.sandbox import Sandbox
+from services.workspace import Workspaces
 from tests.fakes.command_tools import a_group_with, faults_of, until, write
 from tests.fakes.sources import ToldChanges
 
@@ -151,6 +162,48 @@ async def test_an_edit_counts_while_the_daemon_runs(tmp_path: Path) -> None:
         (tmp_path / "commands" / "tools.yaml").unlink()
         await edit("tools: []", "further.yml")
         assert names(group) == []
+
+
+async def test_python_that_lies_elsewhere_is_watched_too(tmp_path: Path) -> None:
+    watched: list[tuple[Path, ...]] = []
+
+    class Watching:
+        async def of(self, *paths: Path) -> AsyncIterator[None]:
+            watched.append(paths)
+            yield
+
+    own = write(tmp_path / "elsewhere", "def f(run, input):\n    return 1\n", "own.py")
+    file = write(tmp_path, f'tools: [{{name: own, cmds: ["{own}:f"]}}]')
+    clock, published = VirtualClock(), list[Snapshot]()
+    machine = Machine(Sandbox(clock), clock, Workspaces(tmp_path), Deadlines(clock))
+    await YamlCommands("files", [file], machine, Watching()).run(published.append)
+    assert watched == [(file,), (file, own)]
+    # What has not changed is not published once more.
+    assert [[spec.name for spec in one.specs] for one in published] == [["own"]]
+
+
+async def test_what_is_kept_from_logs_is_not_asked_about_in_the_chat(tmp_path: Path) -> None:
+    tools = """
+    tools:
+      - name: secret
+        parameters: {password: {type: string, required: true}}
+        sensitive: [password]
+        opts: {approval: each_step}
+        cmds: [[login, --, "${password}"]]
+    """
+    [found] = await faults_of(tmp_path, tools)
+    assert (found.line, found.code) == (6, "commands.bad_value")
+    assert "password is sensitive" in found.message
+
+
+def test_editors_are_told_what_files_may_hold() -> None:
+    validator = jsonschema.Draft202012Validator(command_tools_schema())
+    validator.check_schema(command_tools_schema())
+    shipped = Path(__file__).parents[3] / "config" / "commands" / "examples.yaml"
+    validator.validate(read_yaml_file(shipped).value)
+    validator.validate({"tools": [{"module": "./own.py:tool", "commands": ["x"]}]})
+    for wrong in ({"tools": [{"name": "a", "cmdz": []}]}, {"tools": [{"name": "a", "cmds": [[1]]}]}, {"tool": []}):
+        assert not validator.is_valid(wrong), wrong
 
 
 async def test_all_options_of_functions_may_be_set(tmp_path: Path) -> None:
