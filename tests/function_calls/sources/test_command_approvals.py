@@ -9,7 +9,12 @@ import pytest
 
 from bot.testing import Group, call
 from config.texts import Texts
-from services.refs import Role
+from function_calls.call import Call, Resumed
+from function_calls.spec import FunctionResult
+from services.json_values import JsonObject
+from services.refs import ErrorCode, Role
+from services.threads import Threads
+from tests.fakes.builders import a_call, a_message, a_profile
 from tests.fakes.command_tools import a_group_with, data_of
 
 EN = Texts().of("en")
@@ -164,6 +169,76 @@ async def test_a_yes_to_a_tool_that_has_changed_since_runs_nothing(log: Log, tmp
     async with a_group_with(tmp_path, changed, log.python, home=home) as group:
         assert await group.say("Ann", "yes") == [EN.say("command_tools.rejected_changed", name="/steps")]
     assert log.lines == ["env", "setup", "exit rejected 0"]
+
+
+@pytest.mark.requirement("C25")
+async def test_a_tool_that_has_changed_is_not_filled_with_the_old_variables(log: Log, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with a_group_with(tmp_path, log.tools, log.python, home=home) as group:
+        await group.say("Ann", "/steps x")
+    changed = log.tools.replace("${stamp}", "${other}")
+    async with a_group_with(tmp_path, changed, log.python, home=home) as group:
+        assert await group.say("Ann", "yes") == [EN.say("command_tools.rejected_changed", name="/steps")]
+
+
+class Answering:
+    """The doors of a run that goes on with a yes."""
+
+    threads = Threads()
+
+    def __init__(self, state: JsonObject) -> None:
+        self.resumed = Resumed(state, "yes")
+
+    async def status(self, text: str) -> None:
+        return None
+
+
+@pytest.mark.requirement("C25")
+async def test_a_yes_is_for_exactly_the_words_that_were_shown(log: Log, tmp_path: Path) -> None:
+    async with a_group_with(tmp_path, log.tools, log.python) as group:
+        spec = group.daemon.registry.of("default").find("steps")
+        assert spec is not None
+
+        async def goes_on(state: JsonObject, word: str) -> FunctionResult:
+            own = Call("turn-1:0", 30.0, {}, a_profile(), Answering(state))  # type: ignore[arg-type] # no others are used
+            return await spec.handler(a_message(), spec.arguments.parse({"word": word}), own)
+
+        asks = await spec.handler(a_message(), spec.arguments.parse({"word": "x"}), a_call())
+        assert asks.question is not None
+        state = dict(asks.question.resume or {})
+        other = await goes_on(state, "y")
+        assert (other.question, other.error and other.error.code) == (None, ErrorCode.REFUSED)
+        assert "first y" not in log.lines
+        assert (await goes_on(state, "x")).question is not None
+        assert "first x" in log.lines
+
+
+async def test_outputs_that_are_too_long_to_wait_end_the_run(tmp_path: Path) -> None:
+    python = """
+    from pathlib import Path
+
+    def act(run, input):
+        return "x" * 500_000
+
+    def allow(run, step):
+        return True if step.number == 1 else None
+
+    def on_exit(run, ending):
+        with Path("LOG").open("a") as log:
+            log.write(ending)
+    """
+    tools = """
+    tools:
+      - name: long
+        commands: [long]
+        opts: {approval: each_step}
+        cmds: ["./own.py:act", [echo]]
+        handlers: {approved: "./own.py:allow", on_exit: "./own.py:on_exit"}
+    """
+    log = tmp_path / "ended"
+    async with a_group_with(tmp_path, tools, python.replace("LOG", str(log))) as group:
+        assert await group.say("Ann", "/long") == [EN.say("command_tools.not_set_up", name="/long")]
+    assert log.read_text() == "error"
 
 
 @pytest.mark.requirement("C25")

@@ -182,6 +182,17 @@ async def test_python_that_lies_elsewhere_is_watched_too(tmp_path: Path) -> None
     assert [[spec.name for spec in one.specs] for one in published] == [["own"]]
 
 
+async def test_a_value_in_what_a_program_reads_as_code_is_a_fault(tmp_path: Path) -> None:
+    tools = """
+    tools:
+      - name: shell
+        parameters: {word: {type: string, required: true}}
+        cmds: [[sh, -c, "echo ${word}"]]
+    """
+    [found] = await faults_of(tmp_path, tools)
+    assert (found.line, found.column, found.code) == (4, 21, "commands.bad_value")
+
+
 async def test_what_is_kept_from_logs_is_not_asked_about_in_the_chat(tmp_path: Path) -> None:
     tools = """
     tools:

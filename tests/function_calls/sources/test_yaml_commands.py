@@ -418,6 +418,40 @@ async def test_a_run_that_is_stopped_ends_once_too(tmp_path: Path) -> None:
         assert events() == ["cancelled"]
 
 
+@pytest.mark.requirement("C22")
+async def test_what_ends_a_run_comes_to_its_end_though_nobody_waits_for_it(tmp_path: Path) -> None:
+    python = """
+    import asyncio
+
+    EVENTS = []
+
+    async def on_exit(run, ending):
+        EVENTS.append("begun")
+        await asyncio.sleep(0.1)
+        EVENTS.append(ending)
+    """
+    tools = """
+    tools: [{name: quick, commands: [quick], cmds: [[echo]], handlers: {on_exit: "./own.py:on_exit"}}]
+    """
+    async with a_group_with(tmp_path, tools, python) as group:
+        await group.hear("Ann", "/quick")
+        await until(lambda: events() == ["begun"])
+        await group.say("Ann", "/stop")
+        await until(lambda: events() == ["begun", "success"])
+
+
+async def test_a_run_has_no_more_steps_than_it_may(tmp_path: Path) -> None:
+    python = """
+    def setup(run):
+        run.cmds.extend([["echo"]] * 3)
+    """
+    tools = """
+    tools: [{name: many, commands: [many], opts: {max_steps: 2}, handlers: {setup: "./own.py:setup"}}]
+    """
+    async with a_group_with(tmp_path, tools, python) as group:
+        assert await group.say("Ann", "/many") == [EN.say("command_tools.too_many_steps")]
+
+
 async def test_a_long_command_tells_now_and_then_how_far_it_is(tmp_path: Path) -> None:
     tools = """
     tools:
