@@ -12,6 +12,7 @@ from config.settings import Settings
 from config.texts import Texts
 from function_calls.profile import ChatProfile
 from services.refs import ChatRef, Role
+from services.store import activations
 from services.store import chat_settings as rows
 from services.store.port import Store
 
@@ -35,6 +36,7 @@ class Chats:
         self._settings = settings
         self._texts = texts
         self._stored: dict[str, dict[str, str]] = {}
+        self._at_hand: dict[str, tuple[str, ...]] = {}
         self._resolved: dict[ChatRef, ServedChat] = {}
         self._latest: dict[ChatRef, int] = {}
 
@@ -44,11 +46,15 @@ class Chats:
         return tuple(self._settings.bots)
 
     async def load(self, store: Store) -> None:
-        """Read what chats have set for themselves."""
+        """Read what chats have set for themselves, and what they have at hand."""
         stored: dict[str, dict[str, str]] = {}
+        at_hand: dict[str, list[str]] = {}
         for row in await store.read(rows.everything()):
             stored.setdefault(row["chat"], {})[row["name"]] = row["value"]
+        for row in await store.read(activations.everything()):
+            at_hand.setdefault(row["chat"], []).append(row["name"])
         self._stored = stored
+        self._at_hand = {chat: tuple(names) for chat, names in at_hand.items()}
         self._resolved.clear()
 
     def use(self, settings: Settings) -> None:
@@ -93,6 +99,15 @@ class Chats:
         self._stored[chat.key] = own if value is None else {**own, name: value}
         self._resolved.pop(chat, None)
 
+    def at_hand(self, chat: ChatRef) -> Sequence[str]:
+        """The names of functions and groups that `chat` has taken to hand, the oldest first."""
+        return self._at_hand.get(chat.key, ())
+
+    def has_at_hand(self, chat: ChatRef, names: Sequence[str]) -> None:
+        """`chat` has these at hand and nothing else; it is kept already."""
+        self._at_hand[chat.key] = tuple(names)
+        self._resolved.pop(chat, None)
+
     def heard(self, chat: ChatRef, inbox_id: int) -> None:
         """A message of `chat` was accepted: the latest one."""
         if len(self._latest) >= _CHATS_KEPT:
@@ -122,6 +137,7 @@ class Chats:
             functions_on=resolved.functions_on,
             functions=resolved.functions,
             layers=resolved.layers,
+            at_hand=frozenset(self._at_hand.get(chat.key, ())),
             context_scope=resolved.context_scope,
         )
         return ServedChat(is_allowed(self._settings, chat.key), resolved, profile)

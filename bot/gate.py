@@ -46,7 +46,7 @@ def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, qu
         return refused or Verdict(addressed=True)
     is_called = context.calls_bot
     is_reaction = context.kind is Kind.REACTION
-    if not is_reaction and not context.text.strip() and not context.attachments:
+    if not is_reaction and not context.text.strip() and not context.attachments and not context.takes:
         return Verdict(ReasonCode.EMPTY)
     if question is not None and _may_answer(context):
         answer = read_answer(question.question, context.text, chat.profile.texts)
@@ -69,8 +69,9 @@ def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, qu
 
 
 def _may_answer(context: MessageContext) -> bool:
-    """Whether it can be the answer to a question of the bot's: no command, no timer, and not said to another member."""
-    if context.text.startswith("/") or context.kind is Kind.TIMER:
+    """Whether it can be the answer to a question of the bot's: no command, no timer, and not said to another member or
+    to a function."""
+    if context.text.startswith("/") or context.kind is Kind.TIMER or context.takes:
         return False
     if not context.is_group:
         return True

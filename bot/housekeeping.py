@@ -29,6 +29,7 @@ from services.store import (
 from services.store.ids import first_id_at
 from services.store.port import Store, Write
 
+_OF_CHATS = ("chat_settings", "activations")
 _DAY_MS = 24 * 3600 * 1000
 # Platforms deliver again for up to three days; a message must be known for as long.
 _LEAST_DAYS = 3
@@ -110,6 +111,6 @@ class Housekeeping:
     async def notice_changes(self) -> None:
         """Read again what another process has changed."""
         counters = {row["name"]: row["count"] for row in await self._store.read(changes.counters())}
-        if counters.get("chat_settings") != self._counters.get("chat_settings"):
+        if any(counters.get(name) != self._counters.get(name) for name in _OF_CHATS):
             await self._chats.load(self._store)
         self._counters = counters

@@ -18,6 +18,7 @@ from bot.inbound_text import fit
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from bot.platforms.base import Accepted
+from bot.taking import Taking
 from config.settings import LimitsSettings
 from function_calls.context import Kind, MessageContext
 from function_calls.context_json import context_from_json, context_to_json
@@ -71,6 +72,7 @@ class Intake:
         self._ids = ids
         self._epoch = epoch
         self._reach = faults.reach
+        self._taking = Taking()
         self._arrivals = Arrivals()
         self._heard: dict[str, int] = {}
 
@@ -133,7 +135,9 @@ class Intake:
     def _prepared(self, context: MessageContext) -> MessageContext:
         served = self._chats.of(context.chat)
         context = fit(context, self._limits.message_chars, served.profile.texts.say("intake.cut"))
-        return context if context.bot == served.settings.bot else replace(context, bot=served.settings.bot)
+        if context.bot != served.settings.bot:
+            context = replace(context, bot=served.settings.bot)
+        return self._taking.read(context, self._functions(context.bot))
 
     async def _accept(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
         message = (context.chat.key, context.key.native_id)
@@ -284,7 +288,7 @@ class Intake:
                 writes.append(inbox.end(job.turn_id, reason.value, "", now_ms))
             else:
                 calls_bot = job.context.mentions_bot or context.mentions_bot
-                job.context = replace(job.context, text=context.text, mentions_bot=calls_bot)
+                job.context = replace(job.context, text=context.text, mentions_bot=calls_bot, takes=context.takes)
                 writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))
         # What nobody has allowed yet goes with the message that asked for it.
         withdrawn = self._questions.asked_for_by(chat, native_id) if deletes else []

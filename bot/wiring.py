@@ -8,6 +8,7 @@ from datetime import time
 from pathlib import Path
 from random import Random, SystemRandom
 
+from bot.at_hand import StoredAtHand
 from bot.call_records import CallRecords
 from bot.chat_writer import ModelWriter
 from bot.chats import Chats
@@ -50,7 +51,7 @@ from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.outages import Outages
 from function_calls.policies import Open, Policies
-from function_calls.ports import ChatActions, ChatWriter, Explanations, Members, OwnSettings
+from function_calls.ports import AtHand, ChatActions, ChatWriter, Explanations, Members, OwnSettings
 from function_calls.registry import FunctionRegistry
 from function_calls.rehearsal import Rehearsal
 from function_calls.router import FunctionCallRouter
@@ -164,6 +165,7 @@ def build_daemon(
         Members: members,
         ChatActions: actions,
         OwnSettings: own_settings,
+        AtHand: StoredAtHand(chats, store, ids, clock),
         ChatWriter: ModelWriter(paid, store, deadlines, clock),
     }
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}

@@ -11,6 +11,7 @@ from services.json_values import JsonObject
 from services.threads import Threads
 
 if TYPE_CHECKING:
+    from function_calls.groups import Takeable
     from function_calls.profile import ChatProfile
     from function_calls.spec import FunctionResult, FunctionSpec
     from services.llm.model import OfferedFunction
@@ -58,6 +59,12 @@ class Doors(Protocol):
 
     def functions(self) -> Sequence[FunctionSpec]:
         """The functions that the member may call here, in registration order."""
+
+    def on_request(self) -> Sequence[Takeable]:
+        """What the chat may take to hand of which the member may call something here."""
+
+    def is_at_hand(self, spec: FunctionSpec) -> bool:
+        """Whether a model is offered `spec` in the chat, as far as that is on request."""
 
     def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
         """At most so many of those that a model may call here and that fit a text, best first."""
@@ -115,6 +122,15 @@ class Call:
     def functions(self) -> Sequence[FunctionSpec]:
         """The functions that this member may call here, in registration order."""
         return self._doors.functions()
+
+    def on_request(self) -> Sequence[Takeable]:
+        """The functions and groups that the chat may take to hand, or has; those of which this member may call
+        something here."""
+        return self._doors.on_request()
+
+    def is_at_hand(self, spec: FunctionSpec) -> bool:
+        """Whether the chat has `spec` at hand, by its name or by a group's; always so for what is not on request."""
+        return self._doors.is_at_hand(spec)
 
     def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
         """At most so many of those that a model may call here for this member and that fit a text, best first."""

@@ -117,6 +117,8 @@ class MessageContext:
     chat_title: str = ""
     bot: str = "default"
     """The profile that serves this chat."""
+    takes: tuple[str, ...] = ()
+    """The functions and groups that it takes to hand: `@name`, stripped from the text as the bot's mention is."""
     timer: TimerCall | None = None
     """Set where nobody wrote: the time of something has come, and `sender` is the member whose it is."""
 
@@ -133,4 +135,4 @@ class MessageContext:
 
 def without_words(context: MessageContext) -> MessageContext:
     """Who said `context`, and where; without what was said."""
-    return replace(context, text="", mentions=(), reply_to=None, attachments=(), timer=None)
+    return replace(context, text="", mentions=(), reply_to=None, attachments=(), takes=(), timer=None)

@@ -34,13 +34,9 @@ def context_to_json(context: MessageContext) -> JsonObject:
         data["reply_to"] = [quoted.native_id, quoted.sender_name, quoted.text, quoted.from_bot]
     if context.attachments:
         data["attachments"] = [[one.name, one.media_type, one.url, one.size_bytes] for one in context.attachments]
-    if context.private:
-        data["private"] = True
-    if context.chat_title:
-        data["title"] = context.chat_title
-    if context.timer is not None:
-        data["timer"] = _timer_to_json(context.timer)
-    return data
+    timer = None if context.timer is None else _timer_to_json(context.timer)
+    rare = {"private": context.private, "title": context.chat_title, "takes": list(context.takes), "timer": timer}
+    return {**data, **{key: value for key, value in rare.items() if value}}
 
 
 def context_from_json(data: JsonObject) -> MessageContext:
@@ -64,6 +60,7 @@ def context_from_json(data: JsonObject) -> MessageContext:
         private=data.get("private", False),
         chat_title=data.get("title", ""),
         bot=data["bot"],
+        takes=tuple(data.get("takes", ())),
         timer=_timer_from_json(data["timer"]) if "timer" in data else None,
     )
 

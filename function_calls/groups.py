@@ -18,3 +18,16 @@ class ToolGroup:
     """None: for all bots."""
     source: str = ""
     """`file:line` of the definition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Takeable:
+    """One name that a chat may take to hand, and what comes with it."""
+
+    name: str
+    description: str
+    functions: tuple[str, ...]
+    """Those that there are, in registration order."""
+    system_prompt: str = ""
+    """What a model is told while the group is at hand; a function tells it for itself."""
+    is_group: bool = True

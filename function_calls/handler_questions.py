@@ -10,6 +10,7 @@ import structlog
 from config.texts import Phrases
 from function_calls.call import Resumed
 from function_calls.failures import LASTS, REFUSED_BY
+from function_calls.questions import asking_messages
 from function_calls.results import plain
 from function_calls.spec import FunctionResult, FunctionSpec, Question
 from function_calls.turn import Path, Run
@@ -51,6 +52,7 @@ def with_its_run(
         resume=state,
         number=before + 1,
         allowed=allowed,
+        said=tuple(message.text for message in asking_messages(result, texts) if message.to is None),
     )
     return replace(result, question=asked)
 

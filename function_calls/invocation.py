@@ -6,7 +6,6 @@ import asyncio
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import structlog
@@ -14,28 +13,26 @@ import structlog
 from function_calls.arguments import require_json
 from function_calls.call import Call, Resumed
 from function_calls.context import MessageContext
+from function_calls.doors import RunDoors
 from function_calls.failed_runs import broken, own_words, unknown
 from function_calls.failures import faulty, refused_result
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
 from function_calls.handler_questions import has_asked, nobody_answers, with_its_run
-from function_calls.permissions import callable_here, is_risky, refusal, refusal_now, timeout_seconds
+from function_calls.permissions import is_risky, refusal, refusal_now, timeout_seconds
 from function_calls.policies import ALLOWED, Policies, Verdict
 from function_calls.profile import ChatProfile
 from function_calls.questions import confirm_question
 from function_calls.results import plain, storable
-from function_calls.shortlist import found_here
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Retry, ToolError
 from function_calls.turn import Path, Run, Turn
 from function_calls.usage import spoken_name
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
-from services.llm.model import OfferedFunction
 from services.refs import Effect, ErrorCode, Role
 from services.store.port import Conflict, Write
 from services.threads import Threads
 
-DEEPEST_NESTING = 4
 _MEMBER, _NESTED = Role.MEMBER, Path.NESTED  # a module's name is found faster than a member of an enumeration
 _log = structlog.get_logger("invocation")
 
@@ -163,7 +160,7 @@ class Invoker:
         writes: tuple[Write, ...] = ()
         # Budget, taint, approval. A run that goes on was paid for, and judged by what had been read before it began.
         passed = 1 if paid else 0
-        if run.key in turn.resuming:
+        if turn.resuming and run.key in turn.resuming:
             passed, confirmed = 2, True
         for policy in self._policies[passed:] if passed else self._policies:
             judged = policy.judge(context, spec, arguments, turn)
@@ -215,7 +212,8 @@ class Invoker:
         turn.begin(run)
         self._reach("tool.after_intent_before_call")
         started = self._clock.monotonic()
-        call = Call(run.key, 0.0, turn.state, profile, _Doors(self, context, run.key, turn, profile, depth))
+        doors = RunDoors(self, context, run.key, turn, profile, depth)
+        call = Call(run.key, 0.0, turn.state, profile, doors)
         try:
             if run.spec.retry is None:
                 result = storable(await self._once(context, run, turn, call, started))
@@ -306,60 +304,3 @@ class Invoker:
         if result.context_updates:
             turn.state.update(result.context_updates)
         return result
-
-
-class _Doors:
-    """What one run may reach: the functions of its turn, for its member, one level deeper."""
-
-    __slots__ = ("_context", "_depth", "_invoker", "_key", "_profile", "_turn")
-
-    def __init__(
-        self, invoker: Invoker, context: MessageContext, key: str, turn: Turn, profile: ChatProfile, depth: int
-    ) -> None:
-        self._invoker = invoker
-        self._context = context
-        self._key = key
-        self._turn = turn
-        self._profile = profile
-        self._depth = depth
-
-    @property
-    def threads(self) -> Threads:
-        return self._invoker.threads
-
-    @property
-    def asked_at(self) -> datetime | None:
-        return self._turn.asked_at if self._turn.resumed else None
-
-    @property
-    def answered(self) -> str:
-        return self._turn.answered
-
-    @property
-    def resumed(self) -> Resumed | None:
-        return self._turn.resuming.get(self._key)
-
-    def count_from(self, at: datetime) -> None:
-        self._turn.asked_at = at
-
-    def functions(self) -> Sequence[FunctionSpec]:
-        return callable_here(self._context, self._turn, Path.NESTED)
-
-    def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
-        return found_here(self._context, self._turn, text, most)
-
-    async def invoke(self, name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
-        if self._depth >= DEEPEST_NESTING:
-            return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.too_deep"))
-        return await self._invoker.invoke(
-            self._context,
-            name,
-            arguments,
-            self._turn,
-            Path.NESTED,
-            depth=self._depth + 1,
-            key=f"{self._key}.{number}",
-        )
-
-    async def status(self, text: str) -> None:
-        await self._turn.status(text)

@@ -145,9 +145,10 @@ class FunctionCallLLM:
         result: FunctionResult,
         function: str,
         arguments: Mapping[str, Any] | None = None,
+        said: Sequence[str] = (),
     ) -> TurnOutcome:
         """Go on where a question interrupted the rounds; `result` is what the interrupted call gave. `arguments`: those
-        that it was run with, where it was."""
+        that it was run with, where it was. `said`: what it has said in the chat before."""
         progress = Progress(
             [message_from_json(one) for one in on.transcript], turn.said, on.rounds, asked=tuple(on.asked)
         )
@@ -158,7 +159,7 @@ class FunctionCallLLM:
         if result.question is not None and spec is not None:
             return progress.suspended(turn, spec, call, rest, result, result.question, final=on.final)
         progress.answered(call, result, turn.functions)
-        progress.note(call, spec, result, self._settings)
+        progress.note(call, spec, result, self._settings, said)
         outcome = await self._run_calls(context, turn, progress, rest, final=on.final, request_id="")
         if outcome is not None:
             return outcome

@@ -24,7 +24,7 @@ class Refusal(NamedTuple):
     """The same may be allowed in a minute, though nobody changes anything."""
 
 
-_MODEL = Path.MODEL  # a module's name is found faster than a member of an enumeration
+_MODEL, _ALWAYS = Path.MODEL, Activation.ALWAYS  # a module's name is found faster than a member of an enumeration
 _DOORS = {
     Path.COMMAND: OfferedTo.COMMAND,
     Path.MODEL: OfferedTo.MODEL,
@@ -54,6 +54,13 @@ def open_to(spec: FunctionSpec, path: Path) -> Refusal | None:
     if door is None or door in spec.offered_to:
         return None
     return Refusal("refusals.closed", path.value)
+
+
+def at_hand(spec: FunctionSpec, turn: Turn, profile: ChatProfile, path: Path) -> Refusal | None:
+    """Has the chat taken to hand what a model may call only then?"""
+    if path is not _MODEL or turn.functions.on_request.is_at_hand(spec, profile.at_hand):
+        return None
+    return Refusal("refusals.not_at_hand", spec.name, f"/use {spec.name}")
 
 
 def in_scope(spec: FunctionSpec, setting: ResolvedFunction | None, context: MessageContext) -> Refusal | None:
@@ -132,6 +139,7 @@ def refusal(
         enabled(setting)
         or switched_on(profile, path)
         or open_to(spec, path)
+        or (None if spec.activation is _ALWAYS else at_hand(spec, turn, profile, path))
         or in_scope(spec, setting, context)
         or addressed(spec, setting, context, turn)
         or _as_told(role_allows(spec, setting, context.sender.role), context, turn)
@@ -141,16 +149,11 @@ def refusal(
 def offered_here(context: MessageContext, turn: Turn) -> Offer:
     """`callable_here` as a model is offered it, remembered for all who are alike in what `refusal` looks at."""
     profile = turn.profile()
-    alike = (context.sender.role, context.is_group, turn.addressed, profile.functions_on)
+    alike = (context.sender.role, context.is_group, turn.addressed, profile.functions_on, profile.at_hand)
     return turn.functions.offer_for(alike, profile.functions, lambda: callable_here(context, turn, Path.MODEL))
 
 
 def callable_here(context: MessageContext, turn: Turn, path: Path) -> list[FunctionSpec]:
     """The functions that the sender may run here, in registration order. What is not in it is not offered."""
     profile = turn.profile()
-    return [
-        spec
-        for spec in turn.functions.specs
-        if (path is not Path.MODEL or spec.activation is Activation.ALWAYS)
-        and refusal(context, spec, turn, profile, path) is None
-    ]
+    return [spec for spec in turn.functions.specs if refusal(context, spec, turn, profile, path) is None]

@@ -85,6 +85,19 @@ class OwnSettings(Protocol):
         """Let what the settings say hold again; why not, when the chat may not change it."""
 
 
+class AtHand(Protocol):
+    """What chats have taken to hand. Changes are in force when they return."""
+
+    def of(self, chat: ChatRef) -> Sequence[str]:
+        """The names of functions and groups that `chat` has at hand, the oldest first; some may be gone."""
+
+    async def take(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
+        """Have these at hand in `chat`."""
+
+    async def put_away(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
+        """Have these at hand in `chat` no more."""
+
+
 class Unwritten(Enum):
     """Why there are no words."""
 

@@ -29,5 +29,7 @@ class ChatProfile:
     """Functions for which settings say something that holds here; for others their spec does."""
     layers: Mapping[str, str]
     """For each setting that is not a default: where its value comes from, for `/why`."""
+    at_hand: frozenset[str] = frozenset()
+    """The names of functions and groups that the chat has taken to hand. Some of them may be gone."""
     context_scope: ContextScope = "chat"
     """What of a group a model is shown."""

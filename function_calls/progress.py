@@ -64,11 +64,19 @@ class Progress:
     doubted: str = ""
     """What the model said before it was asked whether that is true."""
 
-    def note(self, call: ToolCall, spec: FunctionSpec | None, result: FunctionResult, settings: RouterSettings) -> bool:
-        """Tell the model how the call went, keep what is to be said. True when the call itself was faulty."""
+    def note(
+        self,
+        call: ToolCall,
+        spec: FunctionSpec | None,
+        result: FunctionResult,
+        settings: RouterSettings,
+        before: Sequence[str] = (),
+    ) -> bool:
+        """Tell the model how the call went, keep what is to be said. `before`: what was said when it asked something.
+        True when the call itself was faulty."""
         said = spec is not None and spec.effect is not Effect.READ
         self.loops.note(call.name, call.arguments or {}, result)
-        text = result_text(result, settings, said=said)
+        text = result_text(result, settings, said=said, before=before)
         if spec is not None and (result.outside or not spec.touches.isdisjoint(TAINTING)):
             text = fenced(text, spec.name)
         self.messages.append(ModelMessage("tool", text, call_id=call.id))

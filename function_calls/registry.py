@@ -13,8 +13,9 @@ from function_calls.definition_faults import Code, fault
 from function_calls.encodings import offered_names
 from function_calls.find_functions import FIND_FUNCTIONS
 from function_calls.groups import ToolGroup
+from function_calls.on_request import OnRequest
 from function_calls.sources.mappings import specs_of_module
-from function_calls.spec import Activation, FunctionSpec, OfferedTo, Touch
+from function_calls.spec import FunctionSpec, OfferedTo, Touch
 from function_calls.taken_names import TakenNames
 from services.llm.function_search import FunctionSearch
 from services.llm.model import Offer, OfferedFunction
@@ -43,6 +44,8 @@ class BotFunctions:
         """In the order of registration, which is the order in which they are offered."""
         self.groups: Mapping[str, ToolGroup] = {group.name: group for group in groups}
         """By their names."""
+        self.on_request = OnRequest(self.specs, self.groups.values())
+        """What chats may take to hand."""
         self._by_name = {spec.name: spec for spec in self.specs}
         self._offered_names = offered_names([spec.name for spec in self.specs])
         self._by_offered_name = {offered: self._by_name[name] for name, offered in self._offered_names.items()}
@@ -125,11 +128,7 @@ class BotFunctions:
         """Finds those of all functions that models may be offered; built when it is first asked for."""
         if self._search is None:
             self._search = FunctionSearch(
-                [
-                    self._offered[spec.name]
-                    for spec in self.specs
-                    if OfferedTo.MODEL in spec.offered_to and spec.activation is Activation.ALWAYS
-                ]
+                [self._offered[spec.name] for spec in self.specs if OfferedTo.MODEL in spec.offered_to]
             )
         return self._search
 

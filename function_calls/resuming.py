@@ -79,13 +79,14 @@ class Resuming:
             turn.approved = Approved(question.allowed, context.sender, always=False, is_noted=True)
         result = await self._run_held_up(context, turn, on, spec, question.arguments, nested=question.nested, key=key)
         turn.approved = None
+        result = _with_what_was_said(result, question)
         if kind == "expired":
             return _unheard(spec, result)
         by_model = Path(on.path) is Path.MODEL and bool(on.transcript)
         if kind == "cancelled":
             result = self._cancelled(turn, result, by_model=by_model)
         if by_model:
-            return await self._llm.resume(context, turn, on, result, spec.name, question.arguments)
+            return await self._llm.resume(context, turn, on, result, spec.name, question.arguments, question.said)
         return outcome_of(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked))
 
     def _cancelled(self, turn: Turn, result: FunctionResult, *, by_model: bool) -> FunctionResult:
@@ -185,6 +186,14 @@ def _answered(context: MessageContext, question: Question, text: str, turn: Turn
     answer = read_answer(question, text, turn.profile().texts)
     # One that was edited into nothing while it waited is no answer either.
     return ("answered", answer.value) if answer.kind is Answered.FILLED else ("cancelled", "")
+
+
+def _with_what_was_said(result: FunctionResult, before: Question) -> FunctionResult:
+    """`result` of a run that had asked `before`; a further question of it knows what was said since it began."""
+    asked = result.question
+    if asked is None or asked.kind != "input" or asked.function != before.function:
+        return result
+    return replace(result, question=replace(asked, said=before.said + asked.said))
 
 
 def _unheard(spec: FunctionSpec, result: FunctionResult) -> TurnOutcome:

@@ -22,9 +22,11 @@ from function_calls.single_runs import outcome_of
 from function_calls.spec import ArgumentFault, Message
 from function_calls.turn import OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
 from function_calls.usage import fault_text, plain_name
+from services.json_values import JsonObject
 from services.refs import ErrorCode, ReasonCode
 
 _EXPIRY = Kind.EXPIRY
+_USE = "use_tools"
 
 
 class FunctionCallRouter:
@@ -72,6 +74,10 @@ class FunctionCallRouter:
             return await self._timer(context, turn, context.timer)
         if turn.answering is not None:
             return await self._resuming.go_on(context, turn, turn.answering[0], turn.answering[1])
+        if context.takes:
+            ended = await self._taken_to_hand(context, turn)
+            if ended is not None:
+                return ended
         line = turn.functions.command_line(context.text, bare=turn.addressed)
         if line is not None:
             outcome = await self._command(context, turn, line)
@@ -83,6 +89,22 @@ class FunctionCallRouter:
         if not turn.profile().functions_on:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.FUNCTIONS_OFF)
         return await self._llm.answer(context, turn)
+
+    async def _taken_to_hand(self, context: MessageContext, turn: Turn) -> TurnOutcome | None:
+        """Take to hand what the message names, by way of the function for it; None where it says more than that, and
+        nothing is against it."""
+        spec = turn.functions.find(_USE)
+        has_more = bool(context.text.strip() or context.attachments)
+        if spec is None or (has_more and turn.profile().at_hand.issuperset(context.takes)):
+            return None
+        before = turn.effects
+        names: JsonObject = {"names": " ".join(context.takes)}
+        result = await self._invoker.invoke(context, _USE, names, turn, Path.COMMAND)
+        if result.ok and has_more:
+            # What was asked for is still to be answered, as chat where no function fits.
+            turn.effects = before
+            return None
+        return outcome_of(turn, spec, result, ReasonCode.COMMAND, ())
 
     async def run_chat_fallback(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in plain words, without functions."""

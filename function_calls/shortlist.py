@@ -14,7 +14,7 @@ from function_calls.context import MessageContext
 from function_calls.find_functions import FOUND, description_naming
 from function_calls.permissions import offered_here
 from function_calls.registry import BotFunctions
-from function_calls.spec import FunctionSpec
+from function_calls.spec import Activation, FunctionSpec
 from function_calls.turn import Turn
 from services.llm.model import Offer, OfferedFunction
 from services.refs import ChatRef
@@ -24,6 +24,11 @@ _WELL_SHARE = 0.4
 """Of the best score: from there on a function fits well, below it hardly."""
 _RAN_FIRST = 4
 """So many of the functions that ran lately go before those that hardly fit: what follows often means them."""
+
+
+_MOST_AT_HAND = 60
+"""So many of the functions that a chat has taken to hand stand in every request; of a larger group the rest is found as
+others are."""
 
 
 class Offered(NamedTuple):
@@ -146,9 +151,13 @@ class Shortlist:
         if head is None:
             names = [functions.offered_name(name) for name in self._pinned]
             found = {name: everything.by_name[name] for name in names if name in everything.by_name}
+            # What the chat has taken to hand was asked for. It stands behind, where it moves nothing of the others.
+            asked_for = {one.name: one for one in everything.functions if _is_on_request(functions, one)}
             finder = functions.finder
             if finder is not None:
-                found[finder.name] = replace(finder, description=description_naming(everything.by_name))
+                others = [name for name in everything.by_name if name not in asked_for]
+                found[finder.name] = replace(finder, description=description_naming(others))
+            found.update(islice(asked_for.items(), _MOST_AT_HAND))
             head = self._heads[everything] = found
         return head
 
@@ -164,6 +173,11 @@ class Shortlist:
             lambda name: name in everything.by_name and name not in head,
             self._most,
         )
+
+
+def _is_on_request(functions: BotFunctions, one: OfferedFunction) -> bool:
+    spec = functions.find(one.original)
+    return spec is not None and spec.activation is Activation.ON_REQUEST
 
 
 def found_here(context: MessageContext, turn: Turn, text: str, most: int) -> list[OfferedFunction]:

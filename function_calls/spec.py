@@ -113,23 +113,28 @@ class FunctionResult:
         """All the files of the messages."""
         return tuple(file for message in self.messages for file in message.attachments)
 
-    def for_model(self, *, said: bool = False) -> JsonObject:
+    def for_model(self, *, said: bool = False, before: Sequence[str] = ()) -> JsonObject:
         """What the model is told: data and texts, or the error with its code, fields and data. `said`: the chat has
-        seen the texts, so the model need not repeat them."""
+        seen the texts, so the model need not repeat them. `before`: what the run has said in the chat when it asked."""
         if self.error is not None:
             told: JsonObject = {"error": self.error.code.value, "message": self.error.text}
             if self.error.fields:
                 told["fields"] = list(self.error.fields)
             if self.data is not None:
                 told["result"] = self.data
+            if before:
+                told["said_in_chat"] = list(before)
             return told
         if self.question is not None:
             return {"asked": self.question.text}
         told = {"ok": True} if self.handled else {"ok": False, "message": "not handled"}
         if self.data is not None:
             told["result"] = self.data
+        if before:
+            told["said_in_chat"] = list(before)
         if self.messages:
-            told["said_in_chat" if said else "text"] = [message.text for message in self.messages]
+            key = "said_in_chat" if said else "text"
+            told[key] = [*told.get(key, ()), *(message.text for message in self.messages)]
         return told
 
     def for_chat(self) -> tuple[Message, ...]:

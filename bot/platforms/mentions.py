@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 # Scripts that set no spaces between words: a name may stand right beside other letters.
@@ -57,6 +57,33 @@ def hearing(names: Sequence[str]) -> Hear:
         return Heard(mentions_bot=False, text=text.strip())
 
     return hear
+
+
+class Found(NamedTuple):
+    """Which names a text speaks of."""
+
+    names: tuple[str, ...]
+    """In lower case, in the order of their first places."""
+    text: str
+    """Without them."""
+
+
+def finding(names: Collection[str]) -> Callable[[str], Found | None]:
+    """A pure function that finds `names` as `@name` in a text, in any case, on the borders of words; None where there
+    are none. What belongs to an address, as in `me@name.org`, `@name:server` and `/@name`, is no such place."""
+    any_name = "|".join(_whole(name) for name in sorted(names, key=len, reverse=True))
+    at = re.compile(
+        rf"(?<!{_LETTER})(?<![/.+\-])(?P<command>)[@＠](?P<name>{any_name})(?![@/:]{_LETTER})", re.IGNORECASE
+    )
+
+    def find(text: str) -> Found | None:
+        if "@" not in text and "＠" not in text:
+            return None
+        found = dict.fromkeys(one["name"].casefold() for one in at.finditer(text))
+        without = _without_each(at, text) if found else None
+        return None if without is None else Found(tuple(found), without)
+
+    return find
 
 
 def _whole(name: str) -> str:

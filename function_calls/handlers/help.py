@@ -9,11 +9,13 @@ from pydantic import BaseModel, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.spec import FunctionResult, FunctionSpec, OfferedTo
+from function_calls.spec import Activation, FunctionResult, FunctionSpec, OfferedTo
 from function_calls.usage import allowed, usage_line
 from services.refs import ErrorCode
 
 _PEOPLES_WAYS = frozenset({OfferedTo.COMMAND, OfferedTo.MODEL})
+
+_MOST_NAMED = 12
 
 
 class HelpArguments(BaseModel, frozen=True):
@@ -51,12 +53,27 @@ async def help_(ctx: MessageContext, args: HelpArguments, *, call: Call) -> Func
         return _one(args.topic, call)
     head, foot = call.say("help.head", name=call.profile.bot_name), call.say("help.foot")
     names = [spec.name for spec in functions]
-    return FunctionResult.say("\n".join([head, *_lines(functions, call), foot]), data=names)
+    lines = [head, *_lines(functions, call), *_on_request(call), foot]
+    return FunctionResult.say("\n".join(lines), data=names)
 
 
 def _for_people(call: Call) -> list[FunctionSpec]:
-    """Without those that only the clock, programs or other functions call."""
-    return [spec for spec in call.functions() if spec.offered_to & _PEOPLES_WAYS]
+    """Without those that only the clock, programs or other functions call, and those that somebody has to take to hand
+    first."""
+    return [spec for spec in call.functions() if spec.offered_to & _PEOPLES_WAYS and _is_there(spec, call)]
+
+
+def _is_there(spec: FunctionSpec, call: Call) -> bool:
+    return spec.activation is Activation.ALWAYS or bool(spec.commands) or call.is_at_hand(spec)
+
+
+def _on_request(call: Call) -> Sequence[str]:
+    """A line that names what can be taken to hand; none where there is nothing."""
+    names = [one.name for one in call.on_request() if one.name not in call.profile.at_hand]
+    if not names:
+        return []
+    more = "…" if len(names) > _MOST_NAMED else ""
+    return [call.say("help.on_request", names=", ".join(f"@{name}" for name in names[:_MOST_NAMED]) + more)]
 
 
 def _lines(functions: Sequence[FunctionSpec], call: Call) -> list[str]:
@@ -79,7 +96,9 @@ def _line(spec: FunctionSpec) -> str:
 
 def _one(topic: str, call: Call) -> FunctionResult:
     wanted = topic.strip().lstrip("/").casefold()
-    for spec in _for_people(call):
+    for spec in call.functions():
+        if spec.offered_to.isdisjoint(_PEOPLES_WAYS):
+            continue
         if wanted == spec.name.casefold() or wanted in spec.commands:
             return FunctionResult.say(_detail(spec, call), data={"name": spec.name, "parameters": spec.parameters})
     return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("help.unknown", topic=topic))

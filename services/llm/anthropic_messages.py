@@ -9,6 +9,7 @@ import orjson
 from services.clock import Clock
 from services.llm.anthropic_answers import read_body
 from services.llm.anthropic_encoding import encode_conversation, encode_tools
+from services.llm.encoding import guided
 from services.llm.model import ModelAnswer, ModelRequest
 from services.llm.profile import ModelProfile
 from services.llm.provider import Provider, say_hello
@@ -41,7 +42,7 @@ class AnthropicMessages:
         parts = [self._head]
         if request.offer is not None and request.offer.functions:
             parts += [b',"tools":', encode_tools(request.offer), self._tool_choice(request.tool_choice)]
-        system, turns = encode_conversation(request.messages, echo_reasoning=self._profile.echo_reasoning)
+        system, turns = encode_conversation(guided(request), echo_reasoning=self._profile.echo_reasoning)
         if system != b"[]":
             parts += [b',"system":', system]
         parts += [b',"messages":', turns, b"}"]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import orjson
 
 from services.json_values import JsonObject, JsonValue
-from services.llm.model import ModelMessage, Offer, OfferedFunction, ToolCall
+from services.llm.model import ModelMessage, ModelRequest, Offer, OfferedFunction, ToolCall
 from services.llm.strict_schema import strict_schema
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -44,6 +44,15 @@ def encode_messages(messages: Sequence[ModelMessage], *, echo_reasoning: bool = 
     """`messages` as a JSON array. `echo_reasoning` sends a model's reasoning back to it, word for word: some providers
     insist on it beside tool calls, some refuse it."""
     return dumps([_encode(message, echo_reasoning=echo_reasoning) for message in messages])
+
+
+def guided(request: ModelRequest) -> Sequence[ModelMessage]:
+    """The messages of `request`; at the end of the instructions stands what the functions on offer say of their use."""
+    messages, offer = request.messages, request.offer
+    if offer is None or not offer.guidance:
+        return messages
+    first = next((place for place, one in enumerate(messages) if one.role != "system"), len(messages))
+    return [*messages[:first], ModelMessage("system", offer.guidance), *messages[first:]]
 
 
 def dumps(value: JsonValue) -> bytes:

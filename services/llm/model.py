@@ -30,7 +30,8 @@ class OfferedFunction:
     commands: tuple[str, ...] = ()
     """Direct words for it, for a model that names the command instead."""
     system_prompt: str = ""
-    """What a model without function calling is told instead of the description; `{schema}` stands for a sample."""
+    """What a model without function calling is told instead of the description; `{schema}` stands for a sample. Where
+    there is no such place in it, it says how to use the function, and every model is told."""
     encoded: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Where a protocol keeps the bytes of this function, under its own name: many offers share them."""
 
@@ -39,12 +40,18 @@ class Offer:
     """The functions offered in one request, in a stable order. Built once for each distinct set and shared by
     requests, so that a protocol can keep its encoded bytes in `encoded`, under its own name."""
 
-    __slots__ = ("__weakref__", "by_name", "encoded", "functions")
+    __slots__ = ("__weakref__", "by_name", "encoded", "functions", "guidance")
 
     def __init__(self, functions: Sequence[OfferedFunction]) -> None:
         self.functions = tuple(functions)
         self.by_name = {function.name: function for function in self.functions}
         self.encoded: dict[str, bytes] = {}
+        self.guidance = "\n\n".join(
+            f"### {one.name}\n{one.system_prompt.strip()}"
+            for one in self.functions
+            if one.system_prompt and "{schema}" not in one.system_prompt
+        )
+        """What the functions say of their use to a model that is told how to call them otherwise."""
 
 
 @quick_init

@@ -6,7 +6,7 @@ import orjson
 
 from services.clock import Clock
 from services.llm.dialects import reader_for
-from services.llm.encoding import encode_messages, encode_tools
+from services.llm.encoding import encode_messages, encode_tools, guided
 from services.llm.model import ModelAnswer, ModelRequest, Offer, OfferedFunction
 from services.llm.openai_answers import read_body
 from services.llm.profile import ModelProfile
@@ -47,7 +47,7 @@ class OpenAIChat:
             ]
             if self._profile.parallel_flag is not None:
                 parts.append(b',"parallel_tool_calls":%b' % orjson.dumps(self._profile.parallel_flag))
-        parts += [b',"messages":', encode_messages(request.messages, echo_reasoning=self._profile.echo_reasoning), b"}"]
+        parts += [b',"messages":', encode_messages(guided(request), echo_reasoning=self._profile.echo_reasoning), b"}"]
         return b"".join(parts)
 
     async def probe(self) -> str:

@@ -22,6 +22,7 @@ RUN_BY_TESTS = {
     "docs/functions.md",
     "docs/irc.md",
     "docs/news-and-search.md",
+    "docs/on-request.md",
     "docs/operators.md",
     "docs/reminders.md",
     "docs/schedules.md",

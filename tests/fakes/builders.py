@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from config.texts import Texts
 from function_calls.call import Call
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
+from function_calls.groups import Takeable
 from function_calls.profile import ChatProfile
 from function_calls.spec import FunctionResult, FunctionSpec
 from services.llm.model import OfferedFunction
@@ -80,6 +81,12 @@ class _NoDoors:
 
     def functions(self) -> Sequence[FunctionSpec]:
         return ()
+
+    def on_request(self) -> Sequence[Takeable]:
+        return ()
+
+    def is_at_hand(self, spec: FunctionSpec) -> bool:
+        return True
 
     def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
         return ()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from config.chat_settings import ResolvedFunction
-from function_calls import invocation, permissions
+from function_calls import doors, invocation, permissions
 from function_calls.invocation import Invoker
 from function_calls.policies import Open, Policies, Verdict
 from function_calls.spec import FunctionResult, Retry, ToolError
@@ -95,6 +95,10 @@ async def switched_off_is_refused(invoker: type[Invoker]) -> None:
 
 async def a_closed_way_is_refused(invoker: type[Invoker]) -> None:
     await is_refused(invoker, Path.MODEL, offered_to=["command"])
+
+
+async def what_is_not_at_hand_is_refused(invoker: type[Invoker]) -> None:
+    await is_refused(invoker, Path.MODEL, activation="on_request")
 
 
 async def another_scope_is_refused(invoker: type[Invoker]) -> None:
@@ -266,7 +270,7 @@ async def nesting_ends(invoker: type[Invoker]) -> None:
 
     deep = Recorder("deep", does=again)
     await Routing(deep, invoker=invoker).invoke("deep")
-    assert len(deep.runs) == invocation.DEEPEST_NESTING + 1
+    assert len(deep.runs) == doors.DEEPEST_NESTING + 1
 
 
 async def nothing_repeats_an_effect_that_must_happen_once(invoker: type[Invoker]) -> None:
@@ -277,12 +281,14 @@ async def nothing_repeats_an_effect_that_must_happen_once(invoker: type[Invoker]
 
 
 _REFUSALS = "        enabled(setting)\n"
+_AT_HAND = "        or (None if spec.activation is _ALWAYS else at_hand(spec, turn, profile, path))\n"
 _POLICIES = "in self._policies[passed:] if passed else self._policies:"
 REMOVALS = [
     Removal("known", invocation, "= turn.functions.find(name)", "= turn.functions.specs[0]", only_known_functions_run),
     Removal("enabled", permissions, _REFUSALS, "        None\n", a_disabled_function_is_refused),
     Removal("switched on", permissions, "        or switched_on(profile, path)\n", "", switched_off_is_refused),
     Removal("path open", permissions, "        or open_to(spec, path)\n", "", a_closed_way_is_refused),
+    Removal("at hand", permissions, _AT_HAND, "", what_is_not_at_hand_is_refused),
     Removal("scope", permissions, "        or in_scope(spec, setting, context)\n", "", another_scope_is_refused),
     Removal(
         "mention",
@@ -373,7 +379,7 @@ REMOVALS = [
         "refused = None if depth else refusal(context, spec, turn, profile, path)",
         a_nested_run_has_no_more_rights,
     ),
-    Removal("depth", invocation, "        if self._depth >= DEEPEST_NESTING:", "        if False:", nesting_ends),
+    Removal("depth", doors, "        if self._depth >= DEEPEST_NESTING:", "        if False:", nesting_ends),
     Removal(
         "never twice",
         invocation,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from function_calls import invocation, llm, router, taint, touches
+from function_calls import invocation, llm, resuming, taint, touches
 from function_calls import turn as turns
 from function_calls.context import Quoted
 from function_calls.spec import TAINTING, FunctionResult
@@ -142,7 +142,7 @@ REMOVALS = [
     Removal("quotation", llm, "        turn.taint |= taint_of(context)\n", "", a_quotation_makes_it_ask),
     Removal(
         "taint through an answer",
-        router,
+        resuming,
         """        turn.state.update(on.state)
         turn.taint |= _taint(on)
         path = Path(on.path)""",
@@ -152,7 +152,7 @@ REMOVALS = [
     ),
     Removal(
         "taint through a dropped question",
-        router,
+        resuming,
         """            turn.taint |= _taint(on)
             return await self._llm.resume(context, turn, on, refused, spec.name)""",
         """            return await self._llm.resume(context, turn, on, refused, spec.name)""",
@@ -160,7 +160,7 @@ REMOVALS = [
     ),
     Removal(
         "taint through a no",
-        router,
+        resuming,
         """        turn.taint |= _taint(on)
         turn.said.append""",
         """        turn.said.append""",

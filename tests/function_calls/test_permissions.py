@@ -87,12 +87,18 @@ async def test_the_model_is_not_offered_what_it_is_refused_and_is_told_why() -> 
         assert '"error":"refused"' in routing.model.requests[1].messages[-1].content
 
 
-async def test_a_function_on_request_is_not_offered_until_then_but_may_be_called() -> None:
-    act = Recorder("act", activation="on_request")
+async def test_a_function_on_request_is_no_models_until_it_is_at_hand_and_may_be_called_otherwise() -> None:
+    act = Recorder("act", activation="on_request", groups=["some"])
     routing = Routing(act)
     assert callable_here(a_message(), routing.a_turn(), Path.MODEL) == []
-    assert (await routing.invoke("act", path=Path.MODEL)).ok
+    refused = await routing.invoke("act", path=Path.MODEL)
+    assert (refused.error and refused.error.code, act.runs) == (ErrorCode.REFUSED, [])
+    assert (await routing.invoke("act", path=Path.COMMAND)).ok
     assert callable_here(a_message(), routing.a_turn(), Path.COMMAND) == [act.spec]
+    for name in ("act", "some"):
+        routing.set_profile(at_hand=frozenset([name]))
+        assert callable_here(a_message(), routing.a_turn(), Path.MODEL) == [act.spec]
+        assert (await routing.invoke("act", path=Path.MODEL)).ok
 
 
 @pytest.mark.parametrize(

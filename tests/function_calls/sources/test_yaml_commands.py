@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.testing import FAMILY, call
+from bot.testing import FAMILY, Group, call
 from config.texts import Texts
+from services.refs import Role
 from tests.fakes.command_tools import a_group_with, data_of, told, until
 
 EN = Texts().of("en")
@@ -576,3 +577,23 @@ async def test_a_step_runs_only_when_it_is_wanted(tmp_path: Path) -> None:
     async with a_group_with(tmp_path, tools) as group:
         assert await group.say("Ann", "/maybe") == ["files --"]
         assert await group.say("Ann", "/maybe loud=yes") == ["LOUD\nfiles --"]
+
+
+@pytest.mark.requirement("C2", "C17")
+async def test_a_tool_on_request_is_offered_when_its_group_is_at_hand(tmp_path: Path) -> None:
+    tools = """
+    tools: [{name: special, activation: on_request, effect: read, cmds: [[echo, special]]}]
+    groups: [{name: office, tools: [special]}]
+    """
+
+    def is_offered(group: Group) -> bool:
+        offer = group.model.requests[-1].offer
+        return offer is not None and any(one.name == "special" for one in offer.functions)
+
+    async with a_group_with(tmp_path, tools) as group:
+        group.model.says("hello", call("special"), "done")
+        await group.say("Ann", "@Rollcall hi")
+        assert not is_offered(group)
+        await group.say("Ann", "@office", role=Role.ADMIN)
+        assert await group.say("Ann", "@Rollcall hi") == ["done"]
+        assert is_offered(group)

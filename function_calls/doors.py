@@ -1,0 +1,106 @@
+"""What one run may reach: the functions of its turn, for its member, one level deeper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from function_calls.call import Resumed
+from function_calls.context import MessageContext
+from function_calls.groups import Takeable
+from function_calls.permissions import callable_here
+from function_calls.profile import ChatProfile
+from function_calls.shortlist import found_here
+from function_calls.spec import FunctionResult, FunctionSpec
+from function_calls.turn import Path, Turn
+from services.llm.model import OfferedFunction
+from services.refs import ErrorCode
+from services.threads import Threads
+
+DEEPEST_NESTING = 4
+
+
+class Runs(Protocol):
+    """Who runs functions: the Invoker."""
+
+    threads: Threads
+
+    async def invoke(
+        self,
+        context: MessageContext,
+        name: str,
+        raw: Mapping[str, Any],
+        turn: Turn,
+        path: Path,
+        *,
+        depth: int = 0,
+        key: str = "",
+    ) -> FunctionResult:
+        """The result of running the function `name`."""
+
+
+class RunDoors:
+    """The doors of one run."""
+
+    __slots__ = ("_context", "_depth", "_key", "_profile", "_runs", "_turn")
+
+    def __init__(
+        self, runs: Runs, context: MessageContext, key: str, turn: Turn, profile: ChatProfile, depth: int
+    ) -> None:
+        self._runs = runs
+        self._context = context
+        self._key = key
+        self._turn = turn
+        self._profile = profile
+        self._depth = depth
+
+    @property
+    def threads(self) -> Threads:
+        return self._runs.threads
+
+    @property
+    def asked_at(self) -> datetime | None:
+        return self._turn.asked_at if self._turn.resumed else None
+
+    @property
+    def answered(self) -> str:
+        return self._turn.answered
+
+    @property
+    def resumed(self) -> Resumed | None:
+        return self._turn.resuming.get(self._key)
+
+    def count_from(self, at: datetime) -> None:
+        self._turn.asked_at = at
+
+    def functions(self) -> Sequence[FunctionSpec]:
+        return callable_here(self._context, self._turn, Path.NESTED)
+
+    def on_request(self) -> Sequence[Takeable]:
+        may = {spec.name for spec in self.functions()}
+        everything = self._turn.functions.on_request.takeable.values()
+        # The functions of a group may come later.
+        return [one for one in everything if not one.functions or not may.isdisjoint(one.functions)]
+
+    def is_at_hand(self, spec: FunctionSpec) -> bool:
+        return self._turn.functions.on_request.is_at_hand(spec, self._turn.profile().at_hand)
+
+    def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
+        return found_here(self._context, self._turn, text, most)
+
+    async def invoke(self, name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
+        if self._depth >= DEEPEST_NESTING:
+            return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.too_deep"))
+        return await self._runs.invoke(
+            self._context,
+            name,
+            arguments,
+            self._turn,
+            Path.NESTED,
+            depth=self._depth + 1,
+            key=f"{self._key}.{number}",
+        )
+
+    async def status(self, text: str) -> None:
+        await self._turn.status(text)

@@ -1,0 +1,204 @@
+"""What is at hand in a chat: functions and groups of functions that are offered to a model on request alone."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.groups import Takeable
+from function_calls.ports import AtHand
+from function_calls.spec import FunctionResult
+from services.json_values import JsonObject
+from services.refs import ErrorCode
+
+MOST_AT_HAND = 20
+_BETWEEN = re.compile(r"[\s,，、;；]+")
+_LISTED = 60
+_DESCRIPTION_CHARS = 80
+
+
+class NamesArguments(BaseModel):
+    """Which ones."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    names: str = Field(
+        default="", max_length=1000, description="Names of functions or groups, with spaces between; empty: list them"
+    )
+
+
+class ListArguments(BaseModel):
+    """Which one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str | None = Field(
+        default=None, max_length=200, description="A function or group to show in detail, with its parameters"
+    )
+
+
+@tool_function(
+    name="use_tools",
+    description="Take functions to hand that are offered on request only",
+    commands=("use", "使用"),
+    tags="tools",
+    effect="idempotent",
+    offered_to=("command",),
+    line="names",
+)
+async def use_tools(ctx: MessageContext, args: NamesArguments, *, at_hand: AtHand, call: Call) -> FunctionResult:
+    """Take functions or groups to hand in this chat, or put all of them away."""
+    words = _words(args.names)
+    if not words:
+        return _listed(at_hand.of(ctx.chat), call)
+    if len(words) == 1 and words[0].casefold() in call.profile.texts.words("tools.none_words"):
+        return await _all_put_away(ctx, at_hand, call)
+    found, unknown = _found(words, call)
+    if unknown:
+        return _no_such(unknown, call)
+    before = at_hand.of(ctx.chat)
+    names = [one.name for one in found]
+    count = len({*before, *names})
+    if count > max(MOST_AT_HAND, len(before)):
+        return FunctionResult.fail(
+            ErrorCode.REFUSED, call.say("tools.too_many", most=MOST_AT_HAND, names=", ".join(before))
+        )
+    await at_hand.take(ctx.chat, names, ctx.sender.ref)
+    key = "tools.taken_before" if set(names) <= set(before) else "tools.taken"
+    return FunctionResult.say(call.say(key, names=", ".join(names)), data={"at_hand": list(at_hand.of(ctx.chat))})
+
+
+@tool_function(
+    name="put_away_tools",
+    description="Put away functions that were taken to hand",
+    commands=("unuse", "停用"),
+    tags="tools",
+    effect="idempotent",
+    offered_to=("command",),
+    line="names",
+)
+async def put_away_tools(ctx: MessageContext, args: NamesArguments, *, at_hand: AtHand, call: Call) -> FunctionResult:
+    """Put away what is at hand in this chat: by name, or all of it."""
+    words, before = _words(args.names), at_hand.of(ctx.chat)
+    if not words:
+        return _listed(before, call)
+    if len(words) == 1 and words[0].casefold() in call.profile.texts.words("tools.all_words"):
+        return await _all_put_away(ctx, at_hand, call)
+    by_word = {name.casefold(): name for name in before}
+    # What is not there any more can be put away all the same.
+    unknown = [word for word in words if word.casefold() not in by_word]
+    if unknown:
+        text = call.say("tools.not_at_hand", names=", ".join(unknown), at_hand=", ".join(before) or "–")
+        return FunctionResult.fail(ErrorCode.NOT_FOUND, text, ["names"])
+    names = [by_word[word.casefold()] for word in words]
+    await at_hand.put_away(ctx.chat, names, ctx.sender.ref)
+    return FunctionResult.say(
+        call.say("tools.put_away", names=", ".join(names)), data={"at_hand": list(at_hand.of(ctx.chat))}
+    )
+
+
+@tool_function(
+    name="list_tools",
+    description="List the functions at hand in this chat and those that can be taken to hand, or show one in detail",
+    examples=("which tools are at hand", "list the tools of this chat", "现在有哪些工具", "可以使用哪些工具"),
+    commands=("tools", "工具"),
+    tags="tools",
+    offered_to=("command", "model"),
+)
+async def list_tools(ctx: MessageContext, args: ListArguments, *, at_hand: AtHand, call: Call) -> FunctionResult:
+    """What a model may call in this chat, by name and description, and what it may not before somebody takes it."""
+    if args.name:
+        return _detail(args.name.strip(), at_hand.of(ctx.chat), call)
+    return _listed(at_hand.of(ctx.chat), call)
+
+
+def _words(names: str) -> list[str]:
+    return [word for one in _BETWEEN.split(names) if (word := one.lstrip("@＠"))]
+
+
+def _found(words: Iterable[str], call: Call) -> tuple[list[Takeable], list[str]]:
+    """What the words name, each once, and the words that name nothing."""
+    known = {one.name.casefold(): one for one in call.on_request()}
+    found = {word: known.get(word.casefold()) for word in words}
+    named = dict.fromkeys(one.name for one in found.values() if one is not None)
+    return [known[name.casefold()] for name in named], [word for word, one in found.items() if one is None]
+
+
+def _no_such(unknown: Sequence[str], call: Call) -> FunctionResult:
+    """Why these cannot be taken: they are there for everybody anyway, or they are not there at all."""
+    always = {spec.name.casefold() for spec in call.functions()}
+    if unknown[0].casefold() in always:
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("tools.always", name=unknown[0]), ["names"])
+    known = [one.name for one in call.on_request()]
+    near = difflib.get_close_matches(unknown[0].casefold(), known, n=3)
+    text = call.say("tools.unknown", names=", ".join(unknown))
+    hint = call.say("tools.did_you_mean", names=", ".join(near)) if near else ""
+    return FunctionResult.fail(ErrorCode.NOT_FOUND, f"{text} {hint}".strip(), ["names"])
+
+
+async def _all_put_away(ctx: MessageContext, at_hand: AtHand, call: Call) -> FunctionResult:
+    names = at_hand.of(ctx.chat)
+    await at_hand.put_away(ctx.chat, names, ctx.sender.ref)
+    key = "tools.put_away" if names else "tools.none_at_hand"
+    return FunctionResult.say(call.say(key, names=", ".join(names)), data={"at_hand": []})
+
+
+def _listed(names: Sequence[str], call: Call) -> FunctionResult:
+    """What is at hand, and what could be."""
+    takeable = call.on_request()
+    known = {one.name: one for one in takeable}
+    here = [_line(known[name], call) if name in known else call.say("tools.gone", name=name) for name in names]
+    others = [one for one in takeable if one.name not in names]
+    lines = [call.say("tools.at_hand") if here else call.say("tools.none_at_hand"), *here]
+    if others:
+        lines += [call.say("tools.could_be"), *(_line(one, call) for one in others[:_LISTED])]
+        if len(others) > _LISTED:
+            lines.append(call.say("tools.more", count=len(others) - _LISTED))
+    elif not here:
+        lines = [call.say("tools.nothing")]
+    data = {
+        "at_hand": [_data(known[name]) for name in names if name in known],
+        "on_request": [_data(one) for one in others],
+    }
+    return FunctionResult.say("\n".join(lines), data=data)
+
+
+def _line(one: Takeable, call: Call) -> str:
+    if not one.is_group:
+        return call.say("tools.line", name=one.name, description=_short(one.description))
+    members = ", ".join(one.functions[:8]) + ("…" if len(one.functions) > 8 else "")
+    return call.say("tools.group_line", name=one.name, description=_short(one.description) or "–", functions=members)
+
+
+def _short(description: str) -> str:
+    first = description.split(". ")[0].rstrip(".")
+    return first if len(first) <= _DESCRIPTION_CHARS else f"{first[:_DESCRIPTION_CHARS]}…"
+
+
+def _data(one: Takeable) -> JsonObject:
+    data: JsonObject = {"name": one.name, "description": one.description}
+    return {**data, "functions": list(one.functions)} if one.is_group else data
+
+
+def _detail(name: str, names: Sequence[str], call: Call) -> FunctionResult:
+    """One function with its schema, or one group with its functions."""
+    wanted = name.lstrip("@＠/").casefold()
+    group = next((one for one in call.on_request() if one.is_group and one.name.casefold() == wanted), None)
+    if group is not None:
+        state = call.say("tools.is_at_hand" if group.name in names else "tools.is_not", name=group.name)
+        return FunctionResult.say(
+            f"{_line(group, call)}\n{state}", data={**_data(group), "at_hand": group.name in names}
+        )
+    for spec in call.functions():
+        if wanted == spec.name.casefold() or wanted in spec.commands:
+            data = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
+            parameters = ", ".join(spec.parameters["properties"]) or "–"
+            text = call.say("tools.detail", name=spec.name, description=spec.description, parameters=parameters)
+            return FunctionResult.say(text, data=data)
+    return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("tools.unknown", names=name), ["name"])
