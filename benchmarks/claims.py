@@ -25,7 +25,7 @@ from typing import Any
 
 from function_calls.claims import Act, unfounded
 from function_calls.definition import build_spec, schema_arguments
-from function_calls.sources.mappings import parameters_of
+from function_calls.short_parameters import parameters_of
 from function_calls.spec import FunctionSpec
 from services.text_index import listed
 

@@ -18,7 +18,7 @@ from bot.outgoing import addressed_to
 from bot.turn_log import StoreTurnLog
 from config.texts import Phrases
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
-from function_calls.failures import unknown
+from function_calls.failed_runs import unknown
 from function_calls.invocation import Invoker
 from function_calls.permissions import callable_here
 from function_calls.registry import BotFunctions, FunctionRegistry

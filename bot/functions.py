@@ -14,13 +14,18 @@ import function_calls.handlers
 from bot.function_sources import WantedSource
 from bot.plugins import built_in_plugins, modules_of, plugins_of
 from config.settings import Settings
+from function_calls.command_tools.machine import Machine
 from function_calls.module_functions import ModuleReader
 from function_calls.source import Changes, FunctionSource, Publish, Snapshot
 from function_calls.sources.python_files import PythonFiles
 from function_calls.sources.python_functions import PythonFunctions, Services
 from function_calls.sources.python_modules import PythonModules, announced_functions
+from function_calls.sources.yaml_commands import YamlCommands
 from function_calls.spec import FunctionSpec, OfferedTo
 from services.clock import Clock
+from services.deadlines import Deadlines
+from services.sandbox import Sandbox
+from services.workspace import Workspaces
 
 
 def built_in_modules() -> list[ModuleType]:
@@ -46,9 +51,11 @@ def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequ
     built_in = PythonFunctions("built in", built_in_modules(), services)
     # A model would call it for every fact that it does not know, each time in vain. Its command says what to set.
     withheld = {"search"} if settings.search.kind == "none" else set()
+    commands = settings.sources.commands
     return [
         WantedSource(Withholding(built_in, withheld), withheld),
         *_python_sources(settings, services, changes),
+        WantedSource(YamlCommands("sources.commands", commands, _machine(services), changes), commands),
     ]
 
 
@@ -64,6 +71,13 @@ def _python_sources(settings: Settings, services: Services, changes: Changes) ->
         WantedSource(PythonFiles("sources.python", paths, reader.modules, changes, clock), paths),
         WantedSource(PythonModules("sources.modules", modules, reader, clock, announced), (modules, announced)),
     ]
+
+
+def _machine(services: Services) -> Machine:
+    """What the commands of tools run with."""
+    clock = cast(Clock, services[Clock])
+    workspaces = cast(Workspaces, services[Workspaces])
+    return Machine(cast(Sandbox, services[Sandbox]), clock, workspaces, Deadlines(clock))
 
 
 class Withholding:

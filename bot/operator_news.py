@@ -13,7 +13,7 @@ from bot.notices import Notices
 from config.diagnostics import Diagnostic
 from config.operators import OperatorsSettings
 from config.texts import Phrases
-from function_calls.approvals import visible
+from function_calls.visible import visible
 from services.clock import Clock
 from services.redaction import Redactor
 from services.refs import ChatRef

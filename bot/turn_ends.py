@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bot.engine.job import Job
 from bot.open_questions import Asked
-from function_calls.failures import unknown
+from function_calls.failed_runs import unknown
 from function_calls.spec import Message
 from function_calls.turn import Turn, TurnOutcome, sent
 from services.refs import ReasonCode

@@ -1,9 +1,10 @@
-"""The JSON Schema of the settings, for editors that complete and check YAML while it is written."""
+"""The JSON Schemas of the settings and of command tools, for editors that complete and check what is written."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from config.command_tools import CommandFile
 from config.environment import REFERENCE
 from config.settings import Settings
 
@@ -17,6 +18,11 @@ def settings_schema() -> dict[str, Any]:
     reference to the environment is accepted in its place."""
     schema = _open_to_references(Settings.model_json_schema())
     return {"$schema": DIALECT, **schema}
+
+
+def command_tools_schema() -> dict[str, Any]:
+    """The schema of a file of command tools. A reference to the environment is nothing there."""
+    return {"$schema": DIALECT, **CommandFile.model_json_schema()}
 
 
 def _open_to_references(schema: Any) -> Any:

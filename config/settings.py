@@ -232,6 +232,8 @@ class SourcesSettings(Section):
     """Installed Python modules with functions, by their dotted names; of a package all its modules."""
     entry_points: bool = False
     """Whether installed packages may bring functions by entry points in the group `rollcall.functions`."""
+    commands: tuple[LocalPath, ...] = Field(default=(), max_length=1000)
+    """YAML files of command tools, or folders of them: docs/command-tools.md."""
 
 
 class Settings(Section):

@@ -32,15 +32,22 @@ _MESSAGES = {
 }
 
 
-def diagnostic_of(document: YamlDocument, details: ErrorDetails) -> Diagnostic:
-    """The diagnostic for one error that pydantic found in the value of `document`."""
+def diagnostic_of(
+    document: YamlDocument,
+    details: ErrorDetails,
+    root: type[BaseModel] = Settings,
+    within: Location = (),
+    noun: str = "a setting",
+) -> Diagnostic:
+    """The diagnostic for one error that pydantic found when it read the value at `within` of `document` as `root`."""
     kind = details["type"]
-    location = tuple(step for step in details["loc"] if step != "[key]")
+    inner = tuple(step for step in details["loc"] if step != "[key]")
+    location = (*within, *inner)
     is_key = kind in {"extra_forbidden", "missing"} or "[key]" in details["loc"]
     at = document.key_at(location) if is_key else document.value_at(location)
     name = dotted(location)
     if kind == "extra_forbidden":
-        code, message = Code.UNKNOWN_KEY, f"{name} is not a setting{_suggestion(location)}"
+        code, message = Code.UNKNOWN_KEY, f"{name} is not {noun}{_suggestion(inner, root)}"
     elif kind == "missing":
         code, message = Code.MISSING, f"{name} is missing"
     elif location == ("config_version",) and kind == "settings":
@@ -56,22 +63,24 @@ def _words(details: ErrorDetails) -> str:
     return _MESSAGES.get(details["type"], details["msg"].removeprefix("Input ").removeprefix("Value "))
 
 
-def _suggestion(location: Location) -> str:
-    names = _names_known_at(location[:-1])
+def _suggestion(location: Location, root: type[BaseModel]) -> str:
+    names = _names_known_at(location[:-1], root)
     return did_you_mean(str(location[-1]), names) or f"; there are: {', '.join(names)}"
 
 
-def _names_known_at(location: Sequence[str | int]) -> list[str]:
-    """The keys that the section at `location` has."""
-    kind: Any = Settings
+def _names_known_at(location: Sequence[str | int], root: type[BaseModel]) -> list[str]:
+    """The keys that the section at `location` of a `root` has."""
+    kind: Any = root
     for step in location:
         section = _section(kind)
         kind = section.model_fields[str(step)].annotation if section else _item_type(kind)
     section = _section(kind)
-    return sorted(section.model_fields) if section else []
+    return sorted(field.alias or name for name, field in section.model_fields.items()) if section else []
 
 
 def _section(kind: Any) -> type[BaseModel] | None:
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
     if get_origin(kind) in (Union, UnionType):
         return next((one for one in get_args(kind) if _section(one)), None)
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None

@@ -93,13 +93,19 @@ class YamlDocument:
 
 def read_yaml_file(path: Path) -> YamlDocument:
     """The document in `path`, which has to be UTF-8 and of at most MOST_BYTES. All that is wrong is in its `faults`."""
-    document = YamlDocument(str(path))
     try:
         with path.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)
     except OSError as error:
+        document = YamlDocument(str(path))
         document.complain(_START, Code.UNREADABLE, f"cannot be read: {error.strerror or type(error).__name__}")
         return document
+    return read_yaml_bytes(data, str(path))
+
+
+def read_yaml_bytes(data: bytes, file: str) -> YamlDocument:
+    """The document that `data` is, under the same conditions. `file` is the name for diagnostics."""
+    document = YamlDocument(file)
     if len(data) > MOST_BYTES:
         document.complain(_START, Code.TOO_BIG, f"is larger than {MOST_BYTES:,} bytes")
         return document
@@ -109,7 +115,7 @@ def read_yaml_file(path: Path) -> YamlDocument:
         at = _position_in(data[: error.start].decode("utf-8", "replace"))
         document.complain(at, Code.ENCODING, "is not UTF-8 from here on; save the file as UTF-8")
         return document
-    return read_yaml(text, str(path))
+    return read_yaml(text, file)
 
 
 def read_yaml(text: str, file: str) -> YamlDocument:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from function_calls.questions import fingerprint
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Question
 from function_calls.touches import is_tainted
 from function_calls.turn import OpenQuestion, Turn
+from function_calls.visible import visible
 from services.grants import Grants
 from services.json_values import JsonObject
 from services.redaction import HIDDEN
@@ -239,13 +239,3 @@ def _named(sender: Sender) -> str:
 
 def _plain(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
-
-
-def visible(text: str) -> str:
-    """`text` with what cannot be seen, or turns the direction of reading, written out."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        f"<U+{ord(one):04X}>" if unicodedata.category(one) in ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp") else one
-        for one in text
-    )

@@ -15,7 +15,8 @@ from function_calls.call import Call, Resumed
 from function_calls.context import MessageContext
 from function_calls.definition import DefinitionError
 from function_calls.doors import RunDoors
-from function_calls.failures import broken, faulty, own_words, refused_result, unknown
+from function_calls.failed_runs import broken, own_words, unknown
+from function_calls.failures import faulty, refused_result
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
 from function_calls.handler_questions import has_asked, nobody_answers, with_its_run
 from function_calls.permissions import is_risky, refusal, refusal_now, timeout_seconds

@@ -114,14 +114,14 @@ class FunctionResult:
         return tuple(file for message in self.messages for file in message.attachments)
 
     def for_model(self, *, said: bool = False, before: Sequence[str] = ()) -> JsonObject:
-        """What the model is told: data and texts, or the error with its code, fields and details. `said`: the chat has
+        """What the model is told: data and texts, or the error with its code, fields and data. `said`: the chat has
         seen the texts, so the model need not repeat them. `before`: what the run has said in the chat when it asked."""
         if self.error is not None:
             told: JsonObject = {"error": self.error.code.value, "message": self.error.text}
             if self.error.fields:
                 told["fields"] = list(self.error.fields)
             if self.data is not None:
-                told["details"] = self.data
+                told["result"] = self.data
             if before:
                 told["said_in_chat"] = list(before)
             return told

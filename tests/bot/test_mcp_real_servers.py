@@ -54,7 +54,7 @@ async def test_the_time_server_tells_and_converts_times() -> None:
     assert "Europe/Oslo" in now["text"][0]
     assert "T03:00:00" in later["text"][0]
     assert wrong["error"] == "failed"
-    assert "Nowhere/Else" in str(wrong["details"])
+    assert "Nowhere/Else" in str(wrong["result"])
 
 
 async def test_the_git_server_reads_a_repository(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.definition import build_spec, schema_arguments
 from function_calls.results import normalised
-from function_calls.sources.mappings import parameters_of
+from function_calls.short_parameters import parameters_of
 from function_calls.spec import FunctionResult, FunctionSpec
 
 Behaviour = Callable[[MessageContext, dict[str, Any], Call], Awaitable[Any]]

@@ -1,0 +1,288 @@
+"""From a tool as it is written to a FunctionSpec: everything that can be known to be wrong is found here, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from config.command_steps import StepSettings, WordingSettings
+from config.command_tools import OWN_KEYS, CommandTool
+from config.wording import did_you_mean
+from function_calls.command_tools.callables import BadReference, PythonNames, name_of
+from function_calls.command_tools.definition import Definition, Ending, Step, Wording, digest_of
+from function_calls.command_tools.evaluated import code_with_variables
+from function_calls.command_tools.faults import Code, Entry
+from function_calls.command_tools.handler import CommandToolHandler
+from function_calls.command_tools.machine import Machine
+from function_calls.command_tools.outcomes import WORDS
+from function_calls.command_tools.parameters import BadParameters, parameters_for
+from function_calls.command_tools.request import RequestArguments
+from function_calls.command_tools.words import BadTemplate, Template, Variable, known_variables, template_of
+from function_calls.definition import DefinitionError, build_spec
+from function_calls.spec import ArgumentParser, FunctionSpec
+from services.json_values import JsonObject
+from services.llm.model import OfferedFunction
+from services.llm.text_prompts import sample_arguments
+from services.llm.xml_calls import write_calls
+
+_MOST_SECONDS = 3600.0
+_SPARE_SECONDS = 15.0
+_ASKED = ["model", "command"]
+Path_ = tuple[str | int, ...]
+
+
+def spec_of(entry: Entry, tool: CommandTool, names: PythonNames, folder: Path, machine: Machine) -> FunctionSpec | None:
+    """The spec, or None where `entry` has faults then. Relative files begin in `folder`."""
+    return _Builder(entry, tool, names, folder).spec(machine)
+
+
+class _Builder:
+    """Makes one spec, and notes on the way what is wrong."""
+
+    def __init__(self, entry: Entry, tool: CommandTool, names: PythonNames, folder: Path) -> None:
+        self._entry = entry
+        self._tool = tool
+        self._names = names
+        self._folder = folder
+        self._known: dict[str, Any] = {}
+        """The variables by name, arguments with their schemas; those of `env` without one."""
+        self._may_be_more = callable(tool.env) or isinstance(tool.env, str)
+        self._required: frozenset[str] = frozenset()
+
+    def spec(self, machine: Machine) -> FunctionSpec | None:
+        parameters, arguments = self._parameters()
+        definition = self._definition(parameters)
+        prompt = self._system_prompt(parameters)
+        if self._entry.faults or definition is None:
+            return None
+        handler = CommandToolHandler(definition, machine)
+        try:
+            spec = build_spec(
+                name=self._tool.name,
+                description=self._tool.description,
+                handler=handler.handle,
+                arguments=RequestArguments(arguments),
+                parameters=parameters,
+                options={**self._options(), "system_prompt": prompt},
+                source=self._entry.where,
+            )
+        except DefinitionError as error:
+            self._complain_of(error)
+            return None
+        handler.spec = spec
+        return spec
+
+    def _parameters(self) -> tuple[JsonObject, ArgumentParser]:
+        key = "schema" if self._tool.sample is not None else "parameters"
+        empty: JsonObject = {"type": "object", "properties": {}, "required": []}
+        try:
+            parameters, arguments = parameters_for(self._tool, self._names)
+        except BadReference as error:
+            self._entry.complain([key], Code.BAD_PYTHON, str(error))
+        except BadParameters as error:
+            self._entry.complain([key], Code.BAD_PARAMETERS, str(error))
+        except DefinitionError as error:
+            for problem in error.problems:
+                self._entry.complain([key], Code.BAD_PARAMETERS, problem)
+        else:
+            self._known = known_variables(parameters["properties"])
+            self._required = frozenset(parameters["required"])
+            return parameters, arguments
+        self._may_be_more = True  # nothing can be said of variables then
+        return empty, RequestArguments(_Nothing())
+
+    def _definition(self, parameters: JsonObject) -> Definition | None:
+        tool = self._tool
+        env = self._env()
+        steps = tuple(self._step(one, ("cmds", index)) for index, one in enumerate(tool.cmds))
+        handlers = tool.handlers
+        on_exit = None
+        if handlers.on_exit is not None:
+            on_exit = self._step(handlers.on_exit, ("handlers", "on_exit"))
+        definition = Definition(
+            name=tool.name,
+            steps=steps,
+            opts=tool.opts,
+            names=self._names,
+            readable=self._readable(),
+            env=env,
+            setup=self._hook(handlers.setup, 1, ("handlers", "setup")),
+            approved=self._hook(handlers.approved, 2, ("handlers", "approved")),
+            on_exit=on_exit,
+            output=self._output(),
+            digest=digest_of(tool.model_dump(mode="python"), parameters, self._names.digests),
+        )
+        return None if self._entry.faults else definition
+
+    def _env(self) -> Mapping[str, Template] | Callable[..., Any] | None:
+        env = self._tool.env
+        if env is None:
+            return None
+        if not isinstance(env, Mapping):
+            return self._hook(env, 1, ("env",))
+        templates: dict[str, Template] = {}
+        for name, text in env.items():
+            if name in self._known:
+                self._entry.complain(["env", name], Code.BAD_VALUE, f"env.{name} has the name of a parameter")
+            templates[name] = self._template(text, ("env", name))
+            self._known[name] = None
+        return templates
+
+    def _step(self, step: StepSettings, at: Path_) -> Step:
+        if step.when and not self._is_known(step.when):
+            self._unknown(step.when, (*at, "when"))
+        if step.python is not None:
+            function = self._hook(step.python, 2, (*at, "python"))
+            return Step(function=function, name=name_of(step.python), when=step.when)
+        words = tuple(self._word(text, (*at, "argv", index)) for index, text in enumerate(step.argv))
+        if words and words[0].variables:
+            message = "the program has to be written out; what is chosen at run time is for `handlers.setup`"
+            self._entry.complain([*at, "argv", 0], Code.BAD_VALUE, message)
+        code = code_with_variables(words)
+        if code is not None:
+            message = (
+                "a program reads this word as code, so nothing may be put into it: give it the value as an argument, "
+                'as in [sh, -c, \'echo "$1"\', sh, "${word}"]'
+            )
+            self._entry.complain([*at, "argv", code], Code.BAD_VALUE, message)
+        stdin = self._template(step.stdin, (*at, "stdin"), {"input"}) if step.stdin else None
+        is_allowed = step.dash == "allowed"
+        return Step(words, stdin=stdin, when=step.when, dash_allowed=is_allowed, succeeds_with=step.succeeds_with)
+
+    def _word(self, text: str, at: Path_) -> Template:
+        """A word of a command, each of whose variables is sure to have one value, or says what to do with others."""
+        template = self._template(text, at)
+        for variable in template.variables:
+            if variable.root in self._tool.sensitive and self._tool.opts.approval == "each_step":
+                message = f"{variable.root} is sensitive, but each step is shown before it runs: say `approval: once`"
+                self._entry.complain(at, Code.BAD_VALUE, message)
+            schema = self._known.get(variable.name)
+            if variable.is_each or not isinstance(schema, Mapping):
+                continue
+            each = f"${{{variable.name}...}}"
+            if schema.get("type") == "array":
+                message = f"{variable.name} is a list: {each} makes a word of each of its items"
+                self._entry.complain(at, Code.BAD_VALUE, message)
+            elif schema.get("type") == "object":
+                message = f"{variable.name} has several parts: name one of them, as ${{{variable.name}.part}}"
+                self._entry.complain(at, Code.BAD_VALUE, message)
+            elif variable.root not in self._required and "default" not in schema and not self._may_be_more:
+                message = f"{variable.name} may be absent: give it a default, or write {each} for no word then"
+                self._entry.complain(at, Code.BAD_VALUE, message)
+        return template
+
+    def _template(self, text: str, at: Path_, more: frozenset[str] | set[str] = frozenset()) -> Template:
+        try:
+            template = template_of(text)
+        except BadTemplate as error:
+            self._entry.complain(at, Code.BAD_VALUE, str(error))
+            return Template(())
+        for variable in template.variables:
+            if variable.name not in more and not self._is_known(variable.name):
+                self._unknown(variable.name, at)
+        return template
+
+    def _is_known(self, name: str) -> bool:
+        if self._may_be_more or name in self._known:
+            return True
+        # What stands within an argument whose parts nobody has described may be there.
+        schema = self._known.get(Variable(name).root)
+        return "." in name and isinstance(schema, Mapping) and "properties" not in schema
+
+    def _unknown(self, name: str, at: Path_) -> None:
+        known = ", ".join(self._known) or "none"
+        near = did_you_mean(name, self._known)
+        others = f"; there are: {known}. Those of the process's environment are not among them"
+        self._entry.complain(at, Code.UNKNOWN_VARIABLE, f"there is no variable {name!r}{near or others}")
+
+    def _hook(self, reference: object, takes: int, at: Path_) -> Callable[..., Any] | None:
+        if reference is None:
+            return None
+        try:
+            return self._names.function(reference, takes)
+        except BadReference as error:
+            self._entry.complain(at, Code.BAD_PYTHON, str(error))
+            return None
+
+    def _output(self) -> Mapping[Ending, Wording]:
+        output = self._tool.output
+        given = {
+            Ending.SUCCESS: (output.success, 3),
+            Ending.ERROR: (output.error, 3),
+            Ending.REJECTED: (output.rejected, 2),
+        }
+        return {
+            ending: self._wording(wording, takes, ("output", ending.value))
+            for ending, (wording, takes) in given.items()
+            if wording is not None
+        }
+
+    def _wording(self, wording: WordingSettings, takes: int, at: Path_) -> Wording:
+        texts = {
+            key: self._template(text, (*at, key), WORDS)
+            for key, text in (("model", wording.model), ("chat", wording.chat))
+            if text is not None
+        }
+        return Wording(texts.get("model"), texts.get("chat"), self._hook(wording.python, takes, at))
+
+    def _readable(self) -> tuple[Path, ...]:
+        paths = [(self._folder / one).resolve() for one in self._tool.opts.readable]
+        for index, path in enumerate(paths):
+            if not path.exists():
+                self._entry.complain(["opts", "readable", index], Code.BAD_VALUE, f"{path} is not there")
+        return tuple(paths)
+
+    def _system_prompt(self, parameters: JsonObject) -> str:
+        """With `{schema}` where the sample of the call stands, which each protocol writes in its own way."""
+        prompt = self._tool.system_prompt
+        if prompt.python is None:
+            return prompt.text.replace("${schema}", "{schema}")
+        function = self._hook(prompt.python, 1, ("system_prompt",))
+        if function is None:
+            return ""
+        offered = OfferedFunction(self._tool.name, self._tool.name, self._tool.description, parameters)
+        sample = write_calls([(self._tool.name, sample_arguments(offered))])
+        try:
+            text = function(sample)
+        except Exception as error:  # noqa: BLE001 - whatever the operator's function raises is a fault of the file
+            self._entry.complain(["system_prompt"], Code.BAD_PYTHON, f"it fails: {type(error).__name__}: {error}")
+            return ""
+        if not isinstance(text, str):
+            self._entry.complain(["system_prompt"], Code.BAD_PYTHON, "it has to return a text")
+            return ""
+        return text.replace(sample, "{schema}")
+
+    def _options(self) -> dict[str, Any]:
+        """What belongs to any function, as it is written."""
+        tool = self._tool
+        written = tool.model_dump(mode="python", exclude=set(OWN_KEYS), exclude_none=True, exclude_defaults=True)
+        options: dict[str, Any] = {"touches": self._touches(), **written, "effect": tool.effect}
+        if tool.opts.approval == "once":
+            options["approval"] = tool.opts.approved_by
+        if tool.opts.approval == "each_step":
+            options.setdefault("offered_to", _ASKED)
+        count = tool.opts.max_steps if tool.handlers.setup is not None else len(tool.cmds)
+        options.setdefault("timeout_seconds", min(tool.opts.timeout_seconds * count + _SPARE_SECONDS, _MOST_SECONDS))
+        return options
+
+    def _touches(self) -> list[str]:
+        """What is to be thought of a command whose author has not said what it touches."""
+        reaches = [] if self._tool.effect == "read" else ["reaches_out"]
+        return ["reads_outside", *reaches, *(["sends_out"] if self._tool.opts.network else [])]
+
+    def _complain_of(self, error: DefinitionError) -> None:
+        for problem in error.problems:
+            key = problem.partition(":")[0]
+            at: Sequence[str] = [key] if key in CommandTool.model_fields else ["examples"] if "example" in key else []
+            self._entry.complain(at, Code.UNUSABLE, problem)
+
+
+class _Nothing:
+    """Stands in for the arguments of a tool that has none that could be read."""
+
+    def parse(self, raw: Mapping[str, Any]) -> Any:
+        return dict(raw)
+
+    def dump(self, arguments: Any) -> JsonObject:
+        return dict(arguments)

@@ -1,0 +1,93 @@
+"""Runs one command of a tool, and shows the chat now and then what it writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from function_calls.command_tools.definition import Definition
+from function_calls.command_tools.request import Output
+from function_calls.command_tools.terminal_text import Tail, readable
+from services.clock import Clock
+from services.deadlines import Deadlines
+from services.refs import ChatRef
+from services.sandbox import Command, Isolation, Limits, Sandbox
+from services.workspace import Workspaces
+
+_BYTES_A_CHAR = 4
+_STATUS_SECONDS = 5.0
+_MEBIBYTE = 1024 * 1024
+Tell = Callable[[str], Awaitable[None]]
+
+
+class RanOutOfTime(Exception):
+    """A command was ended because its time was over. `output` is what it wrote until then."""
+
+    def __init__(self, output: Output) -> None:
+        super().__init__("out of time")
+        self.output = output
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What commands run with."""
+
+    sandbox: Sandbox
+    clock: Clock
+    workspaces: Workspaces
+    deadlines: Deadlines
+
+    async def folder_of(self, chat: ChatRef) -> Path:
+        """The folder of the chat, which is there from now on. Raises WorkspaceFault and OSError."""
+        return await asyncio.to_thread(self.workspaces.of(chat).made)
+
+    async def run(
+        self, tool: Definition, argv: tuple[str, ...], stdin: str, folder: Path | None, tell: Tell | None
+    ) -> Output:
+        """What came of the command, of a failure too. `tell` is given a line now and then.
+        Raises RanOutOfTime, NotIsolated and CannotStart."""
+        opts = tool.opts
+        command = Command(
+            argv,
+            stdin=stdin.encode("utf-8", "replace"),
+            folder=folder,
+            readable=tool.readable,
+            network=opts.network,
+        )
+        limits = Limits(
+            timeout_seconds=opts.timeout_seconds,
+            output_bytes=opts.output_chars * _BYTES_A_CHAR,
+            memory_bytes=opts.memory_megabytes * _MEBIBYTE,
+        )
+        tail = Tail()
+        async with self._telling(tail, tell):
+            ended = await self.sandbox.run(command, limits, Isolation(opts.sandbox), on_output=tail.add)
+        stdout, cut_out = readable(ended.stdout, opts.output_chars)
+        stderr, cut_err = readable(ended.stderr, opts.output_chars)
+        output = Output(stdout, stderr, ended.exit_code, cut=ended.cut or cut_out or cut_err)
+        if ended.timed_out:
+            raise RanOutOfTime(output)
+        return output
+
+    @asynccontextmanager
+    async def _telling(self, tail: Tail, tell: Tell | None) -> AsyncIterator[None]:
+        if tell is None:
+            yield
+            return
+        telling = asyncio.create_task(self._tell(tail, tell))
+        try:
+            yield
+        finally:
+            telling.cancel()
+
+    async def _tell(self, tail: Tail, tell: Tell) -> None:
+        told = ""
+        while True:
+            await self.clock.sleep(_STATUS_SECONDS)
+            line = tail.line
+            if line and line != told:
+                told = line
+                await tell(line)

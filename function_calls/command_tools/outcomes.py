@@ -1,0 +1,143 @@
+"""What is said of steps: to the model, which is told everything, and to the chat, which is told what people need."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import orjson
+
+from config.texts import Phrases
+from function_calls.command_tools.definition import Wording
+from function_calls.command_tools.request import Output, Problem, StepFacts
+from function_calls.command_tools.words import told
+from function_calls.results import plain
+from function_calls.spec import FunctionResult, Message
+from function_calls.visible import visible
+from services.json_values import JsonObject, JsonValue
+from services.refs import ErrorCode
+
+CallHook = Callable[..., Awaitable[Any]]
+"""Calls a callable of the tool with arguments."""
+
+
+class Said(NamedTuple):
+    """What is said of one step. None: nothing of one's own."""
+
+    model: str | None = None
+    chat: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A step that did not do what it should, or was not to run."""
+
+    result: FunctionResult
+    """What is said where the tool has no words of its own."""
+    model: str = ""
+    """What the model is told beside it."""
+    output: Output | None = None
+
+    @property
+    def problem(self) -> Problem:
+        """As callables are told of it."""
+        error = self.result.error
+        return Problem(error.code.value if error else "failed", error.text if error else "", self.output)
+
+
+async def said_of(wording: Wording | None, values: Mapping[str, Any], call: CallHook, arguments: Sequence[Any]) -> Said:
+    """What the tool's own words for a step are. Raises TypeError where its callable gives something else, and what
+    `call` raises."""
+    if wording is None:
+        return Said()
+    if wording.function is None:
+        model, chat = wording.model, wording.chat
+        return Said(None if model is None else told(model, values), None if chat is None else told(chat, values))
+    given = await call(wording.function, *arguments)
+    if given is None or isinstance(given, str):
+        return Said(given, given)
+    if isinstance(given, Mapping) and set(given) <= {"model", "chat"}:
+        texts = [given.get("model"), given.get("chat")]
+        if all(text is None or isinstance(text, str) for text in texts):
+            return Said(*texts)
+    raise TypeError("a callable of `output` returns a text, a mapping of `model` and `chat` to texts, or None")
+
+
+def words_for(step: StepFacts, output: Any, failure: Failure | None = None, reason: str = "") -> dict[str, Any]:
+    """The variables that texts have beside arguments and `env`."""
+    ran = failure.output if failure is not None else output
+    facts: dict[str, Any] = {"step": step.number, "command": shown(step), "reason": reason}
+    facts["output"] = text_for(ran)
+    facts["error"] = failure.problem.text if failure is not None else ""
+    if isinstance(ran, Output):
+        facts |= {"stdout": ran.stdout.strip(), "stderr": ran.stderr.strip(), "exit_code": ran.exit_code}
+    return {"stdout": "", "stderr": "", "exit_code": "", **facts}
+
+
+def shown(step: StepFacts, stdin: str = "") -> str:
+    """A step as people are shown it: exactly as it runs, with what cannot be seen written out."""
+    if not step.argv:
+        return visible(step.python)
+    text = visible(shlex.join(step.argv))
+    return f"{text} <<< {visible(shlex.quote(stdin))}" if stdin else text
+
+
+def text_for(value: Any) -> str:
+    """The output of a step as text."""
+    if isinstance(value, Output):
+        return value.stdout.strip() or value.stderr.strip()
+    if value is None or isinstance(value, str):
+        return value or ""
+    return orjson.dumps(value, default=str).decode()
+
+
+WORDS = frozenset(words_for(StepFacts(1), None))
+"""Their names."""
+
+
+def succeeded(
+    outputs: Sequence[JsonValue | Output], said: Sequence[Said], *, is_worded: bool, done: str
+) -> FunctionResult:
+    """The result of a run all of whose steps did what they should. `is_worded`: the tool says itself what people are
+    told. `done`: what they are told where that is nothing."""
+    texts = [one.chat for one in said if one.chat]
+    if not is_worded and not texts and outputs:
+        texts.append(text_for(outputs[-1]))
+    text = "\n".join(text for text in texts if text.strip())
+    return FunctionResult(messages=(Message(text or done),), data=_facts(outputs, said))
+
+
+def failed(failure: Failure, own: Said, outputs: Sequence[JsonValue | Output], said: Sequence[Said]) -> FunctionResult:
+    """The result of a run that ended with `failure`, in the tool's own words where it has some."""
+    result = failure.result
+    if own.chat:
+        result = result.with_error_text(own.chat)
+    before = [one.chat for one in said if one.chat]
+    if before and result.error is not None:
+        result = replace(result, messages=(Message("\n".join([*before, result.error.text])),))
+    told_model = own.model if own.model is not None else failure.model
+    ran = [*outputs, *([failure.output] if failure.output is not None else [])]
+    return replace(result, data=_facts(ran, [*said, Said(told_model or None)]))
+
+
+def fail(code: ErrorCode, texts: Phrases, key: str, *, model: str = "", **values: object) -> Failure:
+    """A failure in the words of `command_tools.<key>`."""
+    return Failure(FunctionResult.fail(code, texts.say(f"command_tools.{key}", **values)), model)
+
+
+def _facts(outputs: Sequence[JsonValue | Output], said: Sequence[Said]) -> JsonObject | None:
+    """What the model is told: the last output, those before it, and the tool's own words for it."""
+    told_model = "\n".join(one.model for one in said if one.model)
+    facts: JsonObject = {"message": told_model} if told_model else {}
+    if outputs:
+        *earlier, last = (_as_json(one) for one in outputs)
+        facts |= last
+        if earlier:
+            facts["earlier"] = earlier
+    return facts or None
+
+
+def _as_json(output: JsonValue | Output) -> JsonObject:
+    return output.to_json() if isinstance(output, Output) else {"output": plain(output)}

@@ -1,0 +1,198 @@
+"""Words of commands with `${variables}`. What stands for a variable stays within its word: nothing splits it, no shell
+reads it, and it becomes no option by accident."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+_TOKEN = re.compile(r"\$\$\{|\$\{(?P<name>[^\W\d][\w-]*(?:\.[\w-]+)*)(?P<each>\.\.\.)?\}|\$\{")
+_UNFIT = re.compile("[\0\ud800-\udfff]")
+_MOST_CHARS = 100_000
+_END_OF_OPTIONS = "--"
+
+
+class BadTemplate(ValueError):
+    """A text whose `${` leads nowhere; says how to write it."""
+
+
+class Misfit(StrEnum):
+    """Why a value cannot stand in a word. Closed; each is the end of a key in `texts/`."""
+
+    ABSENT = "absent"
+    STRUCTURED = "structured"
+    LIST = "list"
+    OPTION = "option"
+    UNFIT = "unfit"
+    TOO_LONG = "too_long"
+
+
+class WordFault(ValueError):
+    """A variable whose value cannot stand where the command has it."""
+
+    def __init__(self, name: str, why: Misfit) -> None:
+        super().__init__(f"{name}: {why.value}")
+        self.name = name
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`${name}`, `${name.of.inner}`, or `${name...}` for as many words as there are values."""
+
+    name: str
+    is_each: bool = False
+
+    @property
+    def root(self) -> str:
+        """The argument or variable that it begins with."""
+        return self.name.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text with variables."""
+
+    parts: tuple[str | Variable, ...]
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Those in it, in order."""
+        return tuple(part for part in self.parts if isinstance(part, Variable))
+
+    @property
+    def begins_with(self) -> Variable | None:
+        """The variable that comes first of all."""
+        first = self.parts[0] if self.parts else ""
+        return first if isinstance(first, Variable) else None
+
+    @property
+    def each(self) -> Variable | None:
+        """The variable that makes a word of each of its values."""
+        return next((one for one in self.variables if one.is_each), None)
+
+
+def template_of(text: str) -> Template:
+    """`text` taken apart. `$${` is a literal `${`. Raises BadTemplate."""
+    parts: list[str | Variable] = []
+    end = 0
+    for found in _TOKEN.finditer(text):
+        _add(parts, text[end : found.start()])
+        end = found.end()
+        if found[0] == "$${":
+            _add(parts, "${")
+        elif found["name"] is None:
+            raise BadTemplate("write ${name}, or ${name...} for a word of each value, or $${ for a literal ${")
+        else:
+            parts.append(Variable(found["name"], found["each"] is not None))
+    _add(parts, text[end:])
+    template = Template(tuple(parts))
+    if sum(one.is_each for one in template.variables) > 1:
+        raise BadTemplate("only one variable of a word may have `...`")
+    return template
+
+
+def argv_of(words: Sequence[Template], values: Mapping[str, Any], *, dash_allowed: bool = False) -> tuple[str, ...]:
+    """The words with their values. Raises WordFault."""
+    argv: list[str] = []
+    after_options = dash_allowed
+    for word in words:
+        for filled in _filled(word, values):
+            first = word.begins_with
+            if first is not None and not after_options and filled.startswith("-"):
+                raise WordFault(first.name, Misfit.OPTION)
+            argv.append(filled)
+        after_options = after_options or word.parts == (_END_OF_OPTIONS,)
+    return tuple(argv)
+
+
+def text_of(template: Template, values: Mapping[str, Any]) -> str:
+    """The text with its values; those of lists with a space between them. Raises WordFault."""
+    return " ".join(_filled(template, values))
+
+
+def told(template: Template, values: Mapping[str, Any]) -> str:
+    """The text for people, with its values; what is structured as JSON, and nothing for what is absent."""
+    return "".join(part if isinstance(part, str) else _told(_looked_up(part, values)) for part in template.parts)
+
+
+def holds(name: str, values: Mapping[str, Any]) -> bool:
+    """Whether the variable has a value that is neither empty, nor false, nor zero."""
+    return bool(_looked_up(Variable(name), values))
+
+
+def known_variables(properties: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The variables that arguments of this schema give, those within objects by dots; each with its schema."""
+    found: dict[str, Any] = {}
+    for name, schema in properties.items():
+        found[prefix + name] = schema
+        inner = schema.get("properties") if isinstance(schema, Mapping) else None
+        if isinstance(inner, Mapping):
+            found |= known_variables(inner, f"{prefix}{name}.")
+    return found
+
+
+def _add(parts: list[str | Variable], text: str) -> None:
+    if not text:
+        return
+    last = parts[-1] if parts else None
+    if isinstance(last, str):
+        parts[-1] = last + text
+    else:
+        parts.append(text)
+
+
+def _filled(word: Template, values: Mapping[str, Any]) -> Iterable[str]:
+    each = word.each
+    if each is None:
+        return (_joined(word, values, {}),)
+    found = _looked_up(each, values)
+    items = found if isinstance(found, list | tuple) else [] if found is None else [found]
+    return [_joined(word, values, {each: item}) for item in items]
+
+
+def _joined(word: Template, values: Mapping[str, Any], given: Mapping[Variable, Any]) -> str:
+    pieces = [
+        part if isinstance(part, str) else _plain(part, given[part] if part in given else _looked_up(part, values))
+        for part in word.parts
+    ]
+    return "".join(pieces)
+
+
+def _looked_up(variable: Variable, values: Mapping[str, Any]) -> Any:
+    """The value; None where there is none."""
+    if variable.name in values:
+        return values[variable.name]
+    found: Any = values
+    for step in variable.name.split("."):
+        if not isinstance(found, Mapping) or step not in found:
+            return None
+        found = found[step]
+    return found
+
+
+def _plain(variable: Variable, value: Any) -> str:
+    """The value as part of one word. Raises WordFault."""
+    if value is None:
+        raise WordFault(variable.name, Misfit.ABSENT)
+    if isinstance(value, list | tuple):
+        raise WordFault(variable.name, Misfit.LIST)
+    if not isinstance(value, str | bool | int | float):
+        raise WordFault(variable.name, Misfit.STRUCTURED)
+    text = _told(value)
+    if _UNFIT.search(text):
+        raise WordFault(variable.name, Misfit.UNFIT)
+    if len(text) > _MOST_CHARS:
+        raise WordFault(variable.name, Misfit.TOO_LONG)
+    return text
+
+
+def _told(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()

@@ -1,0 +1,236 @@
+"""Command tools of YAML files: each file is a list of tools and of groups. An edit counts while the daemon runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from config.command_tools import CommandTool, ToolFromPython, ToolGroupSettings
+from config.diagnostics import Diagnostic
+from config.wording import did_you_mean
+from config.yaml_document import Location, YamlDocument, read_yaml_bytes
+from function_calls.command_tools.building import spec_of
+from function_calls.command_tools.callables import BadReference, PythonNames
+from function_calls.command_tools.faults import Code, Entry
+from function_calls.command_tools.machine import Machine
+from function_calls.definition_faults import fault
+from function_calls.groups import ToolGroup
+from function_calls.source import Changes, Publish, Snapshot
+from function_calls.spec import FunctionSpec
+from services.storage import LocalFile, Storage, StorageError, storage_at
+
+_PATTERNS = ("*.yaml", "*.yml")
+_LISTS = ("tools", "groups")
+
+
+@dataclass(slots=True)
+class _File:
+    """What a file had when it was last read."""
+
+    etag: str = ""
+    helpers: Mapping[Path, str] = field(default_factory=dict)
+    """The Python files that it names, with their etags."""
+    specs: dict[str, FunctionSpec] = field(default_factory=dict)
+    groups: dict[str, ToolGroup] = field(default_factory=dict)
+    faults: list[Diagnostic] = field(default_factory=list)
+
+
+class YamlCommands:
+    """The command tools of files that an operator named: each path is a file, or a folder of files."""
+
+    def __init__(self, name: str, paths: Sequence[Path], machine: Machine, changes: Changes) -> None:
+        self.name = name
+        self._paths = tuple(paths)
+        self._machine = machine
+        self._changes = changes
+        self._files: dict[Path, _File] = {}
+        self._published: Snapshot | None = None
+
+    async def run(self, publish: Publish) -> None:
+        """Publish the tools of all files that can be read, and again when one changes, or Python that it names."""
+        while await self._follow(publish):
+            continue
+
+    async def _follow(self, publish: Publish) -> bool:
+        """Publish after each change of the files that are known now. True when there are others to be watched."""
+        watched = self._watched()
+        changes = self._changes.of(*watched)
+        try:
+            async for _ in changes:
+                snapshot = await asyncio.to_thread(self._read)
+                if snapshot != self._published:
+                    publish(snapshot)
+                    self._published = snapshot
+                if self._watched() != watched:
+                    return True
+        finally:
+            if isinstance(changes, AsyncGenerator):
+                await changes.aclose()
+        return False
+
+    def _watched(self) -> tuple[Path, ...]:
+        """The paths, and the Python files that lie elsewhere."""
+        helpers = {helper for file in self._files.values() for helper in file.helpers}
+        return (*self._paths, *sorted(one for one in helpers if not any(map(one.is_relative_to, self._paths))))
+
+    def _read(self) -> Snapshot:
+        faults: list[Diagnostic] = []
+        found: dict[Path, _File] = {}
+        for path in self._paths:
+            try:
+                for file, etag, storage, inner in _listed(path):
+                    found[file] = self._file(file, etag, storage, inner)
+            except StorageError as error:
+                faults.append(fault(str(path), str(error)))
+                # Nothing was deleted that cannot be looked at.
+                found |= {file: known for file, known in self._files.items() if file.is_relative_to(path)}
+        self._files = found
+        files = list(found.values())
+        return Snapshot(
+            tuple(spec for file in files for spec in file.specs.values()),
+            tuple(group for file in files for group in file.groups.values()),
+            (*faults, *(one for file in files for one in file.faults)),
+        )
+
+    def _file(self, path: Path, etag: str, storage: Storage, inner: str) -> _File:
+        """What the file has now; the same objects where nothing has changed."""
+        known = self._files.get(path, _File())
+        if known.etag == etag and known.helpers == _etags(known.helpers):
+            return known
+        try:
+            document = read_yaml_bytes(storage.read(inner), storage.place(inner))
+        except StorageError as error:
+            return _File("", {}, known.specs, known.groups, [fault(str(path), str(error))])
+        return _Reading(document, path.parent, self._machine, known).file(etag)
+
+
+class _Reading:
+    """Reads one file."""
+
+    def __init__(self, document: YamlDocument, folder: Path, machine: Machine, known: _File) -> None:
+        self._document = document
+        self._folder = folder
+        self._machine = machine
+        self._known = known
+        self._names = PythonNames(folder)
+        self._lines: dict[str, int] = {}
+
+    def file(self, etag: str) -> _File:
+        """What it has. Of what is broken, that which it had before stays."""
+        found = _File(etag)
+        for index, value in enumerate(self._list("tools", found)):
+            entry = Entry(self._document, ("tools", index))
+            self._keep(found.specs, self._known.specs, self._tool(entry, value), entry, value)
+            found.faults += entry.faults
+        for index, value in enumerate(self._list("groups", found)):
+            entry = Entry(self._document, ("groups", index))
+            self._keep(found.groups, self._known.groups, self._group(entry, value), entry, value)
+            found.faults += entry.faults
+        found.faults = self._document.faults.in_order() + found.faults
+        found.helpers = _etags(self._names.files)
+        return found
+
+    def _list(self, key: str, found: _File) -> Sequence[Any]:
+        """The entries under `key`. Where the whole file or the list cannot be read, what was there before stays."""
+        content = self._document.value
+        value = content.get(key, []) if isinstance(content, dict) else None
+        if key == _LISTS[0]:
+            self._check_top(content)
+        if isinstance(value, list):
+            return value
+        if isinstance(content, dict):
+            self._complain((key,), Code.BAD_VALUE, f"{key} has to be a list")
+        if key == "tools":
+            found.specs.update(self._known.specs)
+        else:
+            found.groups.update(self._known.groups)
+        return []
+
+    def _check_top(self, content: object) -> None:
+        if not isinstance(content, dict):
+            if not self._document.faults:
+                self._complain((), Code.BAD_VALUE, "has to be a mapping with a list `tools`, `groups`, or both")
+            return
+        for key in content:
+            if key not in _LISTS:
+                near = did_you_mean(key, _LISTS) or f"; there are: {', '.join(_LISTS)}"
+                self._complain((key,), Code.UNKNOWN_KEY, f"{key} is not known here{near}")
+
+    def _complain(self, at: Location, code: Code, message: str) -> None:
+        place = self._document.key_at(at)
+        self._document.faults.append(Diagnostic(self._document.file, place.line, place.column, code.value, message))
+
+    def _keep(self, found: dict[str, Any], known: Mapping[str, Any], made: Any, entry: Entry, value: object) -> None:
+        """Take what was made of the entry, or what its name meant before it was broken."""
+        name = value.get("name") if isinstance(value, dict) else None
+        if made is not None:
+            name = made.name
+            if name in found:
+                first = found[name].source.rpartition(":")[2]
+                entry.complain(["name"], Code.DUPLICATE_NAME, f"{name!r} stands in line {first} already; keep one")
+                return
+            found[name] = made
+        elif isinstance(name, str) and name in known and name not in found:
+            found[name] = known[name]
+
+    def _tool(self, entry: Entry, value: object) -> FunctionSpec | None:
+        if isinstance(value, dict) and "module" in value:
+            value = self._from_python(entry, value)
+        if entry.faults:
+            return None
+        try:
+            tool = CommandTool.model_validate(value)
+        except ValidationError as error:
+            entry.complain_of(error, CommandTool)
+            try:
+                tool = CommandTool.model_validate(entry.without_unknown(value, error))
+            except ValidationError:
+                return None
+        if any(place[: len(entry.at)] == entry.at for place in self._document.unknown):
+            return None
+        return spec_of(entry, tool, self._names, self._folder, self._machine)
+
+    def _from_python(self, entry: Entry, value: Mapping[str, Any]) -> object:
+        """The tool that `module` names, with what else stands in the entry in place of its own."""
+        try:
+            named = ToolFromPython.model_validate({"module": value["module"]})
+            found = self._names.find(named.module)
+        except ValidationError as error:
+            entry.complain_of(error, ToolFromPython)
+            return None
+        except BadReference as error:
+            entry.complain(["module"], Code.BAD_PYTHON, str(error))
+            return None
+        if not isinstance(found, Mapping):
+            entry.complain(["module"], Code.BAD_PYTHON, f"{value['module']} is no mapping of the form of a tool")
+            return None
+        return {**found, **{key: one for key, one in value.items() if key != "module"}}
+
+    def _group(self, entry: Entry, value: object) -> ToolGroup | None:
+        try:
+            group = ToolGroupSettings.model_validate(value)
+        except ValidationError as error:
+            entry.complain_of(error, ToolGroupSettings)
+            return None
+        return ToolGroup(group.name, group.description, group.tools, group.system_prompt, group.bot, entry.where)
+
+
+def _listed(path: Path) -> Iterator[tuple[Path, str, Storage, str]]:
+    """Each file at `path` with its etag, and how to read it. Raises StorageError."""
+    storage = storage_at(path, _PATTERNS)
+    folder = path.parent if isinstance(storage, LocalFile) else path
+    listed = storage.list()
+    if not listed and not path.exists():
+        raise StorageError(f"{path}: there is no such file or folder")
+    for inner, etag in listed.items():
+        yield folder / inner, etag, storage, inner
+
+
+def _etags(files: Mapping[Path, str] | Sequence[Path]) -> dict[Path, str]:
+    """What the Python files are like now; empty for one that is gone."""
+    return {file: next(iter(LocalFile(file).list().values()), "") for file in files}

@@ -1,0 +1,65 @@
+"""A group whose bot has command tools, written for one test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import orjson
+
+from bot.testing import Group, a_group
+from config.diagnostics import Diagnostic
+
+
+def write(folder: Path, text: str, name: str = "tools.yaml") -> Path:
+    """A file in `folder` that holds `text`, less its common indentation."""
+    file = folder / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
+    return file
+
+
+@asynccontextmanager
+async def a_group_with(
+    folder: Path, tools: str, python: str = "", *, may_be_faulty: bool = False, **group: Any
+) -> AsyncIterator[Group]:
+    """The group. `tools` is the file of tools, `python` the file `./own.py` beside it."""
+    place = folder / "commands"
+    write(place, tools)
+    if python:
+        write(place, python, "own.py")
+    settings = {"sources": {"commands": [str(place)]}, **group.pop("settings", {})}
+    async with a_group(settings=settings, **group) as made:
+        faults = made.daemon.functions.faults
+        assert may_be_faulty or not faults, "\n".join(map(str, faults))
+        yield made
+
+
+async def faults_of(folder: Path, tools: str, python: str = "") -> list[Diagnostic]:
+    """What is wrong with the file."""
+    async with a_group_with(folder, tools, python, may_be_faulty=True) as group:
+        return list(group.daemon.functions.faults)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Return when something has come true in a process, which tells nobody. Raises TimeoutError after ten seconds."""
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0.01)
+
+
+def told(group: Group, number: int = -1) -> str:
+    """The last thing that the model was told in its request of that number."""
+    return group.model.requests[number].messages[-1].content
+
+
+def data_of(group: Group) -> Mapping[str, Any]:
+    """The result that the model was told last, out of its fence."""
+    text = told(group)
+    inside = text.split("\n", 1)[1].rsplit("\n", 1)[0] if text.startswith("<data") else text
+    result: Mapping[str, Any] = orjson.loads(inside)
+    return result

@@ -1,0 +1,293 @@
+"""Files of command tools: what is wrong is told at its place, what is good serves, and an edit counts at once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from bot.testing import Group, a_group
+from config.command_tools import CommandTool
+from config.editor_schema import command_tools_schema
+from config.yaml_document import read_yaml_file
+from function_calls.command_tools.machine import Machine
+from function_calls.definition import _OPTIONS
+from function_calls.groups import ToolGroup
+from function_calls.source import Snapshot
+from function_calls.sources.yaml_commands import YamlCommands
+from function_calls.spec import Touch
+from services.clock import VirtualClock
+from services.deadlines import Deadlines
+from services.refs import Effect, Role
+from services.sandbox import Sandbox
+from services.workspace import Workspaces
+from tests.fakes.command_tools import a_group_with, faults_of, until, write
+from tests.fakes.sources import ToldChanges
+
+GOOD = "  - {name: good, commands: [good], cmds: [[echo, good]]}\n"
+
+
+def names(group: Group) -> list[str]:
+    """The tools of the file."""
+    specs = group.daemon.registry.of("default").specs
+    return [spec.name for spec in specs if "commands/" in spec.source]
+
+
+async def test_every_fault_is_told_at_its_place_and_hides_no_good_tool(tmp_path: Path) -> None:
+    tools = """
+    tools:
+      - {name: good, cmds: [[echo, good]]}
+      - name: typo
+        cmds: [[echo, "${wrod}"]]
+        parameters: {word: {type: string, required: true}}
+        retury: 5
+      - name: words
+        cmds:
+          - [head, -n, 5]
+          - {argv: [echo], stdn: x}
+        opts: {sandbx: off, approval: each_step, approved_by: admin}
+      - name: variables
+        parameters: {word: {type: string, required: true}, maybe: {type: string}, list: {type: array}}
+        env: {dir: "${wrod}"}
+        cmds: [["${word}"], [echo, "${maybe}"], [echo, "${list}"], [echo, "${"], [echo, "${HOME}"]]
+      - {name: python, cmds: ["./none.py:f", "nowhere.at.all:f"]}
+      - {name: arity, cmds: ["./own.py:one"], env: "./own.py:missing"}
+      - {name: no steps}
+      - {name: nothing}
+      - {name: options, cmds: [[echo]], retry: {max: 1}, examples: ["say {what}"]}
+      - {name: schema, cmds: [[echo]], parameters: {type: object, properties: {x: {type: strin}}}}
+      - {name: good, cmds: [[echo, again]]}
+      - {module: "./own.py:one"}
+      - just a text
+    groups:
+      - {name: empty, tools: []}
+      - {name: many, tool: [good]}
+    more: 1
+    """
+    found = await faults_of(tmp_path, tools, "def one(run):\n    return 1\n")
+    told = [f"{one.line}:{one.column} {one.code} {one.message}" for one in found]
+    wanted = [
+        "4:19 commands.unknown_variable there is no variable 'wrod'; did you mean 'word'?",
+        "6:5 commands.unknown_key tools[1].retury is not known here; did you mean 'retry'?",
+        "9:20 commands.bad_value tools[2].cmds[0].argv[2] has to be a text; put it in quotes",
+        "10:24 commands.unknown_key tools[2].cmds[1].stdn is not known here; did you mean 'stdin'?",
+        "11:12 commands.unknown_key tools[2].opts.sandbx is not known here; did you mean 'sandbox'?",
+        "14:16 commands.unknown_variable there is no variable 'wrod'; did you mean 'word'?",
+        "15:13 commands.bad_value the program has to be written out",
+        "15:32 commands.bad_value maybe may be absent: give it a default, or write ${maybe...} for no word then",
+        "15:52 commands.bad_value list is a list: ${list...} makes a word of each of its items",
+        "15:71 commands.bad_value write ${name}",
+        "15:85 commands.unknown_variable there is no variable 'HOME'; there are: word, maybe, list, dir. "
+        "Those of the process's environment are not among them",
+        "16:27 commands.bad_python",
+        "16:42 commands.bad_python nowhere.at.all cannot be imported",
+        "17:26 commands.bad_python ./own.py:one has to take 2 arguments",
+        "17:48 commands.bad_python ./own.py has no missing",
+        "18:12 commands.bad_value tools[6].name",
+        "19:5 commands.bad_value tools[7] has no steps: give it `cmds`",
+        "20:44 commands.unusable retry: a function with effect 'once' is never repeated",
+        "20:64 commands.unusable example 'say {what}' has the slot {what}",
+        "21:48 commands.bad_parameters",
+        "22:12 commands.duplicate_name 'good' stands in line 2 already",
+        "23:14 commands.bad_python ./own.py:one is no mapping",
+        "24:5 commands.bad_value tools[12] has to be a mapping",
+        "26:26 commands.bad_value groups[0].tools",
+        "27:18 commands.unknown_key groups[1].tool is not known here; did you mean 'tools'?",
+        "27:5 commands.missing groups[1].tools is missing",
+        "28:1 commands.unknown_key more is not known here; there are: tools, groups",
+    ]
+    missing = [one for one in wanted if not any(line.startswith(one) for line in told)]
+    assert missing == [], "\n".join(told)
+    assert len(told) == len(wanted), "\n".join(told)
+    async with a_group_with(tmp_path, tools, may_be_faulty=True) as group:
+        assert names(group) == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "code"),
+    [
+        ("tools: [", "1:9", "yaml.syntax"),
+        ("- a", "1:1", "commands.bad_value"),
+        ("tools: {a: 1}", "1:1", "commands.bad_value"),
+        ("tools:\n  - {name: a, name: b, cmds: [[echo]]}", "2:15", "yaml.duplicate_key"),
+        ("tools:\n  - {name: a, cmds: [*x]}", "2:22", "yaml.alias"),
+    ],
+)
+async def test_what_is_no_such_file_says_so(tmp_path: Path, text: str, place: str, code: str) -> None:
+    found = await faults_of(tmp_path, text)
+    assert (f"{found[0].line}:{found[0].column}", found[0].code) == (place, code), found
+
+
+async def test_a_path_that_is_not_there_is_told(tmp_path: Path) -> None:
+    async with a_group(settings={"sources": {"commands": [str(tmp_path / "none")]}}) as group:
+        [found] = group.daemon.functions.faults
+        assert found.message == f"{tmp_path}/none: there is no such file or folder"
+
+
+async def test_an_edit_counts_while_the_daemon_runs(tmp_path: Path) -> None:
+    changes, python = ToldChanges(), "def f(run, input):\n    return 'first'\n"
+    tools = 'tools:\n  - {name: own, commands: [own], cmds: ["./own.py:f"]}\n'
+    async with a_group_with(tmp_path, tools + GOOD, python, changes=changes) as group:
+
+        def state() -> object:
+            return group.daemon.registry.specs, group.daemon.functions.faults
+
+        async def edit(text: str, name: str = "tools.yaml") -> None:
+            write(tmp_path / "commands", text, name)
+            before = state()
+            changes.tell()
+            await until(lambda: state() != before)
+
+        before = group.daemon.registry.of("default").find("good")
+        assert await group.say("Ann", "/own") == ["first"]
+        await edit(python.replace("first", "second"), "own.py")
+        assert await group.say("Ann", "/own") == ["second"]
+        await edit("tools: [{name: further, cmds: [[echo]]}]", "further.yml")
+        assert names(group) == ["further", "own", "good"]
+        # A broken edit leaves what was there.
+        await edit("tools:\n  - {name: own, commands: [own], cmds: []}\n" + GOOD.replace("echo, good", "echo, better"))
+        assert await group.say("Ann", "/own") == ["second"]
+        assert await group.say("Ann", "/good") == ["better"]
+        assert len(group.daemon.functions.faults) == 1
+        await edit("tools: [")
+        assert names(group) == ["further", "own", "good"]
+        await edit("tools:\n" + GOOD)
+        assert (names(group), group.daemon.functions.faults) == (["further", "good"], ())
+        after = group.daemon.registry.of("default").find("good")
+        await edit("tools: []", "further.yml")
+        assert group.daemon.registry.of("default").find("good") is after
+        assert before is not after
+        (tmp_path / "commands" / "tools.yaml").unlink()
+        await edit("tools: []", "further.yml")
+        assert names(group) == []
+
+
+async def test_python_that_lies_elsewhere_is_watched_too(tmp_path: Path) -> None:
+    watched: list[tuple[Path, ...]] = []
+
+    class Watching:
+        async def of(self, *paths: Path) -> AsyncIterator[None]:
+            watched.append(paths)
+            yield
+
+    own = write(tmp_path / "elsewhere", "def f(run, input):\n    return 1\n", "own.py")
+    file = write(tmp_path, f'tools: [{{name: own, cmds: ["{own}:f"]}}]')
+    clock, published = VirtualClock(), list[Snapshot]()
+    machine = Machine(Sandbox(clock), clock, Workspaces(tmp_path), Deadlines(clock))
+    await YamlCommands("files", [file], machine, Watching()).run(published.append)
+    assert watched == [(file,), (file, own)]
+    # What has not changed is not published once more.
+    assert [[spec.name for spec in one.specs] for one in published] == [["own"]]
+
+
+async def test_a_value_in_what_a_program_reads_as_code_is_a_fault(tmp_path: Path) -> None:
+    tools = """
+    tools:
+      - name: shell
+        parameters: {word: {type: string, required: true}}
+        cmds: [[sh, -c, "echo ${word}"]]
+    """
+    [found] = await faults_of(tmp_path, tools)
+    assert (found.line, found.column, found.code) == (4, 21, "commands.bad_value")
+
+
+async def test_what_is_kept_from_logs_is_not_asked_about_in_the_chat(tmp_path: Path) -> None:
+    tools = """
+    tools:
+      - name: secret
+        parameters: {password: {type: string, required: true}}
+        sensitive: [password]
+        opts: {approval: each_step}
+        cmds: [[login, --, "${password}"]]
+    """
+    [found] = await faults_of(tmp_path, tools)
+    assert (found.line, found.code) == (6, "commands.bad_value")
+    assert "password is sensitive" in found.message
+
+
+def test_editors_are_told_what_files_may_hold() -> None:
+    validator = jsonschema.Draft202012Validator(command_tools_schema())
+    validator.check_schema(command_tools_schema())
+    shipped = Path(__file__).parents[3] / "config" / "commands" / "examples.yaml"
+    validator.validate(read_yaml_file(shipped).value)
+    validator.validate({"tools": [{"module": "./own.py:tool", "commands": ["x"]}]})
+    for wrong in ({"tools": [{"name": "a", "cmdz": []}]}, {"tools": [{"name": "a", "cmds": [[1]]}]}, {"tool": []}):
+        assert not validator.is_valid(wrong), wrong
+
+
+async def test_all_options_of_functions_may_be_set(tmp_path: Path) -> None:
+    tools = """
+    tools:
+      - name: full
+        description: Does all of it
+        parameters: {word: {type: string, required: true, description: What}}
+        cmds: [[echo, "${word}"]]
+        effect: idempotent
+        commands: [full, 全部]
+        examples: ["do {word}"]
+        activation: on_request
+        offered_to: [model, command]
+        scope: group
+        require_at: true
+        roles: admin
+        tags: [a, b]
+        groups: [office]
+        touches: [reads_private]
+        timeout_seconds: 7
+        retry: {max: 2, delay: 100}
+        ask: {word: Which word?}
+        confirm: "Really {word}?"
+        serial: true
+        return_direct: true
+        sensitive: [word]
+        status_text: Working …
+        positional: [word]
+        metadata: {own: 1}
+    """
+    async with a_group_with(tmp_path, tools) as group:
+        spec = group.daemon.registry.of("default").find("full")
+        assert spec is not None
+        assert (spec.effect, spec.commands, spec.scope) == (Effect.IDEMPOTENT, ("full", "全部"), "group")
+        assert (spec.roles, spec.touches) == (Role.at_least(Role.ADMIN), frozenset({Touch.READS_PRIVATE}))
+        assert (spec.timeout_seconds, spec.confirm, spec.metadata) == (7, "Really {word}?", {"own": 1})
+        assert (spec.require_at, spec.serial, spec.return_direct) == (True, True, True)
+
+
+async def test_without_a_word_a_tool_is_not_repeated_and_taints(tmp_path: Path) -> None:
+    tools = """
+    tools:
+      - {name: a, cmds: [[echo], [echo]], opts: {timeout_seconds: 20}}
+      - {name: b, cmds: [[echo]], opts: {approval: each_step}}
+      - {name: c, cmds: [[echo]], effect: read, opts: {network: true}}
+    """
+    async with a_group_with(tmp_path, tools) as group:
+        a, b, c = (group.daemon.registry.of("default").find(name) for name in "abc")
+        assert a is not None
+        assert b is not None
+        assert (a.effect, a.timeout_seconds) == (Effect.ONCE, 55)
+        assert a.touches == {Touch.READS_OUTSIDE, Touch.REACHES_OUT}
+        assert c is not None
+        assert c.touches == {Touch.READS_OUTSIDE, Touch.SENDS_OUT}
+        # Nobody is there to answer on the other ways.
+        assert sorted(b.offered_to) == ["command", "model"]
+
+
+def test_every_option_of_functions_is_one_of_tools() -> None:
+    own_words = {"auth", "tag", "confirmation_prompt", "timeout"}
+    # Who allows a run is said in `opts`; what controls the queue is no command.
+    elsewhere = {"approval", "immediate"}
+    assert set(_OPTIONS) - own_words - elsewhere <= set(CommandTool.model_fields)
+
+
+async def test_groups_are_published(tmp_path: Path) -> None:
+    tools = """
+    tools: [{name: a, cmds: [[echo]]}]
+    groups:
+      - {name: office, description: For work, tools: [a, weather], system_prompt: Be brief}
+    """
+    async with a_group_with(tmp_path, tools) as group:
+        [office] = group.daemon.registry.groups
+        assert office == ToolGroup("office", "For work", ("a", "weather"), "Be brief", None, office.source)
+        assert office.source.endswith("tools.yaml:3")
