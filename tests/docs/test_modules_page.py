@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 
+from bot.function_sources import WantedSource
 from bot.functions import sources_of
 from bot.testing import a_group
 from config.settings import Settings, SourcesSettings
 from function_calls.source import Unwatched
 from function_calls.sources.python_modules import GROUP
 from services.clock import Clock, VirtualClock
+from services.sandbox import Sandbox
+from services.workspace import Workspaces
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.config.files import settings_of
@@ -79,8 +82,10 @@ def test_the_settings_of_the_page_are_good_and_name_all_there_are(tmp_path: Path
     assert rows == {*(f"sources.{key}" for key in SourcesSettings.model_fields if key in block.text), "plugins"}
 
 
-def test_the_order_of_the_page_is_that_of_the_sources() -> None:
-    sources = sources_of(Settings(), {Clock: VirtualClock()}, Unwatched())
+def test_the_order_of_the_page_is_that_of_the_sources(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    services = {Clock: clock, Sandbox: Sandbox(clock), Workspaces: Workspaces(tmp_path)}
+    sources = [one.source for one in sources_of(Settings(), services, Unwatched()) if isinstance(one, WantedSource)]
     [said] = re.findall(r"order: (.*?), entry points;", PAGE.text.replace("\n", " "))
     named = [name.strip("` ") for name in said.split(",")]
     ours = [one.name for one in sources if one.name in {"built in", "plugins", "sources.python", "sources.modules"}]
