@@ -6,12 +6,16 @@ import argparse
 import asyncio
 import json
 import sys
+from contextlib import suppress
 
 from bot.cli.opened import a_daemon_for_calls
 from bot.cli.options import add_config, settings_or_faults
+from bot.daemon import Daemon
 from bot.direct_calls import Called, Caller
+from config.diagnostics import Diagnostic
 from config.settings import Settings
 from function_calls.definition import DefinitionError
+from function_calls.sources.mcp_servers import prefix_of
 from function_calls.turn import Path
 from services.json_values import JsonObject
 from services.refs import ChatRef, MemberRef, Role
@@ -93,7 +97,29 @@ async def _called(settings: Settings, options: argparse.Namespace) -> Called:
         path=Path.CLI,
     )
     async with a_daemon_for_calls(settings) as daemon:
+        await _server_asked(daemon, settings, caller, options.name)
         return await daemon.direct_calls.call(caller, options.name, options.json, confirmed=options.yes)
+
+
+async def _server_asked(daemon: Daemon, settings: Settings, caller: Caller, name: str) -> None:
+    """Return when a server of tools that was never asked has said whether it has the function `name`: a running daemon
+    knows that from before, or a moment after its start."""
+    server = next((one for one in settings.mcp.servers if name.startswith(prefix_of(one.name))), None)
+    if server is None:
+        return
+    changed = asyncio.Event()
+    daemon.functions.on_change(changed.set)
+
+    def told() -> list[Diagnostic]:
+        return [one for one in daemon.functions.faults if one.file == f"mcp.servers.{server.name}"]
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(server.connect_seconds):
+            while daemon.direct_calls.functions(caller.chat).find(name) is None and not told():
+                await changed.wait()
+                changed.clear()
+    for one in told():
+        print(one, file=sys.stderr)
 
 
 def _say_what_nobody_was_told(called: Called, options: argparse.Namespace) -> None:

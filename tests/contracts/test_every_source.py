@@ -16,13 +16,15 @@ from sqlalchemy import select
 
 from bot.direct_calls import Caller
 from bot.testing import FAMILY, PLATFORM, call
+from function_calls.short_parameters import parameters_of
 from function_calls.sources.mappings import spec_from_mapping
 from function_calls.turn import Path as Way
 from services.refs import MemberRef, Role
 from services.store.ledger import LEDGER
 from services.store.port import Statement
 from tests.config.files import written
-from tests.harness.mcp_programs import Programs, programs
+from tests.harness.mcp_programs import TOKEN, Programs, programs
+from tests.harness.mcp_servers import Script, a_tool, function, until
 
 EVERY_RUN = Statement("every run", select(LEDGER).order_by(LEDGER.c.turn_id))
 PARAMETERS = {
@@ -83,10 +85,51 @@ def a_mapping(folder: Path) -> Source:
     return Source(functions=[spec_from_mapping(definition)])
 
 
+def a_package(folder: Path) -> Source:
+    """One that is installed, and switched on by name."""
+    package = folder / "installed" / "echoing"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(MARKED, encoding="utf-8")
+    return Source({"sources": {"python": [str(package)]}})
+
+
+def a_command_tool(folder: Path, steps: Sequence[object]) -> Source:
+    file = folder / "tools.yaml"
+    tool = {
+        "name": "echo",
+        "description": "Say it again.",
+        "parameters": PARAMETERS,
+        "commands": ["echo"],
+        "roles": "moderator",
+        "touches": ["stays_here"],
+        "cmds": steps,
+        "output": {"success": "${output}"},
+    }
+    file.write_text(json.dumps({"tools": [tool]}), encoding="utf-8")
+    return Source({"sources": {"commands": [str(file)]}})
+
+
+def a_command_with_callable(folder: Path) -> Source:
+    text = "def again(run, said):\n    return ' '.join([said] * run.request.arguments['times'])\n"
+    (folder / "again.py").write_text(text, encoding="utf-8")
+    return a_command_tool(folder, [["printf", "%s", "${text}"], {"python": "./again.py:again"}])
+
+
+def a_server_of_tools(folder: Path) -> Source:
+    schema = parameters_of(PARAMETERS)
+    script = Script(folder, a_tool("echo", given="hi hi", inputSchema=schema))
+    own = {"commands": ["echo"], "roles": "moderator"}
+    return Source({"mcp": {"servers": [script.settings(tools={"echo": own})]}}, name="mcp__one__echo")
+
+
 SOURCES: dict[str, Callable[[Path], Source]] = {
     "a marked function in a file": lambda folder: a_file(folder, MARKED),
     "a file with tools()": lambda folder: a_file(folder, TOOLS),
+    "a package": a_package,
     "a mapping": a_mapping,
+    "a command": lambda folder: a_command_tool(folder, [["printf", "%s %s", "${text}", "${text}"]]),
+    "a command with a callable": a_command_with_callable,
+    "a server of tools": a_server_of_tools,
 }
 
 
@@ -161,9 +204,13 @@ class Left:
 
 @asynccontextmanager
 async def a_bot(source: Source, case: Case) -> AsyncIterator[Programs]:
-    clients = [{"name": "editor", "chat": FAMILY.key, "role": case.role.value}]
+    client = {"name": "editor", "token": TOKEN, "chat": FAMILY.key, "role": case.role.value}
+    serve = {"serve": {"enabled": True, "clients": [client]}}
     settings = {**source.settings, **case.settings(source.name)}
-    async with programs(source.functions, clients, settings) as served:
+    settings["mcp"] = {**serve, **source.settings.get("mcp", {})}
+    async with programs(source.functions, settings=settings) as served:
+        # A server that was never asked is asked while the bot serves already.
+        await until(served.group, lambda: function(served.group, source.name))
         assert served.group.daemon.functions.faults == ()
         yield served
 
@@ -243,4 +290,5 @@ async def test_every_function_is_called_by_hand_in_a_process_of_its_own(tmp_path
     )
     async with asyncio.timeout(30):
         out, _ = await process.communicate()
-    assert (process.returncode, json.loads(out)["reply"]) == (0, "hi hi")
+    # A command tool says what each of its steps gave.
+    assert (process.returncode, json.loads(out)["reply"].splitlines()[-1]) == (0, "hi hi")
