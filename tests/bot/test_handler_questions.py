@@ -379,7 +379,7 @@ async def test_what_asked_within_another_function_asks_again_after_a_crash(
     unknown = EN.say("failures.unknown_outcome", name="/fill")
     assert said in (["Your name?", "Thanks: Ann."], [unknown])
     # What has begun once is not begun anew: it asks again out of what is kept, or nobody knows.
-    assert fill.runs.count(BEGAN) == 1
+    assert fill.runs.count(BEGAN) <= 1
     assert len(note.runs) <= 1
 
 
