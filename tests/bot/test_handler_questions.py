@@ -285,6 +285,7 @@ async def test_a_model_is_told_what_the_run_gave_in_the_end() -> None:
         assert (told.role, "Ann" in told.content) == ("tool", True)
 
 
+@pytest.mark.requirement("C26")
 async def test_a_model_is_told_that_the_member_cancelled() -> None:
     fill = Asking(commands=[], effect="idempotent")
     async with a_group([fill.spec]) as group:
