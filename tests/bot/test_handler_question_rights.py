@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bot.testing import a_group, call
 from config.texts import Texts
 from function_calls.spec import FunctionResult
@@ -21,6 +23,7 @@ EN = Texts().of("en")
 BEGAN, ANSWERED = ("began", ""), ("answered", "Ann")
 
 
+@pytest.mark.requirement("C18", "C25")
 async def test_what_was_allowed_is_not_asked_for_again_when_the_run_goes_on() -> None:
     fill = Asking(questions=["Name?", "Age?"], effect="once", approval="admin", parameters=CITY)
     async with a_group([fill.spec]) as group:

@@ -66,8 +66,8 @@ async def test_settings_of_the_page_keep_it_to_moderators(block: Block, tmp_path
     settings, problems = check_settings(path, dict(os.environ))
     assert problems == []
     assert settings is not None
-    restricted = settings.model_dump(exclude_unset=True)
-    async with a_group([example.sonar], settings=restricted) as group:
+    restricted = settings.model_dump(exclude_unset=True)["functions"]
+    async with a_group([example.sonar], settings={"functions": restricted}) as group:
         assert "moderator" in (await group.say("Ann", "@sonar"))[0]
         assert await group.say("Bob", "@sonar", role=Role.MODERATOR) == ["At hand now: sonar."]
 
