@@ -25,6 +25,7 @@ class Code(StrEnum):
     NO_TAGS = "functions.no_tags"
     NO_TIMEOUT = "functions.no_timeout"
     REFUSED_NAME = "functions.refused_name"
+    GROUP_MEMBER = "functions.group_member"
 
 
 def finding(source: str, code: Code, message: str, severity: Severity = "warning") -> Diagnostic:

@@ -9,6 +9,7 @@ from bot.function_findings import Code as Code
 from bot.function_findings import finding
 from bot.function_lints import lints
 from bot.function_lints import text_reads as text_reads
+from bot.groups_check import check_groups
 from bot.schedule_plans import ScheduleFault
 from bot.scratch import scratch_daemon
 from config.diagnostics import Diagnostic
@@ -29,7 +30,7 @@ async def check_functions(settings: Settings, document: YamlDocument | None = No
     """Every finding. `document`: the file of the settings, for the places of what it says of functions."""
     try:
         async with scratch_daemon(settings) as daemon:
-            specs, unusable = daemon.registry.specs, daemon.functions.faults
+            specs, groups, unusable = daemon.registry.specs, daemon.registry.groups, daemon.functions.faults
             functions_of = {bot: daemon.registry.of(bot) for bot in settings.bots}
             schedules = daemon.schedules.plans.of(settings.schedules)
     except DefinitionError as error:
@@ -44,6 +45,7 @@ async def check_functions(settings: Settings, document: YamlDocument | None = No
     found += _unknown_tags(settings, specs, document)
     found += [_of_schedule(fault, document) for fault in schedules.faults]
     found += lints(specs, functions_of)
+    found += check_groups(groups, specs)
     for bot, functions in functions_of.items():
         sound = [spec for spec in functions.specs if spec not in bad_schemas]
         found += _contested(bot, functions, sound)

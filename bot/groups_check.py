@@ -6,12 +6,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from bot.function_findings import Code, finding
 from config.diagnostics import Diagnostic
-from function_calls.definition_faults import fault
 from function_calls.groups import ToolGroup
 from function_calls.spec import FunctionSpec
-
-UNKNOWN_MEMBER = "functions.group_member"
 
 
 def check_groups(groups: Iterable[ToolGroup], specs: Iterable[FunctionSpec]) -> list[Diagnostic]:
@@ -26,5 +24,5 @@ def check_groups(groups: Iterable[ToolGroup], specs: Iterable[FunctionSpec]) -> 
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             text = f"group {group.name!r}: there is no function {name!r}{hint}"
-            found.append(fault(group.source, text, UNKNOWN_MEMBER, "warning"))
+            found.append(finding(group.source, Code.GROUP_MEMBER, text))
     return found

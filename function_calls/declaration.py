@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -19,6 +19,8 @@ class Declaration:
     examples: tuple[str, ...]
     meta: Mapping[str, Any]
     """The other fields of FunctionSpec by name, spelled as in YAML (`effect="once"`, `roles="admin"`)."""
+    read: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What a source has read of the function's signature, for whoever loads it again: the same for every daemon."""
 
 
 def tool_function(

@@ -63,32 +63,29 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
     misspelt = misspelt_options(declared.meta)
     if misspelt:
         raise DefinitionError(where, misspelt)
-    signature = _signature(function, where)
+    signature: _Signature = declared.read.get("signature") or _signature(function, where)
+    declared.read["signature"] = signature
     handler = _handler(function, signature, services, where)
-    try:
-        arguments = ModelArguments(signature.model)
-    except UnusableSchema as error:
-        raise DefinitionError(where, [str(error)]) from None
     return build_spec(
         name=declared.name,
         description=declared.description,
         handler=handler,
-        arguments=arguments,
-        parameters=arguments.schema,
+        arguments=signature.arguments,
+        parameters=signature.arguments.schema,
         options={"examples": declared.examples, **declared.meta},
         source=where,
-        result_schema=_result_schema(signature.returns),
+        result_schema=signature.result_schema,
     )
 
 
 class _Signature:
-    """What a marked function takes: the context, perhaps a model, and services by keyword."""
+    """What a marked function takes: the context, perhaps a model, and services by keyword; and what it gives."""
 
     def __init__(self, model: Any, takes_model: bool, wanted: Mapping[str, Any], returns: Any) -> None:
-        self.model = model
+        self.arguments = ModelArguments(model)
         self.takes_model = takes_model
         self.wanted = wanted
-        self.returns = returns
+        self.result_schema = _result_schema(returns)
 
 
 def _signature(function: Callable[..., Any], where: str) -> _Signature:
@@ -114,7 +111,10 @@ def _signature(function: Callable[..., Any], where: str) -> _Signature:
     ]
     if problems:
         raise DefinitionError(where, problems)
-    return _Signature(model, len(positional) > 1, wanted, hints.get("return"))
+    try:
+        return _Signature(model, len(positional) > 1, wanted, hints.get("return"))
+    except UnusableSchema as error:
+        raise DefinitionError(where, [str(error)]) from None
 
 
 def _handler(function: Callable[..., Any], signature: _Signature, services: Services, where: str) -> Handler:
