@@ -11,6 +11,7 @@ import pytest
 
 from bot.explanations import StoredExplanations
 from bot.testing import FAMILY, Group, a_group, call
+from config.settings import Settings
 from config.texts import Texts
 from config.wording import _names_known_at
 from function_calls.context import Kind, Quoted, TimerCall
@@ -217,7 +218,7 @@ def names_a_setting(text: str) -> bool:
     """Whether a key that the settings know stands in `text`."""
     for found in re.findall(r"[a-z_]+(?:\.[\w:]+|\[\d+\])+", text):
         steps = [int(step) if step.isdecimal() else step for step in re.findall(r"[^.\[\]]+", found)]
-        if steps[-1] in _names_known_at(steps[:-1]):
+        if steps[-1] in _names_known_at(steps[:-1], Settings):
             return True
     return False
 

@@ -17,12 +17,12 @@ from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink
 from bot.mcp_server import McpServer
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
-from function_calls.source import Snapshot
 from function_calls.spec import Choice, FunctionResult, Message, ToolError
 from services.refs import ChatRef, ErrorCode, MemberRef
 from services.store import ledger
 from services.store.port import Store, StoreError, Write
 from tests.fakes.functions import CITY, Recorder
+from tests.fakes.sources import Written
 from tests.harness.mcp_programs import ERAS, LEGACY, MODERN, Programs, code, programs, texts
 
 OSLO = {"city": "Oslo"}
@@ -480,24 +480,22 @@ async def test_programs_are_told_when_there_are_other_functions(mode: str) -> No
         if type(message).__name__ == "ToolListChangedNotification":
             told.set()
 
-    async with asyncio.timeout(20), programs() as served, served.client(mode=mode, message_handler=hear) as client:
+    source = Written("later")
+    source.write()
+    serving = programs(sources=[source])
+    async with asyncio.timeout(20), serving as served, served.client(mode=mode, message_handler=hear) as client:
         before = {tool.name for tool in (await client.list_tools()).tools}
         if mode == MODERN:
             async with client.listen(tools_list_changed=True) as events:
-                publish(served, later)
+                source.write(later.spec)
                 await anext(aiter(events))
         else:
             # The stream for what nobody asked is opened beside the session.
             while not told.is_set():
-                publish(served, later)
+                source.write(later.spec)
                 await asyncio.sleep(0.02)
         after = {tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools}
     assert after - before == {"later"}
-
-
-def publish(served: Programs, recorder: Recorder) -> None:
-    """There is one more function now."""
-    served.group.daemon.functions._publish("later", Snapshot(specs=(recorder.spec,)))
 
 
 def headers_of(name: str) -> dict[str, str]:
