@@ -17,12 +17,12 @@ from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink
 from bot.mcp_server import McpServer
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
-from function_calls.source import Snapshot
 from function_calls.spec import Choice, FunctionResult, Message, ToolError
 from services.refs import ChatRef, ErrorCode, MemberRef
 from services.store import ledger
 from services.store.port import Store, StoreError, Write
 from tests.fakes.functions import CITY, Recorder
+from tests.fakes.sources import Written
 from tests.harness.mcp_programs import ERAS, LEGACY, MODERN, Programs, code, programs, texts
 
 OSLO = {"city": "Oslo"}
@@ -474,30 +474,30 @@ async def test_a_failure_of_ours_is_told_by_a_number_alone(mode: str) -> None:
 @pytest.mark.parametrize("mode", ERAS)
 async def test_programs_are_told_when_there_are_other_functions(mode: str) -> None:
     told = asyncio.Event()
-    later = Recorder("later")
+    spec, source = Recorder("later").spec, Written("others")
+    source.write()
 
     async def hear(message: Any) -> None:
         if type(message).__name__ == "ToolListChangedNotification":
             told.set()
 
-    async with asyncio.timeout(20), programs() as served, served.client(mode=mode, message_handler=hear) as client:
+    async with (
+        asyncio.timeout(20),
+        programs(sources=[source]) as served,
+        served.client(mode=mode, message_handler=hear) as client,
+    ):
         before = {tool.name for tool in (await client.list_tools()).tools}
         if mode == MODERN:
             async with client.listen(tools_list_changed=True) as events:
-                publish(served, later)
+                source.write(spec)
                 await anext(aiter(events))
         else:
             # The stream for what nobody asked is opened beside the session.
             while not told.is_set():
-                publish(served, later)
+                source.write(spec)
                 await asyncio.sleep(0.02)
         after = {tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools}
     assert after - before == {"later"}
-
-
-def publish(served: Programs, recorder: Recorder) -> None:
-    """There is one more function now."""
-    served.group.daemon.functions._publish("later", Snapshot(specs=(recorder.spec,)))
 
 
 def headers_of(name: str) -> dict[str, str]:
