@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import cast
 
 from bot.chats import Chats
 from bot.current_model import CurrentModel
@@ -25,7 +26,10 @@ from function_calls.outages import Outages
 from function_calls.router import FunctionCallRouter
 from function_calls.taint import Taint
 from services.llm.model import ChatModel
+from services.sandbox import Sandbox
 from services.schedules import Schedules
+from services.shell import Shell
+from services.workspace import Workspaces
 
 BuildRouter = Callable[[Settings, Filters], FunctionCallRouter]
 """The way of a turn through these filters, by these settings."""
@@ -34,7 +38,12 @@ BuildRouter = Callable[[Settings, Filters], FunctionCallRouter]
 def chats_live(live: LiveSettings, chats: Chats) -> None:
     """What holds in chats, and who may do what there."""
     sections = ("language", "timezone", "rollout", "bots", "functions", "chats", "members", "schedules")
-    live.take(*sections, "router.enabled", prepare=lambda fresh: partial(chats.use, fresh))
+
+    def hears_of(settings: Settings) -> object:
+        # A program of mcp.serve says which bot its chat has.
+        return [getattr(settings, name) for name in sections], settings.router.enabled, settings.mcp.serve.clients
+
+    live.take(*sections, "router.enabled", prepare=lambda fresh: partial(chats.use, fresh), hears_of=hears_of)
 
 
 def consent_live(live: LiveSettings, approvals: Approvals, taint: Taint, questions: OpenQuestions) -> None:
@@ -62,6 +71,22 @@ def budgets_live(live: LiveSettings, requests: RequestBudgets, units: FunctionBu
         return use
 
     live.take("budgets", prepare=prepare)
+
+
+def processes_live(live: LiveSettings, services: Mapping[type, object]) -> None:
+    """What functions may do on this machine."""
+    sandbox, shell = cast(Sandbox, services[Sandbox]), cast(Shell, services[Shell])
+    workspaces = cast(Workspaces, services[Workspaces])
+
+    def prepare(fresh: Settings) -> Use:
+        def use() -> None:
+            sandbox.use(fresh.sandbox)
+            shell.use(fresh.shell)
+            workspaces.use(fresh.files)
+
+        return use
+
+    live.take("sandbox", "shell", "files", prepare=prepare)
 
 
 def limits_live(live: LiveSettings, engine: EmbeddedEngine, intake: Intake, schedules: Schedules) -> None:

@@ -27,17 +27,16 @@ from pydantic import ValidationError
 from bot.direct_calls import Called
 from config.texts import Phrases
 from function_calls.context import Attachment
-from function_calls.encodings import mcp_tool
-from function_calls.spec import Choice, FunctionSpec, Message, Touch
+from function_calls.encodings_mcp import mcp_annotations, mcp_listed_tool
+from function_calls.spec import Choice, FunctionSpec, Message
 from services.json_values import JsonObject, JsonValue
-from services.refs import ChatRef, Effect, ErrorCode
+from services.refs import ChatRef, ErrorCode
 
 _log = structlog.get_logger("mcp")
 ERROR_KEY = "rollcall/error"
 """In the `_meta` of a failure: its code and the arguments that are wrong or missing."""
 _ASKED = "asked"
 _DEFINES = ("name", "title", "description", "inputSchema", "annotations")
-_BEYOND = frozenset({Touch.READS_OUTSIDE, Touch.REACHES_OUT, Touch.SENDS_OUT})
 
 
 def tool_error(code: str, text: str, fields: Sequence[str] = ()) -> CallToolResult:
@@ -70,24 +69,16 @@ def tool_result(called: Called, spec: FunctionSpec, chat: ChatRef, texts: Phrase
 def tool_definition(spec: FunctionSpec, name: str) -> Tool:
     """The definition of `spec` under the `name` that it is offered by. Of an author's metadata only what the protocol
     knows, and nothing that it forbids."""
-    encoded = mcp_tool(spec)
+    encoded = mcp_listed_tool(spec)
     defined = {key: encoded[key] for key in _DEFINES if key in encoded}
     schema = _output_schema(spec)
     if schema is not None:
         defined["outputSchema"] = schema
     defined["name"] = name
-    defined.setdefault("annotations", _annotations(spec))
     try:
         return Tool.model_validate(defined)
     except ValidationError:
-        return Tool.model_validate({**defined, "title": None, "annotations": _annotations(spec)})
-
-
-def _annotations(spec: FunctionSpec) -> JsonObject:
-    """What a client may tell its people before it calls."""
-    reads = spec.effect is Effect.READ
-    changes = {} if reads else {"idempotentHint": spec.effect is Effect.IDEMPOTENT}
-    return {"readOnlyHint": reads, **changes, "openWorldHint": not spec.touches.isdisjoint(_BEYOND)}
+        return Tool.model_validate({**defined, "title": None, "annotations": mcp_annotations(spec)})
 
 
 def _output_schema(spec: FunctionSpec) -> JsonObject | None:

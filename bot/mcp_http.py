@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import structlog
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -13,13 +14,15 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
+from bot.chats import Chats
 from bot.direct_calls import DirectCalls
 from bot.mcp_callers import McpCaller, program
 from bot.mcp_logs import into_our_log
 from bot.mcp_server import MOST_SESSIONS, Context, McpServer
-from config.mcp_serve import McpClientSettings, McpServeSettings
+from bot.mcp_sessions import SESSION, Credential, OpenSessions
+from config.mcp_serve import McpClientSettings
 from config.texts import Phrases
 
 MOST_BODY_BYTES = 1024 * 1024
@@ -33,9 +36,17 @@ _log = structlog.get_logger("mcp")
 class McpHttp:
     """Serves the programs of the settings on one path of the web app, which guards it against strangers' pages."""
 
-    def __init__(self, settings: McpServeSettings, calls: DirectCalls, texts: Phrases, bot_name: str) -> None:
-        self._path = settings.path
-        self._programs = [_Program(client, program(client, calls.chats)) for client in settings.clients]
+    def __init__(
+        self,
+        path: str,
+        clients: Sequence[McpClientSettings],
+        calls: DirectCalls,
+        texts: Phrases,
+        bot_name: str,
+    ) -> None:
+        self._path = path
+        self._chats = calls.chats
+        self._programs = _programs(clients, calls.chats)
         self.server = McpServer(calls, _caller_of, texts, bot_name)
         self._sessions = StreamableHTTPSessionManager(
             self.server.server,
@@ -43,7 +54,9 @@ class McpHttp:
             session_idle_timeout=_IDLE_SECONDS,
             max_sessions=MOST_SESSIONS,
         )
+        self._open = OpenSessions()
         self._ending = asyncio.Event()
+        self._withdrawing: set[asyncio.Task[None]] = set()
         self._serving: asyncio.Task[None] | None = None
 
     @property
@@ -58,6 +71,21 @@ class McpHttp:
         self._serving = asyncio.create_task(self._serve(ready), name="mcp over http")
         await ready.wait()
 
+    def use(self, clients: Sequence[McpClientSettings]) -> None:
+        """From the next request on these programs are known, with these rights. Who came by a token that is no longer
+        theirs is not answered any more, and their sessions end. To be called in the event loop."""
+        before = {one.credential for one in self._programs}
+        self._programs = _programs(clients, self._chats)
+        sessions = self._open.withdraw(before - {one.credential for one in self._programs})
+        if self._serving is None or self._ending.is_set():
+            return
+        if sessions:
+            task = asyncio.create_task(self._end_sessions(sessions), name="sessions of withdrawn programs")
+            self._withdrawing.add(task)
+            task.add_done_callback(self._withdrawing.discard)
+        # What is open to each of them may be other now.
+        self.server.functions_changed()
+
     def end(self) -> None:
         """Take nothing more, let what runs come to its end within three seconds, and then end every stream."""
         self._ending.set()
@@ -71,25 +99,34 @@ class McpHttp:
         async with self._sessions.run():
             ready.set()
             await self._ending.wait()
-            await self.server.drain(_DRAIN_SECONDS)
+            await asyncio.gather(self.server.drain(_DRAIN_SECONDS), *self._withdrawing)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request. Who is not known is told so before anything of it is read."""
         headers = Headers(scope=scope)
         known = self._known(headers.getlist("authorization"))
         if known is None:
-            text = "this needs the header `Authorization: Bearer <token>` with a token of mcp.serve.clients"
-            await _refusal(401, "unauthorized", text, _CHALLENGE)(scope, receive, send)
+            await _stranger()(scope, receive, send)
             return
         if self._ending.is_set():
             await _refusal(503, "unavailable", "the bot is stopping", {"retry-after": "5"})(scope, receive, send)
             return
-        # The library gives a session to nobody but the one who began it.
-        token = AccessToken(token="", client_id=known.name, scopes=[])
-        inner = {**scope, "user": AuthenticatedUser(token), _CALLER: known.caller}
-        await self._sessions.handle_request(inner, receive, send)
+        inner = {**scope, "user": _user(known.credential), _CALLER: known.caller}
+        await self._open.serve(known.credential, self._sessions.handle_request, _stranger(), inner, receive, send)
         if scope["method"] == "DELETE":
-            self.server.forget(headers.get("mcp-session-id", ""))
+            self._forget(headers.get(SESSION, ""))
+
+    async def _end_sessions(self, begun: Sequence[tuple[str, Credential]]) -> None:
+        """As if their programs had ended them."""
+        for session, by in begun:
+            headers = [(SESSION.encode(), session.encode()), (b"accept", b"application/json")]
+            request = {"type": "http", "method": "DELETE", "path": self._path, "query_string": b"", "headers": headers}
+            await self._sessions.handle_request({**request, "user": _user(by)}, _nothing, _unheard)
+            self._forget(session)
+
+    def _forget(self, session: str) -> None:
+        self._open.forget(session)
+        self.server.forget(session)
 
     def _known(self, given: Sequence[str]) -> _Program | None:
         """The program with that token. All are compared, so that the time tells nothing."""
@@ -97,20 +134,22 @@ class McpHttp:
         offered = token.strip().encode()
         found = None
         for one in self._programs:
-            if hmac.compare_digest(offered, one.token):
+            if hmac.compare_digest(offered, one.credential.token):
                 found = one
         return found if scheme.lower() == "bearer" else None
 
 
-class _Program:
+class _Program(NamedTuple):
     """One entry of the settings."""
 
-    __slots__ = ("caller", "name", "token")
+    credential: Credential
+    caller: McpCaller
 
-    def __init__(self, client: McpClientSettings, caller: McpCaller) -> None:
-        self.name = client.name
-        self.caller = caller
-        self.token = client.token.get_secret_value().encode()
+
+def _programs(clients: Sequence[McpClientSettings], chats: Chats) -> list[_Program]:
+    return [
+        _Program(Credential(one.name, one.token.get_secret_value().encode()), program(one, chats)) for one in clients
+    ]
 
 
 class _Door:
@@ -129,6 +168,25 @@ def _caller_of(context: Context) -> McpCaller:
         raise RuntimeError("a request over HTTP that the library gives without its scope")
     caller: McpCaller = request.scope[_CALLER]
     return caller
+
+
+def _user(credential: Credential) -> AuthenticatedUser:
+    """For the library, which gives a session to nobody but the one who began it."""
+    return AuthenticatedUser(AccessToken(token="", client_id=credential.name, scopes=[]))
+
+
+def _stranger() -> JSONResponse:
+    text = "this needs the header `Authorization: Bearer <token>` with a token of mcp.serve.clients"
+    return _refusal(401, "unauthorized", text, _CHALLENGE)
+
+
+async def _nothing() -> Message:
+    """The body of a request that has none."""
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _unheard(_message: Message) -> None:
+    """Nobody waits for the answer."""
 
 
 def _refusal(status: int, code: str, message: str, headers: dict[str, str]) -> JSONResponse:

@@ -13,11 +13,11 @@ from bot.notices import Notices
 from config.diagnostics import Diagnostic
 from config.operators import OperatorsSettings
 from config.texts import Phrases
-from function_calls.visible import visible
 from services.clock import Clock
 from services.redaction import Redactor
 from services.refs import ChatRef
 from services.store.port import Store, StoreError
+from services.visible_text import visible_line
 
 _GATHER_SECONDS = 1.0
 """Who edits saves more than one file, and some editors save twice."""
@@ -105,7 +105,7 @@ class OperatorNews:
         return "\n\n".join(parts)
 
     def _line(self, found: Diagnostic) -> str:
-        line = visible(self._redact(f"{found.file}:{found.line}: {' '.join(found.message.split())}"))
+        line = visible_line(self._redact(f"{found.file}:{found.line}: {' '.join(found.message.split())}"))
         return line if len(line) <= _LINE_CHARS else f"{line[:_LINE_CHARS]}…"
 
     def _say(self, chat: ChatRef, text: str) -> None:

@@ -9,6 +9,7 @@ from datetime import time
 from functools import partial
 from pathlib import Path
 from random import Random, SystemRandom
+from typing import cast
 
 from bot.at_hand import StoredAtHand
 from bot.call_records import CallRecords
@@ -34,6 +35,7 @@ from bot.live_parts import (
     consent_live,
     limits_live,
     models_live,
+    processes_live,
     sources_live,
     turns_live,
 )
@@ -201,11 +203,11 @@ def build_daemon(
     services = {**own, **shared, **ports}
     others = [WantedSource(one, one) for one in (given.sources(services) if given.sources else ())]
     pins = Pins(store, clock)
+    start = SandboxedStart(cast(Sandbox, own[Sandbox]), Path(settings.home) / "mcp")
 
     def wanted_sources(settings: Settings) -> list[WantedSource]:
         coarsely = made_of(settings)
         found = sources_of(settings, services, given.changes)
-        start = SandboxedStart(Sandbox(clock, settings.sandbox), settings.sandbox, Path(settings.home) / "mcp")
         servers = mcp_sources(settings.mcp.servers, pins, clock, start, asks_first=given.asks_servers)
         return [
             *(one if isinstance(one, WantedSource) else WantedSource(one, coarsely) for one in found),
@@ -342,6 +344,7 @@ def build_daemon(
     chats_live(live, chats)
     consent_live(live, approvals, taint, questions)
     budgets_live(live, requests, units)
+    processes_live(live, own)
     limits_live(live, engine, intake, schedules)
     turns_live(live, filters_of, router_of, invoker, functions, turns, summaries)
     if given.model is None:

@@ -21,12 +21,12 @@ from function_calls.questions import fingerprint
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Question
 from function_calls.touches import is_tainted
 from function_calls.turn import OpenQuestion, Turn
-from function_calls.visible import visible
 from services.grants import Grants
 from services.json_values import JsonObject
 from services.redaction import HIDDEN
 from services.refs import ChatRef, ErrorCode, Role
 from services.store.port import Write
+from services.visible_text import visible_line
 
 _CODE_CHARS = 5
 _SHOWN_CHARS = 300
@@ -166,7 +166,7 @@ def rejection(no: MessageContext, asker: MessageContext, function: str, reason: 
         reason = ""
     by = no.sender
     key = "approvals.rejected_because" if reason else "approvals.rejected"
-    return texts.say(key, name=_named(by), function=function, reason=visible(reason))
+    return texts.say(key, name=_named(by), function=function, reason=visible_line(reason))
 
 
 def _refused(text: str, setting: str) -> FunctionResult:
@@ -226,7 +226,8 @@ def _shown(spec: FunctionSpec, values: JsonObject) -> str:
     """The arguments as people are shown them, and as grants keep them: without what is sensitive. What is too long to
     be read bears a mark of the whole."""
     text = ", ".join(
-        f"{name} = {HIDDEN if name in spec.sensitive else visible(_plain(value))}" for name, value in values.items()
+        f"{name} = {HIDDEN if name in spec.sensitive else visible_line(_plain(value))}"
+        for name, value in values.items()
     )
     if len(text) <= _SHOWN_CHARS:
         return text
@@ -234,7 +235,7 @@ def _shown(spec: FunctionSpec, values: JsonObject) -> str:
 
 
 def _named(sender: Sender) -> str:
-    return visible(sender.name)[:_NAME_CHARS]
+    return visible_line(sender.name)[:_NAME_CHARS]
 
 
 def _plain(value: Any) -> str:

@@ -23,9 +23,10 @@ def mcp_listed_tool(spec: FunctionSpec) -> JsonObject:
 
 
 def mcp_annotations(spec: FunctionSpec) -> JsonObject:
-    """The hints of MCP, from effect and touches. Where a spec does not say what an effect touches, the graver hint is
-    given, as `reaches_out` takes it: clients may ask their user by it."""
-    changes = spec.effect is not Effect.READ
+    """The hints of MCP, from effect and touches, all of them: what is left out counts as the graver one there. Where a
+    spec does not say what an effect touches, the graver hint is given, as `reaches_out` takes it: clients may ask their
+    user by it, and let what only reads run unasked."""
+    changes = spec.effect is not Effect.READ or bool(spec.touches & {Touch.REACHES_OUT, Touch.SENDS_OUT})
     outside = bool(spec.touches & {Touch.READS_OUTSIDE, Touch.SENDS_OUT})
     return {
         "readOnlyHint": not changes,

@@ -17,6 +17,7 @@ from services.bubblewrap import wrapped
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.process_limits import by_python
+from services.process_places import ProcessPlaces
 from services.processes import CannotStart, Command, Finished, Limits, OnOutput, Running
 from services.programs import PATH, program
 
@@ -79,8 +80,19 @@ class Sandbox:
         self._settings = settings or SandboxSettings()
         self._found: _Bubblewrap | None = None
         self._probing = asyncio.Lock()
-        self._places = asyncio.Semaphore(self._settings.at_once)
+        self._places = ProcessPlaces(self._settings.at_once)
         self._has_warned = False
+
+    def use(self, settings: SandboxSettings) -> None:
+        """From now on these hold for each process that is started, for those that wait for a place too. What runs goes
+        on as it was started."""
+        self._settings = settings
+        self._places.use(settings.at_once)
+
+    @property
+    def settings(self) -> SandboxSettings:
+        """Those that hold now."""
+        return self._settings
 
     async def run(
         self,
@@ -92,10 +104,11 @@ class Sandbox:
         """What came of `command`. At the timeout, and when the caller is cancelled, it is killed with all it started.
         `on_output` is given what is kept of both streams as it comes, and must not raise.
         Raises NotIsolated where isolation is required and cannot be had, and CannotStart for what cannot be started."""
-        limits = self._capped(limits)
         async with self._places:
+            settings = self._settings
+            limits = _capped(limits, settings)
             with tempfile.TemporaryDirectory(prefix="rollcall-", ignore_cleanup_errors=True) as own:
-                prepared = await self._prepare(command, limits, isolation, Path(own))
+                prepared = await self._prepare(command, limits, isolation, Path(own), settings)
                 return await self._run(prepared, command, limits, on_output)
 
     async def prepare(
@@ -109,19 +122,24 @@ class Sandbox:
         but its streams, and ended by killing its process group: where it is isolated, that ends all it has started.
         Where it is neither isolated nor has a folder, it works in the machine's folder of temporary files.
         Raises NotIsolated and CannotStart."""
-        own_folder = Path(tempfile.gettempdir())
-        return await self._prepare(command, self._capped(limits), isolation, own_folder)
+        own_folder, settings = Path(tempfile.gettempdir()), self._settings
+        return await self._prepare(command, _capped(limits, settings), isolation, own_folder, settings)
 
     async def problem(self) -> str:
         """Why processes cannot be isolated on this machine, for operators; empty where they can."""
-        if self._settings.isolation == "off":
+        return await self._problem(self._settings)
+
+    async def _problem(self, settings: SandboxSettings) -> str:
+        if settings.isolation == "off":
             return "the settings say `sandbox.isolation: off`"
         return (await self._probed()).problem
 
-    async def _prepare(self, command: Command, limits: Limits, isolation: Isolation, own_folder: Path) -> Prepared:
+    async def _prepare(
+        self, command: Command, limits: Limits, isolation: Isolation, own_folder: Path, settings: SandboxSettings
+    ) -> Prepared:
         _check(command)
         path = program(command.argv[0])
-        found = await self._bubblewrap(isolation)
+        found = await self._bubblewrap(isolation, settings)
         if found.path is not None:
             argv = wrapped(found.path, command, path, limits, is_new=found.is_new)
             return Prepared(tuple(argv), _environment(command, _TMP), Path("/"), isolated=True)
@@ -161,12 +179,12 @@ class Sandbox:
             isolated=prepared.isolated,
         )
 
-    async def _bubblewrap(self, isolation: Isolation) -> _Bubblewrap:
+    async def _bubblewrap(self, isolation: Isolation, settings: SandboxSettings) -> _Bubblewrap:
         """What to run in; without a path nothing is to be isolated. Raises NotIsolated."""
-        required = Isolation.REQUIRED in (isolation, Isolation(self._settings.isolation))
+        required = Isolation.REQUIRED in (isolation, Isolation(settings.isolation))
         if isolation is Isolation.OFF and not required:
             return _Bubblewrap(None)
-        problem = await self.problem()
+        problem = await self._problem(settings)
         if not problem:
             return await self._probed()
         if required:
@@ -201,17 +219,17 @@ class Sandbox:
             problem = problem or f"bubblewrap cannot be used here: {said}"
         return _Bubblewrap(None, problem=problem)
 
-    def _capped(self, limits: Limits) -> Limits:
-        """No more than the settings allow to anybody."""
-        most = self._settings
-        return Limits(
-            timeout_seconds=min(limits.timeout_seconds, most.timeout_seconds),
-            output_bytes=min(limits.output_bytes, most.output_kilobytes * 1000),
-            memory_bytes=min(limits.memory_bytes, most.memory_megabytes * 1024 * 1024),
-            cpu_seconds=min(limits.cpu_seconds, most.cpu_seconds),
-            processes=min(limits.processes, most.processes),
-            file_bytes=min(limits.file_bytes, most.file_megabytes * 1024 * 1024),
-        )
+
+def _capped(limits: Limits, most: SandboxSettings) -> Limits:
+    """No more than the settings allow to anybody."""
+    return Limits(
+        timeout_seconds=min(limits.timeout_seconds, most.timeout_seconds),
+        output_bytes=min(limits.output_bytes, most.output_kilobytes * 1000),
+        memory_bytes=min(limits.memory_bytes, most.memory_megabytes * 1024 * 1024),
+        cpu_seconds=min(limits.cpu_seconds, most.cpu_seconds),
+        processes=min(limits.processes, most.processes),
+        file_bytes=min(limits.file_bytes, most.file_megabytes * 1024 * 1024),
+    )
 
 
 def _check(command: Command) -> None:

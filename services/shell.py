@@ -23,6 +23,8 @@ class Ran:
     program: str
     """As it was called."""
     finished: Finished
+    timeout_seconds: float
+    """The longest that it might take."""
 
 
 class Shell:
@@ -33,28 +35,28 @@ class Shell:
         self._workspaces = workspaces
         self._settings = settings or ShellSettings()
 
-    @property
-    def timeout_seconds(self) -> float:
-        """The longest that a run may take."""
-        return self._settings.timeout_seconds
+    def use(self, settings: ShellSettings) -> None:
+        """From the next run on these hold."""
+        self._settings = settings
 
     async def run(self, chat: ChatRef, line: str, threads: Threads) -> Ran:
         """What came of the command `line` in the folder of `chat`. Raises NoCommand, NotAllowed, NotIsolated and
         CannotStart before anything runs."""
+        settings = self._settings
         words = words_of(line)
-        argv = await threads.run(allowed, words, self._settings.programs)
+        argv = await threads.run(allowed, words, settings.programs)
         folder = await threads.run(self._workspaces.of(chat).made)
         command = Command(argv, folder=folder)
-        return Ran(words[0], await self._sandbox.run(command, self._limits, Isolation.REQUIRED))
+        finished = await self._sandbox.run(command, _limits(settings), Isolation.REQUIRED)
+        return Ran(words[0], finished, settings.timeout_seconds)
 
-    @property
-    def _limits(self) -> Limits:
-        settings = self._settings
-        return Limits(
-            timeout_seconds=settings.timeout_seconds,
-            output_bytes=settings.output_kilobytes * _KILOBYTE,
-            memory_bytes=settings.memory_megabytes * _MEBIBYTE,
-            cpu_seconds=settings.cpu_seconds,
-            processes=settings.processes,
-            file_bytes=settings.file_megabytes * _MEBIBYTE,
-        )
+
+def _limits(settings: ShellSettings) -> Limits:
+    return Limits(
+        timeout_seconds=settings.timeout_seconds,
+        output_bytes=settings.output_kilobytes * _KILOBYTE,
+        memory_bytes=settings.memory_megabytes * _MEBIBYTE,
+        cpu_seconds=settings.cpu_seconds,
+        processes=settings.processes,
+        file_bytes=settings.file_megabytes * _MEBIBYTE,
+    )

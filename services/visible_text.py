@@ -15,9 +15,17 @@ def is_visible(text: str) -> bool:
 
 def visible(text: str) -> str:
     """`text` with such characters written out as `<U+202E>`; lines, tabs and wide spaces stay."""
+    return _written_out(text.replace("\r\n", "\n"), kept="\n\t")
+
+
+def visible_line(text: str) -> str:
+    """The same on one line, as people are shown what they decide about: ends of lines and tabs are written out too."""
+    return _written_out(text, kept="")
+
+
+def _written_out(text: str, kept: str) -> str:
     if text.isascii() and text.isprintable():
         return text
-    lines = text.replace("\r\n", "\n")
     return "".join(
-        f"<U+{ord(one):04X}>" if one not in "\n\t" and unicodedata.category(one) in _UNSEEN else one for one in lines
+        f"<U+{ord(one):04X}>" if one not in kept and unicodedata.category(one) in _UNSEEN else one for one in text
     )

@@ -62,6 +62,10 @@ class Workspaces:
         self._settings = settings or FilesSettings()
         self._locks = [threading.Lock() for _ in range(_LOCKS)]
 
+    def use(self, settings: FilesSettings) -> None:
+        """From now on these hold for what `of` gives."""
+        self._settings = settings
+
     def of(self, chat: ChatRef) -> Workspace:
         """The folder of `chat`; nothing is made yet."""
         name = folder_name(chat)

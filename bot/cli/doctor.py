@@ -1,4 +1,4 @@
-"""`rollcall doctor`: can the settings, the database, the disk, the model, search, feeds and chat networks be used?"""
+"""`rollcall doctor`: can settings, database, disk, sandbox, models, search, feeds and chat networks be used?"""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import http.client
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bot.cli.options import add_config, config_path
 from bot.cli.web_checks import web_checks
 from bot.functions_check import check_functions
 from bot.models import online_models
+from bot.process_uses import ProcessUse, processes_of
 from bot.wiring import database_of
 from config.diagnostics import Diagnostic
 from config.irc import IrcSettings
@@ -27,6 +28,7 @@ from services.clock import SystemClock
 from services.llm.model import ChatModel, ModelError
 from services.llm.offline import OfflineModel
 from services.refs import Trouble
+from services.sandbox import Sandbox
 from services.store.backups import damage
 
 _LEAST_FREE_BYTES = 200_000_000
@@ -43,7 +45,7 @@ _ADVICE = {
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add this command."""
     parser = commands.add_parser(
-        "doctor", help="check settings, database, disk, model, search, feeds and networks", description=__doc__
+        "doctor", help="check settings, database, disk, sandbox, model, search, feeds and networks", description=__doc__
     )
     parser.add_argument("--no-model", action="store_true", help="do not ask the model")
     parser.add_argument("--no-web", action="store_true", help="ask neither the search nor the feeds")
@@ -64,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
         ("functions", lambda: _functions(settings)),
         ("database", lambda: _database(settings)),
         ("disk", lambda: _disk(settings)),
+        *_sandbox_checks(settings),
     ]
     if not options.no_model:
         checks += _model_checks(settings)
@@ -110,6 +113,24 @@ def _disk(settings: Settings) -> Diagnostic | str:
     if not os.access(there, os.W_OK):
         return Diagnostic(str(there), 1, 1, "disk.read_only", "this folder cannot be written")
     return text if free >= _LEAST_FREE_BYTES else Diagnostic(str(there), 1, 1, "disk.full", text)
+
+
+def _sandbox_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
+    """Whether processes can be kept apart from this machine, where functions start any."""
+    uses = processes_of(settings)
+    return [("sandbox", lambda: _sandbox(settings, uses))] if uses else []
+
+
+def _sandbox(settings: Settings, uses: Sequence[ProcessUse]) -> Diagnostic | str:
+    problem = asyncio.run(Sandbox(SystemClock(), settings.sandbox).problem())
+    names = ", ".join(use.name for use in uses)
+    if not problem:
+        return f"processes are kept apart from this machine: {names}"
+    stopped = ", ".join(use.name for use in uses if use.needs_sandbox)
+    if stopped:
+        return Diagnostic("sandbox", 1, 1, "sandbox.missing", f"{problem}. This does not work without: {stopped}")
+    text = f"{problem}. Not kept apart from this machine: {names}"
+    return Diagnostic("sandbox", 1, 1, "sandbox.missing", text, "warning")
 
 
 def _model_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from bot.web.identity import OwnerLink, Owners, PageMembers, Signer, page_key
 from bot.web.page import ChatPage, CommandHint, CommandHints, PageSettings, Room
 from bot.web.server import WebServer
 from config.diagnostics import Diagnostic
+from config.mcp_serve import McpClientSettings
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import Texts
 from function_calls.usage import usage_line
@@ -62,6 +64,7 @@ class Web:
         self._server: WebServer | None = None
         self.programs: McpHttp | None = None
         """What serves programs by the Model Context Protocol, once it has started."""
+        self._clients: Sequence[McpClientSettings] = settings.mcp.serve.clients
 
     @classmethod
     async def build(cls, settings: Settings, store: Store, ids: Ids, clock: Clock) -> Web:
@@ -90,6 +93,8 @@ class Web:
 
     def live(self, live: LiveSettings) -> None:
         """Let a token that was withdrawn, and a role that was lowered, count at once."""
+        if self._settings.mcp.serve.enabled:
+            live.take("mcp.serve.clients", prepare=lambda fresh: partial(self._use_clients, fresh.mcp.serve.clients))
         programs = self._programs
         if programs is None:
             return
@@ -107,6 +112,11 @@ class Web:
 
         names = ("enabled", "token", "max_role")
         live.take(*(f"platforms.http.{name}" for name in names), prepare=prepare)
+
+    def _use_clients(self, clients: Sequence[McpClientSettings]) -> None:
+        self._clients = clients
+        if self.programs is not None:
+            self.programs.use(clients)
 
     async def start(self, daemon: Daemon) -> str:
         """Serve; returns the address for a browser on this machine. Raises OSError when the port is taken."""
@@ -151,7 +161,7 @@ class Web:
 
         bot = self._settings.bots[DEFAULT_BOT]
         texts = Texts().of(bot.language or self._settings.language)
-        self.programs = McpHttp(self._settings.mcp.serve, daemon.direct_calls, texts, bot.name)
+        self.programs = McpHttp(self._settings.mcp.serve.path, self._clients, daemon.direct_calls, texts, bot.name)
         await self.programs.start()
         daemon.functions.on_change(self.programs.server.functions_changed)
         return self.programs

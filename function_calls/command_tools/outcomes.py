@@ -15,9 +15,9 @@ from function_calls.command_tools.request import Output, Problem, StepFacts
 from function_calls.command_tools.words import told
 from function_calls.results import plain
 from function_calls.spec import FunctionResult, Message
-from function_calls.visible import visible
 from services.json_values import JsonObject, JsonValue
 from services.refs import ErrorCode
+from services.visible_text import visible_line
 
 CallHook = Callable[..., Awaitable[Any]]
 """Calls a callable of the tool with arguments."""
@@ -79,9 +79,9 @@ def words_for(step: StepFacts, output: Any, failure: Failure | None = None, reas
 def shown(step: StepFacts, stdin: str = "") -> str:
     """A step as people are shown it: exactly as it runs, with what cannot be seen written out."""
     if not step.argv:
-        return visible(step.python)
-    text = visible(shlex.join(step.argv))
-    return f"{text} <<< {visible(shlex.quote(stdin))}" if stdin else text
+        return visible_line(step.python)
+    text = visible_line(shlex.join(step.argv))
+    return f"{text} <<< {visible_line(shlex.quote(stdin))}" if stdin else text
 
 
 def text_for(value: Any) -> str:

@@ -73,10 +73,10 @@ async def shell_exec(ctx: MessageContext, args: ExecArguments, *, shell: Shell, 
     except CannotStart as error:
         _log.warning("shell_cannot_start", problem=str(error))
         return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("shell.cannot_start"))
-    return _result(ran, shell.timeout_seconds, call)
+    return _result(ran, call)
 
 
-def _result(ran: Ran, timeout_seconds: float, call: Call) -> FunctionResult:
+def _result(ran: Ran, call: Call) -> FunctionResult:
     finished = ran.finished
     out, err = _text(finished.stdout), _text(finished.stderr)
     data = {
@@ -92,7 +92,7 @@ def _result(ran: Ran, timeout_seconds: float, call: Call) -> FunctionResult:
     said = _shown("\n".join(one.rstrip("\n") for one in (err, out) if one.strip()), _SHOWN_OF_A_FAILURE, False, call)
     program = visible(ran.program)
     if finished.timed_out:
-        code, why = ErrorCode.TIMEOUT, call.say("shell.timed_out", program=program, seconds=f"{timeout_seconds:g}")
+        code, why = ErrorCode.TIMEOUT, call.say("shell.timed_out", program=program, seconds=f"{ran.timeout_seconds:g}")
     elif finished.exit_code < 0:
         code, why = ErrorCode.FAILED, call.say("shell.killed", program=program, signal=-finished.exit_code)
     else:

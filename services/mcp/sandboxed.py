@@ -20,25 +20,19 @@ _MEGABYTE = 1024 * 1024
 
 class SandboxedStart:
     """Starts programs as their settings say: in the sandbox, or as they are where neither they nor those of the sandbox
-    ask for it. In the sandbox the limits of its settings hold."""
+    ask for it. In the sandbox the limits of its settings hold, all as they are when the program starts."""
 
-    def __init__(self, sandbox: Sandbox, limits: SandboxSettings, folders: Path) -> None:
+    def __init__(self, sandbox: Sandbox, folders: Path) -> None:
         """`folders`: where each server has a folder of its own to work in, unless its settings name one."""
         self._sandbox = sandbox
         self._folders = folders
-        self._isolation = limits.isolation
-        self._limits = Limits(
-            memory_bytes=limits.memory_megabytes * _MEGABYTE,
-            cpu_seconds=limits.cpu_seconds,
-            processes=limits.processes,
-            file_bytes=limits.file_megabytes * _MEGABYTE,
-        )
 
     async def __call__(self, settings: McpServerSettings) -> Program:
         """Raises Unreachable where the program may not be started so, or is not there."""
         from services.mcp.stdio import Program
 
-        if settings.sandbox == "off" and self._isolation != "required":
+        limits = self._sandbox.settings
+        if settings.sandbox == "off" and limits.isolation != "required":
             return plainly(settings, self._folder(settings))
         command = Command(
             settings.command,
@@ -48,7 +42,7 @@ class SandboxedStart:
             network=settings.network,
         )
         try:
-            prepared = await self._sandbox.prepare(command, self._limits, Isolation(settings.sandbox))
+            prepared = await self._sandbox.prepare(command, _limits(limits), Isolation(settings.sandbox))
         except (NotIsolated, CannotStart) as error:
             raise Unreachable(str(error)) from None
         return Program(prepared.argv, prepared.env, prepared.folder)
@@ -65,3 +59,13 @@ class SandboxedStart:
         except OSError as error:
             raise Unreachable(f"the folder {own} cannot be made: {error.strerror}") from None
         return own
+
+
+def _limits(most: SandboxSettings) -> Limits:
+    """As much as any process may use."""
+    return Limits(
+        memory_bytes=most.memory_megabytes * _MEGABYTE,
+        cpu_seconds=most.cpu_seconds,
+        processes=most.processes,
+        file_bytes=most.file_megabytes * _MEGABYTE,
+    )

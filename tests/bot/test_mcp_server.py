@@ -474,25 +474,27 @@ async def test_a_failure_of_ours_is_told_by_a_number_alone(mode: str) -> None:
 @pytest.mark.parametrize("mode", ERAS)
 async def test_programs_are_told_when_there_are_other_functions(mode: str) -> None:
     told = asyncio.Event()
-    later = Recorder("later")
+    spec, source = Recorder("later").spec, Written("others")
+    source.write()
 
     async def hear(message: Any) -> None:
         if type(message).__name__ == "ToolListChangedNotification":
             told.set()
 
-    source = Written("later")
-    source.write()
-    serving = programs(sources=[source])
-    async with asyncio.timeout(20), serving as served, served.client(mode=mode, message_handler=hear) as client:
+    async with (
+        asyncio.timeout(20),
+        programs(sources=[source]) as served,
+        served.client(mode=mode, message_handler=hear) as client,
+    ):
         before = {tool.name for tool in (await client.list_tools()).tools}
         if mode == MODERN:
             async with client.listen(tools_list_changed=True) as events:
-                source.write(later.spec)
+                source.write(spec)
                 await anext(aiter(events))
         else:
             # The stream for what nobody asked is opened beside the session.
             while not told.is_set():
-                source.write(later.spec)
+                source.write(spec)
                 await asyncio.sleep(0.02)
         after = {tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools}
     assert after - before == {"later"}

@@ -19,6 +19,10 @@ PLANTED = {
     "bot -> function_calls -> services -> config, never back": ("services/dice.py", "function_calls.spec"),
     "openai, tenacity, apscheduler and sqlalchemy are imported in services alone": ("bot/turns.py", "openai"),
     "a handler knows no other handler": ("function_calls/handlers/dice.py", "function_calls.handlers.help"),
+    "a module of tools knows no other module of tools": (
+        "function_calls/tool_modules/file.py",
+        "function_calls.tool_modules.shell",
+    ),
     "a source of functions knows no other source": (
         "function_calls/sources/mappings.py",
         "function_calls.sources.python_functions",

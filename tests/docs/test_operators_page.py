@@ -115,6 +115,7 @@ async def test_the_page_says_of_every_setting_whether_it_is_live() -> None:
     async with a_group() as group:
         taken, left = set(group.daemon.live.paths), set(group.daemon.live.left)
     at_the_web = {f"platforms.http.{name}" for name in ("enabled", "token", "max_role")}
+    at_the_web.add("mcp.serve.clients")
     of_models = {"models", "failover"}  # the group was given one
     parts = {"filters.call", "filters.named", "filters.turn", "filters.round"}
     assert named - parts == (taken | at_the_web | of_models) - {"filters", "limits.attempts_per_turn"}

@@ -283,7 +283,8 @@ def test_what_mcp_says_beside_the_parameters_is_kept() -> None:
     [
         ({}, True, False, True, False),
         ({"touches": "reads_outside"}, True, False, True, True),
-        ({"touches": "sends_out"}, True, False, True, True),
+        ({"touches": "sends_out"}, False, False, True, True),
+        ({"touches": "reaches_out"}, False, True, True, True),
         ({"effect": "idempotent"}, False, True, True, False),
         ({"effect": "idempotent", "roles": "admin"}, False, True, True, True),
         ({"effect": "once"}, False, True, False, True),

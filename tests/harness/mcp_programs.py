@@ -81,6 +81,7 @@ async def programs(
 
     async with a_group(functions, settings=given, prepare=keep, **more) as group:
         web = await Web.build(kept[0], group.daemon.store, group.daemon.ids, group.clock)
+        web.live(group.daemon.live)
         address = await web.start(group.daemon)
         try:
             yield Programs(group, kept[0], web, address)

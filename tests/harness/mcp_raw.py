@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,19 @@ def answer(request: dict[str, Any]) -> None:
     write(json.dumps({"jsonrpc": "2.0", "id": request["id"], **outcome}))
 
 
+def follow() -> None:
+    """Tell of other tools as soon as they are written down, and end when that is."""
+    before = script()
+    while True:
+        time.sleep(0.02)
+        now = script()
+        if now.get("dies"):
+            os._exit(3)
+        if now != before:
+            tell("notifications/tools/list_changed")
+        before = now
+
+
 def main() -> None:
     note(began=os.getpid())
     plan = script()
@@ -138,6 +152,8 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if plan.get("dies"):
         sys.exit("I cannot start")
+    if plan.get("tells"):
+        threading.Thread(target=follow, daemon=True).start()
     if plan.get("noise"):
         write(plan["noise"])
         sys.stderr.write(plan["noise"] + "\n")

@@ -35,7 +35,9 @@ class Script:
 
     def write(self, *tools: dict[str, Any], **more: Any) -> None:
         """It has these tools from now on."""
-        self._file.write_text(json.dumps({"tools": tools, **more}), encoding="utf-8")
+        beside = self._file.with_suffix(".new")
+        beside.write_text(json.dumps({"tools": tools, **more}), encoding="utf-8")
+        beside.replace(self._file)
 
     def settings(self, **more: Any) -> dict[str, Any]:
         """Its entry in `mcp.servers`; members may call its tools."""

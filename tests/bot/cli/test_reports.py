@@ -18,6 +18,7 @@ from services.refs import ErrorCode
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.fakes.openai_server import OpenAIServer
+from tests.harness.sandboxes import needs_bubblewrap
 
 SINCE_EVER = ["--hours", "500000"]
 
@@ -174,6 +175,45 @@ def test_the_doctor_finds_what_is_broken(
     printed = command(capsys, "doctor", "--no-model", "--config", settings)
     assert printed.status == 1
     assert [name for name, verdict in parts(printed.out).items() if verdict == "WRONG"] == [part]
+
+
+SERVER = "mcp: {{servers: [{{name: one, command: [/bin/true], sandbox: {}}}]}}".format
+UNUSED = "sandbox: {isolation: 'off'}"
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("uses", ["plugins: [shell]", "sources: {commands: [tools]}", SERVER("required")])
+def test_the_doctor_says_that_processes_are_kept_apart(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, uses: str
+) -> None:
+    (tmp_path / "tools").mkdir()
+    printed = command(capsys, "doctor", "--no-model", "--config", a_settings_file(tmp_path, f"{uses}\n"))
+    assert parts(printed.out)["sandbox"] == "good"
+    assert "processes are kept apart from this machine: " in printed.out
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict", "said"),
+    [
+        ("", None, ""),
+        (SERVER("'off'"), None, ""),
+        (f"plugins: [shell]\n{UNUSED}", "WRONG", "does not work without: the plugin shell"),
+        (f"{SERVER('required')}\n{UNUSED}", "WRONG", "does not work without: mcp.servers one"),
+        (
+            f"{SERVER('preferred')}\n{UNUSED}",
+            "good",
+            "Not kept apart from this machine: mcp.servers",
+        ),
+    ],
+    ids=["nothing", "a server as it is", "shell", "a server that needs it", "a server that wants it"],
+)
+def test_the_doctor_says_what_does_not_work_without_a_sandbox(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, more: str, verdict: str | None, said: str
+) -> None:
+    printed = command(capsys, "doctor", "--no-model", "--config", a_settings_file(tmp_path, f"{more}\n"))
+    assert parts(printed.out).get("sandbox") == verdict
+    assert said in printed.out
+    assert printed.status == (verdict == "WRONG")
 
 
 async def test_the_doctor_asks_the_model(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
