@@ -20,6 +20,7 @@ from function_calls.command_tools.parameters import BadParameters, parameters_fo
 from function_calls.command_tools.request import RequestArguments
 from function_calls.command_tools.words import BadTemplate, Template, Variable, known_variables, template_of
 from function_calls.definition import DefinitionError, build_spec
+from function_calls.source_places import told
 from function_calls.spec import ArgumentParser, FunctionSpec
 from services.json_values import JsonObject
 from services.llm.model import OfferedFunction
@@ -245,8 +246,8 @@ class _Builder:
         sample = write_calls([(self._tool.name, sample_arguments(offered))])
         try:
             text = function(sample)
-        except Exception as error:  # noqa: BLE001 - whatever the operator's function raises is a fault of the file
-            self._entry.complain(["system_prompt"], Code.BAD_PYTHON, f"it fails: {type(error).__name__}: {error}")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is a fault of the file
+            self._entry.complain(["system_prompt"], Code.BAD_PYTHON, f"it fails: {told(error)}")
             return ""
         if not isinstance(text, str):
             self._entry.complain(["system_prompt"], Code.BAD_PYTHON, "it has to return a text")

@@ -301,9 +301,9 @@ class Run:
             return await called(function, self._call.threads, *arguments)
         except ToolError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise HookBroken(self._broken(error)) from error
 
-    def _broken(self, error: Exception) -> FunctionResult:
+    def _broken(self, error: BaseException) -> FunctionResult:
         turn = self._call.key.rpartition(":")[0]
         return broken(self._spec, turn, error, self._call.profile.texts, began=self._began)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from bot.testing import Group, a_group
 from config.command_tools import CommandTool
 from config.editor_schema import command_tools_schema
 from config.yaml_document import read_yaml_file
+from function_calls.command_tools.callables import PythonNames, file_of, name_of
 from function_calls.command_tools.machine import Machine
 from function_calls.definition import _OPTIONS
 from function_calls.groups import ToolGroup
@@ -291,3 +294,122 @@ async def test_groups_are_published(tmp_path: Path) -> None:
         [office] = group.daemon.registry.groups
         assert office == ToolGroup("office", "For work", ("a", "weather"), "Be brief", None, office.source)
         assert office.source.endswith("tools.yaml:3")
+
+
+@pytest.mark.requirement("C9", "D49")
+@pytest.mark.parametrize(
+    ("entry", "python", "fault"),
+    [
+        ('cmds: ["./own.py:act"]', "raise SystemExit(3)", "own.py:1: it ends the process while it is imported"),
+        ('cmds: ["tests.function_calls.sources.ends_the_process:f"]', "", "cannot be imported: SystemExit: 1"),
+        (
+            'cmds: [[echo]], system_prompt: {python: "./own.py:prompt"}',
+            "def prompt(sample):\n    raise SystemExit(3)",
+            "it fails: SystemExit: 3",
+        ),
+        (
+            'cmds: [[echo]], parameters: "./own.py:Odd"',
+            """
+            from pydantic import BaseModel
+
+            class Odd(BaseModel):
+                @classmethod
+                def __get_pydantic_json_schema__(cls, core, handler):
+                    raise SystemExit(3)
+            """,
+            "SystemExit: 3",
+        ),
+    ],
+)
+async def test_python_that_ends_the_process_is_a_fault_of_its_tool(
+    tmp_path: Path, entry: str, python: str, fault: str
+) -> None:
+    tools = f"""
+    tools:
+      - {{name: bad, {entry}}}
+      - {{name: good, commands: [good], cmds: [[echo, hi]]}}
+    """
+    async with a_group_with(tmp_path, tools, python, may_be_faulty=True) as group:
+        [found] = group.daemon.functions.faults
+        assert fault in found.message
+        assert await group.say("Ann", "/good") == ["hi"]
+
+
+@pytest.mark.requirement("D49")
+@pytest.mark.parametrize("kind", ["", "async "])
+@pytest.mark.parametrize("hook", ["cmds", "env", "on_exit", "success"])
+async def test_python_that_ends_the_process_while_it_runs_only_fails(tmp_path: Path, hook: str, kind: str) -> None:
+    own = '"./own.py:leave"'
+    entry = {
+        "cmds": f"cmds: [{own}]",
+        "env": f"cmds: [[echo, hi]], env: {own}",
+        "on_exit": f"cmds: [[echo, hi]], handlers: {{on_exit: {own}}}",
+        "success": f"cmds: [[echo, hi]], output: {{success: {{python: {own}}}}}",
+    }[hook]
+    takes = {"cmds": "run, given", "env": "request", "on_exit": "run, ending", "success": "run, step, output"}[hook]
+    tools = f"""
+    tools:
+      - {{name: bad, commands: [bad], effect: idempotent, {entry}}}
+      - {{name: good, commands: [good], cmds: [[echo, good]]}}
+    """
+    python = f"import sys\n\n{kind}def leave({takes}):\n    sys.exit(3)\n"
+    async with a_group_with(tmp_path, tools, python) as group:
+        [said] = await group.say("Ann", "/bad")
+        assert (said == "hi") == (hook == "on_exit")
+        assert await group.say("Ann", "/good") == ["good"]
+
+
+async def test_a_broken_edit_of_python_leaves_all_that_the_tool_can(tmp_path: Path) -> None:
+    python = """
+    def setup(run):
+        run.cmds.append(own)
+
+    def own(run, given):
+        return "EDITION"
+    """
+    tools = """
+    tools: [{name: own, commands: [own], opts: {approval: each_step}, handlers: {setup: "./own.py:setup"}}]
+    """
+    changes = ToldChanges()
+    async with a_group_with(tmp_path, tools, python.replace("EDITION", "first"), changes=changes) as group:
+
+        async def edit(text: str, *, is_broken: bool) -> None:
+            before = group.daemon.registry.specs
+            write(tmp_path / "commands", text, "own.py")
+            changes.tell()
+            changed = (lambda: bool(group.daemon.functions.faults)) if is_broken else (lambda: before != specs(group))
+            await until(changed)
+
+        await group.say("Ann", "/own")
+        await edit("def setup(:", is_broken=True)
+        assert await group.say("Ann", "yes") == ["first"]
+        await group.say("Ann", "/own")
+        assert await group.say("Ann", "yes") == ["first"]
+        # Only the Python is mended, and that is seen.
+        await edit(python.replace("EDITION", "second"), is_broken=False)
+        assert group.daemon.functions.faults == ()
+        await group.say("Ann", "/own")
+        assert await group.say("Ann", "yes") == ["second"]
+
+
+def specs(group: Group) -> object:
+    return group.daemon.registry.specs
+
+
+def test_python_of_tools_is_forgotten_with_those_who_have_it(tmp_path: Path) -> None:
+    file = write(tmp_path, "def own():\n    return 1\n", "forgotten_own.py")
+
+    def modules() -> int:
+        return sum("forgotten_own" in name for name in sys.modules)
+
+    first, second = PythonNames(tmp_path), PythonNames(tmp_path)
+    own = first.find("./forgotten_own.py:own")
+    assert (second.find("./forgotten_own.py:own") is own, modules()) == (False, 2)
+    del second
+    gc.collect()
+    assert (modules(), first.find(f"{file}:own")) == (1, own)
+    del first
+    gc.collect()
+    assert modules() == 0
+    # Who still runs it can say where it stands.
+    assert (name_of(own), file_of(own)) == ("forgotten_own.py:own", str(file))
