@@ -196,18 +196,37 @@ async def test_a_value_in_what_a_program_reads_as_code_is_a_fault(tmp_path: Path
     assert (found.line, found.column, found.code) == (4, 21, "commands.bad_value")
 
 
-async def test_what_is_kept_from_logs_is_not_asked_about_in_the_chat(tmp_path: Path) -> None:
-    tools = """
+@pytest.mark.requirement("C25")
+@pytest.mark.parametrize(
+    ("entry", "lines"),
+    [
+        ('cmds: [[login, --, "${password}"]]', [7]),
+        ('cmds: [{argv: [login], stdin: "${password}"}]', [7]),
+        ('cmds: [[login, "--password=${login.password}"]]', [7]),
+        ('env: {KEY: "k${password}"}\n        cmds: [[login, --, "${word}"]]', [7]),
+        ('env: {KEY: "${password}", PAIR: "${word}:${KEY}"}\n        cmds: [[login, --, "${PAIR}"]]', [7, 7, 8]),
+        ('env: {KEY: "${password}"}\n        cmds: [{argv: [login], stdin: "${KEY}"}]', [7, 8]),
+        ('cmds: [[login]]\n        output: {success: {model: "used ${password}"}}', [8]),
+        ('cmds: [[login]]\n        output: {success: {chat: "used ${password}"}}', [8]),
+        ('cmds: [{argv: [login], stdin: "${word}", when: password}]', []),
+    ],
+)
+async def test_what_is_kept_from_logs_is_neither_shown_with_a_question_nor_kept_with_it(
+    tmp_path: Path, entry: str, lines: list[int]
+) -> None:
+    tools = f"""
     tools:
       - name: secret
-        parameters: {password: {type: string, required: true}}
-        sensitive: [password]
-        opts: {approval: each_step}
-        cmds: [[login, --, "${password}"]]
+        parameters: {{password: {{required: true}}, word: {{required: true}}, login: {{type: object, required: true}}}}
+        sensitive: [password, login]
+        opts: {{approval: each_step}}
+        # What is tried:
+        {entry}
     """
-    [found] = await faults_of(tmp_path, tools)
-    assert (found.line, found.code) == (6, "commands.bad_value")
-    assert "password is sensitive" in found.message
+    found = await faults_of(tmp_path, tools)
+    assert [(one.line, one.code) for one in found] == [(line, "commands.bad_value") for line in lines], found
+    assert all("is sensitive" in one.message for one in found)
+    assert await faults_of(tmp_path, tools.replace("each_step", "once")) == []
 
 
 def test_editors_are_told_what_files_may_hold() -> None:
