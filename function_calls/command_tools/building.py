@@ -11,7 +11,7 @@ from config.command_tools import OWN_KEYS, CommandTool
 from config.wording import did_you_mean
 from function_calls.command_tools.callables import BadReference, PythonNames, name_of
 from function_calls.command_tools.definition import Definition, Ending, Step, Wording, digest_of
-from function_calls.command_tools.evaluated import code_with_variables
+from function_calls.command_tools.evaluated import code_with_variables, end_of_options
 from function_calls.command_tools.faults import Code, Entry
 from function_calls.command_tools.handler import CommandToolHandler
 from function_calls.command_tools.machine import Machine
@@ -143,18 +143,19 @@ class _Builder:
         if words and words[0].variables:
             message = "the program has to be written out; what is chosen at run time is for `handlers.setup`"
             self._entry.complain([*at, "argv", 0], Code.BAD_VALUE, message)
-        code = code_with_variables(words)
+        is_allowed = step.dash == "allowed"
+        code = code_with_variables(words, dash_allowed=is_allowed)
         if code is not None:
             message = (
-                "a program reads this word as code, so nothing may be put into it: give it the value as an argument, "
-                'as in [sh, -c, \'echo "$1"\', sh, "${word}"]'
+                "a program reads this word as code, or runs it, so nothing may be put into it: give it the value as an "
+                'argument, as in [sh, -c, \'echo "$1"\', sh, "${word}"]'
             )
             self._entry.complain([*at, "argv", code], Code.BAD_VALUE, message)
         stdin = None
         if step.stdin:
             stdin = self._unshown(self._template(step.stdin, (*at, "stdin"), {"input"}), (*at, "stdin"))
-        is_allowed = step.dash == "allowed"
-        return Step(words, stdin=stdin, when=step.when, dash_allowed=is_allowed, succeeds_with=step.succeeds_with)
+        end = 0 if is_allowed else end_of_options(words)
+        return Step(words, stdin=stdin, when=step.when, options_end=end, succeeds_with=step.succeeds_with)
 
     def _word(self, text: str, at: Path_) -> Template:
         """A word of a command, each of whose variables is sure to have one value, or says what to do with others."""

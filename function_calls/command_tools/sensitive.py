@@ -11,7 +11,7 @@ class Sensitive:
     """The sensitive parameters of a tool, and the variables that were made of them."""
 
     def __init__(self, parameters: Iterable[str]) -> None:
-        self._holds = {name: (name,) for name in parameters}
+        self._holds: dict[str, tuple[str, ...]] = {name: (name,) for name in parameters}
 
     def within(self, template: Template) -> tuple[str, ...]:
         """The sensitive parameters whose values stand in `template`."""

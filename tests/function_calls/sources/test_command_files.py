@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from bot.testing import Group, a_group
+from bot.testing import Group, a_group, call
 from config.command_tools import CommandTool
 from config.editor_schema import command_tools_schema
 from config.yaml_document import read_yaml_file
@@ -26,7 +26,7 @@ from services.deadlines import Deadlines
 from services.refs import Effect, Role
 from services.sandbox import Sandbox
 from services.workspace import Workspaces
-from tests.fakes.command_tools import a_group_with, faults_of, until, write
+from tests.fakes.command_tools import a_group_with, data_of, faults_of, until, write
 from tests.fakes.sources import ToldChanges
 
 GOOD = "  - {name: good, commands: [good], cmds: [[echo, good]]}\n"
@@ -185,15 +185,45 @@ async def test_python_that_lies_elsewhere_is_watched_too(tmp_path: Path) -> None
     assert [[spec.name for spec in one.specs] for one in published] == [["own"]]
 
 
-async def test_a_value_in_what_a_program_reads_as_code_is_a_fault(tmp_path: Path) -> None:
-    tools = """
+@pytest.mark.requirement("C12")
+@pytest.mark.parametrize(
+    ("words", "column"),
+    [
+        ('[sh, -c, "echo ${word}"]', 21),
+        ('[bash, -ce, "${word}"]', 24),
+        ('["ssh", host, ls, "${word}"]', 30),
+        ('{argv: [env, "${word}"], dash: allowed}', 25),
+    ],
+)
+async def test_a_value_in_what_a_program_reads_as_code_is_a_fault(tmp_path: Path, words: str, column: int) -> None:
+    tools = f"""
     tools:
       - name: shell
-        parameters: {word: {type: string, required: true}}
-        cmds: [[sh, -c, "echo ${word}"]]
+        parameters: {{word: {{type: string, required: true}}}}
+        cmds: [{words}]
     """
     [found] = await faults_of(tmp_path, tools)
-    assert (found.line, found.column, found.code) == (4, 21, "commands.bad_value")
+    assert (found.line, found.column, found.code) == (4, column, "commands.bad_value")
+
+
+@pytest.mark.requirement("C12")
+async def test_the_sign_of_who_starts_a_program_lets_no_option_through(tmp_path: Path) -> None:
+    tools = """
+    tools:
+      - name: own
+        parameters: {word: {type: string, required: true}}
+        cmds: [[nice, grep, -c, --, "${word}", "/etc/passwd"]]
+        opts: {sandbox: "off"}
+      - name: another
+        parameters: {word: {type: string, required: true}}
+        cmds: [[nice, --, grep, "${word}", "/etc/passwd"]]
+        opts: {sandbox: "off"}
+    """
+    async with a_group_with(tmp_path, tools) as group:
+        for name, code in (("own", "failed"), ("another", "bad_arguments")):
+            group.model.says(call(name, word="-f/etc/hostname"), "ok")
+            await group.say("Ann", "@Rollcall go")
+            assert data_of(group)["error"] == code
 
 
 @pytest.mark.requirement("C25")
