@@ -187,7 +187,7 @@ class Turns:
             return interrupted(turn, ReasonCode.MODEL_FAILED, texts.say("model.timeout"), "router.turn_timeout_seconds")
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001 - the border where a failing turn becomes an answer
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the border where a failing turn becomes an answer
             short_id = uuid.uuid4().hex[:8]
             _log.error("turn_failed", turn=turn.id, id=short_id, exc_info=error)
             return interrupted(turn, ReasonCode.FUNCTION_FAILED, texts.say("failures.turn", id=short_id), short_id)

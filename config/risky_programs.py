@@ -1,42 +1,242 @@
 """Programs that can run other programs, or write where they like. They come onto a list of harmless ones by accident
-only too easily: each looks like a tool for one thing."""
+only too easily: each looks like a tool for one thing. Of many it is known as well which of their words are code."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-_SHELLS = """
-ash bash busybox csh dash elvish fish ksh mksh nu posh pwsh rbash rc sash sh tcsh toybox xonsh yash zsh
-"""
-_STARTERS = """
-arch-chroot at batch bwrap capsh chpst chroot chrt cpulimit daemonize dbus-run-session doas entr env expect fakeroot
-firejail flock ionice ld.so ld-linux-x86-64.so logsave ltrace machinectl nice nohup nsenter numactl parallel pkexec
-prlimit proxychains rlwrap run-parts runuser screen script setarch setpriv setsid sg softlimit ssh start-stop-daemon
-stdbuf strace su sudo systemd-run taskset time timeout tmux torify unbuffer unshare valgrind watch xargs xvfb-run
-"""
-_INTERPRETERS_AND_COMPILERS = """
-awk bc bpftrace bun cc clang cobc cpan crystal dart deno dotnet elixir emacs erl ex g++ gawk gcc gdb gem ghc go groovy
-guile iex irb java jjs jrunscript julia kotlin lua luajit m4 mawk mono mysql nawk nim node nodejs npm npx ocaml octave
-original-awk pdb perl php pip pypy psql python raku Rscript racket ruby rustc sbcl scala scheme sed sqlite swift tcc
-tclsh ts-node wish
-"""
-_EDITORS_AND_PAGERS = """
-ed joe less man mc micro more most nano nvim pico rvim vi view vim vimdiff
-"""
-_BY_AN_OPTION_OR_A_FILE_THEY_READ = """
-7z ansible ant apt apt-get aptitude ar bundle busctl cargo cmake composer cp cpio crontab curl dd dmsetup docker dpkg
-dvips eqn fd find git gmake gradle hg install ip journalctl kubectl latex ln loginctl make meson mount mv mvn nginx
-ninja openssl pdflatex podman rake rg rm rpm rsync scp sftp shred socat split ssh-keygen svn systemctl tar tcpdump tee
-telnet tex tshark unzip wget yarn yum zip zypper
-"""
-_RUNS_OTHERS = frozenset(
-    f"{_SHELLS}{_STARTERS}{_INTERPRETERS_AND_COMPILERS}{_EDITORS_AND_PAGERS}{_BY_AN_OPTION_OR_A_FILE_THEY_READ}".split()
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """How a program reads its words, as far as they may be code or name another program."""
+
+    code: str = ""
+    """The letters of options with code behind them, in the same word or the next."""
+    code_words: frozenset[str] = frozenset()
+    """The same of long options and of words without a dash."""
+    takes: str | None = None
+    """The letters of other options with a value. None: nobody knows."""
+    takes_words: frozenset[str] = frozenset()
+    """The same of long options whose value is the next word."""
+    script: str = ""
+    """The letters of options that name what runs in the place of the first operand."""
+    flag: str = ""
+    """The letter of an option with which the first operand is code."""
+    first: bool = False
+    """The first operand is code, unless an option has given some."""
+    rest: int | None = None
+    """From this operand on everything is code."""
+    starts: int | None = None
+    """The operand that is another program; what follows is its own."""
+    starts_after: frozenset[str] = frozenset()
+    """Words after which another program stands."""
+    assigns: bool = False
+    """Operands of the form NAME=value come before the others."""
+    stops: bool = True
+    """No options come behind the first operand."""
+    code_anywhere: bool = False
+    """But `code_words` do."""
+    plus: bool = False
+    """A `+` begins an option too, and all behind it is code."""
+    hands_on: bool = False
+    """A `--` is its own, and stands before what is another program's."""
+    no_end: bool = False
+    """A `--` does not end its options."""
+
+
+def _named(names: str, program: Program) -> dict[str, Program]:
+    return dict.fromkeys(names.split(), program)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_SHELLS = {
+    **_named(
+        "ash bash csh dash ksh mksh rbash sash sh tcsh yash zsh",
+        Program(flag="c", takes="oO", takes_words=_words("--rcfile --init-file"), code_words=_words("--command")),
+    ),
+    **_named("elvish rc xonsh", Program(code="c")),
+    "fish": Program(code="cC", code_words=_words("--command --init-command")),
+    "nu": Program(code="ce", code_words=_words("--commands --execute")),
+    **_named("pwsh posh", Program(code="ce", code_words=_words("-Command -command -EncodedCommand -ec"))),
+    **_named("busybox toybox", Program(takes="", starts=0)),
+}
+_INTERPRETERS = {
+    **_named(
+        "python pypy ipython", Program(code="c", takes="WX", script="m", takes_words=_words("--check-hash-based-pycs"))
+    ),
+    "perl": Program(code="eEMm", takes="I"),
+    **_named("ruby jruby", Program(code="e", takes="CEIr")),
+    "php": Program(
+        code="rBREd",
+        code_words=_words("--run --process-begin --process-code --process-end --define"),
+        takes="cfFtSzT",
+    ),
+    **_named("lua luajit texlua", Program(code="e", takes="l")),
+    **_named("node nodejs bun", Program(code="ep", code_words=_words("--eval --print --import"))),
+    **_named(
+        "deno elixir erl iex julia octave racket raku sbcl scala R Rscript groovy kotlin ocaml osascript swift ghc "
+        "clojure",
+        Program(code="eE", code_words=_words("eval -eval --eval --print --evaluate --expression")),
+    ),
+    **_named("guile expect bpftrace", Program(code="ce")),
+    "emacs": Program(code_words=_words("-eval --eval -execute --execute")),
+    "gdb": Program(code_words=_words("-ex -iex -eval-command --ex --iex --eval-command --init-eval-command")),
+    **_named(
+        "awk gawk mawk nawk original-awk",
+        Program(
+            code="e",
+            code_words=_words("--source"),
+            takes="vFfEil",
+            takes_words=_words("--assign --field-separator --file --include --load"),
+            first=True,
+        ),
+    ),
+    "sed": Program(
+        code="e",
+        code_words=_words("--expression"),
+        takes="fl",
+        takes_words=_words("--file --line-length"),
+        first=True,
+        stops=False,
+    ),
+    "bc": Program(code="e", code_words=_words("--expression"), takes="f", stops=False),
+    "psql": Program(code="c", code_words=_words("--command"), takes="dfhpUoLFPRTv", stops=False),
+    **_named(
+        "mysql mariadb",
+        Program(code="e", code_words=_words("--execute --init-command"), takes="uhDPS", stops=False),
+    ),
+    **_named(
+        "sqlite sqlite3 duckdb",
+        Program(
+            code_words=_words("-cmd -c -s --cmd"),
+            takes="",
+            takes_words=_words("-separator -newline -nullvalue -init -mmap -lookaside -heap -pagecache -vfs -maxsize"),
+            rest=1,
+            stops=False,
+        ),
+    ),
+}
+_STARTERS = {
+    "env": Program(
+        code="S",
+        code_words=_words("--split-string"),
+        takes="uC",
+        takes_words=_words("--unset --chdir"),
+        assigns=True,
+        starts=0,
+    ),
+    **_named("sudo doas", Program(takes="CDghpRrTtUua", assigns=True, starts=0)),
+    "xargs": Program(
+        takes="adEILnPs", takes_words=_words("--arg-file --delimiter --max-args --max-procs --max-chars"), starts=0
+    ),
+    "nice": Program(takes="n", takes_words=_words("--adjustment"), starts=0),
+    "timeout": Program(takes="ks", takes_words=_words("--kill-after --signal"), starts=1),
+    **_named("nohup setsid fakeroot unbuffer", Program(takes="", starts=0)),
+    "time": Program(takes="fo", takes_words=_words("--format --output"), starts=0),
+    "stdbuf": Program(takes="ieo", takes_words=_words("--input --output --error"), starts=0),
+    "ionice": Program(takes="cnpPu", takes_words=_words("--class --classdata"), starts=0),
+    **_named("chroot arch-chroot", Program(takes="", starts=1)),
+    "taskset": Program(takes="", starts=1),
+    "chrt": Program(takes="TPD", starts=1),
+    "flock": Program(
+        code="c", code_words=_words("--command"), takes="wE", takes_words=_words("--timeout --wait"), starts=1
+    ),
+    "logsave": Program(takes="", starts=1),
+    **_named(
+        "su runuser", Program(code="c", code_words=_words("--command --session-command"), takes="gGsTw", stops=False)
+    ),
+    "sg": Program(code="c", takes="", rest=1, stops=False),
+    "script": Program(code="c", code_words=_words("--command"), stops=False),
+    "ssh": Program(code="o", takes="BbcDEeFIiJLlmpQRSWw", rest=1, stops=False),
+    "watch": Program(takes="nq", takes_words=_words("--interval"), rest=0),
+    "parallel": Program(takes="jNnLlMmSaIdEs", rest=0),
+    "tmux": Program(takes="cfLST", rest=0),
+    "screen": Program(takes="cehpsStT", code_words=_words("-X"), starts=0),
+    "start-stop-daemon": Program(starts_after=_words("-x -a --exec --startas"), stops=False),
+    **_named(
+        """
+        at batch bwrap capsh chpst cpulimit daemonize dbus-run-session entr firejail ld.so ld-linux-x86-64.so ltrace
+        numactl pkexec prlimit proxychains rlwrap run-parts setarch setpriv softlimit strace torify unshare valgrind
+        xvfb-run
+        """,
+        Program(starts=0),
+    ),
+    **_named(
+        """
+        cargo docker flatpak kubectl lxc machinectl nerdctl npm npx nsenter oc pipx pnpm podman poetry systemd-run uv
+        uvx yarn
+        """,
+        Program(hands_on=True),
+    ),
+}
+_EDITORS = _named(
+    "ed ex joe less man mc micro more most nano nvim pico rvim vi view vim vimdiff",
+    Program(code="cP", code_words=_words("--cmd --pager"), stops=False, plus=True),
 )
+_BY_AN_OPTION = {
+    "find": Program(starts_after=_words("-exec -execdir -ok -okdir"), stops=False, no_end=True),
+    "fd": Program(starts_after=_words("-x -X --exec --exec-batch"), stops=False),
+    "git": Program(
+        code="c",
+        code_words=_words(
+            "--config-env --exec-path --exec --extcmd --upload-pack --receive-pack --open-files-in-pager --setup"
+        )
+        | {f"--{what}-filter" for what in ("tree", "index", "msg", "env", "commit", "parent", "tag-name")},
+        takes="C",
+        takes_words=_words("--git-dir --work-tree --namespace --super-prefix --attr-source"),
+        starts_after=_words("foreach run"),
+        code_anywhere=True,
+    ),
+    **_named("make gmake", Program(code="E", code_words=_words("--eval"), takes="CfIojlW", rest=0, no_end=True)),
+    "tar": Program(
+        code="IF",
+        code_words=_words(
+            "--to-command --checkpoint-action --use-compress-program --rsh-command --rmt-command --info-script "
+            "--new-volume-script"
+        ),
+        takes="CfTXbgKLNVH",
+        stops=False,
+    ),
+    "rsync": Program(code="e", code_words=_words("--rsh --rsync-path"), takes="fMTB", stops=False),
+    **_named("scp sftp", Program(code="oSD", takes="cFiJlPRsXbB", stops=False)),
+    "socat": Program(takes="bBtTlLd", rest=0),
+    **_named("nc ncat netcat", Program(code="ce", code_words=_words("--exec --sh-exec --lua-exec"), stops=False)),
+    "tcpdump": Program(code="z", stops=False),
+    "wget": Program(code="e", code_words=_words("--execute --use-askpass"), stops=False),
+}
+_WITHOUT_CODE_IN_WORDS = """
+7z ansible ant apt apt-get aptitude ar bundle busctl cc clang cmake cobc composer cp cpan cpio crontab crystal curl dart
+dd dmsetup dotnet dpkg dvips eqn g++ gcc gem go gradle hg install ip irb java jjs journalctl jrunscript latex ln
+loginctl m4 meson mono mount mv mvn nginx nim ninja openssl pdb pdflatex pip rake rg rm rpm rustc scheme shred split
+ssh-keygen svn systemctl tcc tclsh tee telnet tex ts-node tshark unzip wish yum zip zypper
+"""
+_PROGRAMS: Mapping[str, Program | None] = {
+    **dict.fromkeys(_WITHOUT_CODE_IN_WORDS.split()),
+    **_SHELLS,
+    **_INTERPRETERS,
+    **_STARTERS,
+    **_EDITORS,
+    **_BY_AN_OPTION,
+}
 _VERSION = re.compile(r"[-.\d]+$")
 
 
 def runs_others(program: str) -> bool:
     """Whether a program of that file name is one of them. Versions behind the name and platforms before it count for
     nothing: `python3.11` and `x86_64-linux-gnu-gcc-12` are known as well."""
+    return any(name in _PROGRAMS for name in _names(program))
+
+
+def words_of(program: str) -> Program | None:
+    """How a program of that file name reads its words; None where none of them is code, as far as is known."""
+    return next((found for name in _names(program) if (found := _PROGRAMS.get(name)) is not None), None)
+
+
+def _names(program: str) -> tuple[str, ...]:
     plain = _VERSION.sub("", program)
-    return not _RUNS_OTHERS.isdisjoint((program, plain, plain.rsplit("-", 1)[-1]))
+    return program, plain, plain.rsplit("-", 1)[-1]

@@ -22,7 +22,7 @@ def own_words(error: ToolError, texts: Phrases) -> str:
     return texts.resolve(error.text) if texts.has(error.text.removeprefix("@")) else error.text
 
 
-def broken(spec: FunctionSpec, turn_id: str, error: Exception, texts: Phrases, *, began: bool) -> FunctionResult:
+def broken(spec: FunctionSpec, turn_id: str, error: BaseException, texts: Phrases, *, began: bool) -> FunctionResult:
     """A failure that the handler did not mean: once it began, nobody knows what a `once` has done before that."""
     short_id = uuid.uuid4().hex[:8]
     _log.error("function_failed", function=spec.name, id=short_id, turn=turn_id, exc_info=error)
@@ -34,7 +34,7 @@ def broken(spec: FunctionSpec, turn_id: str, error: Exception, texts: Phrases, *
     return replace(failed, metadata=_failure(short_id, error))
 
 
-def _failure(short_id: str, error: Exception) -> dict[str, str]:
+def _failure(short_id: str, error: BaseException) -> dict[str, str]:
     """For the call log; never for a chat."""
     return {
         "failure_id": short_id,

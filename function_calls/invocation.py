@@ -281,7 +281,7 @@ class Invoker:
                 return unknown(spec, profile.texts)
             name = spoken_name(spec, profile.texts.language)
             return FunctionResult.fail(ErrorCode.TIMEOUT, profile.texts.say("failures.timeout", name=name))
-        except Exception as error:  # noqa: BLE001 - the border where a handler's failure becomes a value
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the border where a handler's failure becomes a value
             return broken(spec, turn.id, error, profile.texts, began=began)
 
     def _chain(self, spec: FunctionSpec) -> Proceed:

@@ -3,6 +3,7 @@ undisturbed until it is replaced, and nothing of a broken change stays behind.""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import re
 import sys
@@ -20,12 +21,18 @@ from function_calls.definition_faults import fault
 from function_calls.python_units import Unit, units_at
 from function_calls.source_places import shortened, told, where_it_broke
 
+_EDITION = re.compile(r"rollcall_\w*_[0-9a-f]{12}(\.|$)")
+
 
 class _FromBytes(SourceFileLoader):
     """Compiles what is in the file now; a compiled file from before is neither read nor written."""
 
+    digest = ""
+    """Of what was compiled."""
+
     def get_code(self, fullname: str) -> CodeType:
         content = self.get_data(self.path)
+        self.digest = hashlib.sha256(content).hexdigest()
         # Typed as code alone, because of the mode.
         code: CodeType = compile(content, self.path, "exec", dont_inherit=True)
         return code
@@ -125,6 +132,17 @@ class Edition:
                 f"`from .{first} import …`"
             )
         return ""
+
+
+def digest_of(module: ModuleType) -> str:
+    """Of what the file of a module of an edition was when it was imported."""
+    loader = module.__loader__
+    return loader.digest if isinstance(loader, _FromBytes) else ""
+
+
+def is_of_an_edition(module: str) -> bool:
+    """Whether that is the name of a module that was imported here, of which the next start knows nothing."""
+    return _EDITION.match(module) is not None
 
 
 def imported(file: Path) -> ModuleType:

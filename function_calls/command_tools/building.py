@@ -11,15 +11,17 @@ from config.command_tools import OWN_KEYS, CommandTool
 from config.wording import did_you_mean
 from function_calls.command_tools.callables import BadReference, PythonNames, name_of
 from function_calls.command_tools.definition import Definition, Ending, Step, Wording, digest_of
-from function_calls.command_tools.evaluated import code_with_variables
+from function_calls.command_tools.evaluated import code_with_variables, end_of_options
 from function_calls.command_tools.faults import Code, Entry
 from function_calls.command_tools.handler import CommandToolHandler
 from function_calls.command_tools.machine import Machine
 from function_calls.command_tools.outcomes import WORDS
 from function_calls.command_tools.parameters import BadParameters, parameters_for
 from function_calls.command_tools.request import RequestArguments
+from function_calls.command_tools.sensitive import Sensitive
 from function_calls.command_tools.words import BadTemplate, Template, Variable, known_variables, template_of
 from function_calls.definition import DefinitionError, build_spec
+from function_calls.source_places import told
 from function_calls.spec import ArgumentParser, FunctionSpec
 from services.json_values import JsonObject
 from services.llm.model import OfferedFunction
@@ -49,6 +51,7 @@ class _Builder:
         """The variables by name, arguments with their schemas; those of `env` without one."""
         self._may_be_more = callable(tool.env) or isinstance(tool.env, str)
         self._required: frozenset[str] = frozenset()
+        self._sensitive = Sensitive(tool.sensitive if tool.opts.approval == "each_step" else ())
 
     def spec(self, machine: Machine) -> FunctionSpec | None:
         parameters, arguments = self._parameters()
@@ -125,7 +128,8 @@ class _Builder:
         for name, text in env.items():
             if name in self._known:
                 self._entry.complain(["env", name], Code.BAD_VALUE, f"env.{name} has the name of a parameter")
-            templates[name] = self._template(text, ("env", name))
+            templates[name] = self._unshown(self._template(text, ("env", name)), ("env", name))
+            self._sensitive.made(name, templates[name])
             self._known[name] = None
         return templates
 
@@ -139,24 +143,24 @@ class _Builder:
         if words and words[0].variables:
             message = "the program has to be written out; what is chosen at run time is for `handlers.setup`"
             self._entry.complain([*at, "argv", 0], Code.BAD_VALUE, message)
-        code = code_with_variables(words)
+        is_allowed = step.dash == "allowed"
+        code = code_with_variables(words, dash_allowed=is_allowed)
         if code is not None:
             message = (
-                "a program reads this word as code, so nothing may be put into it: give it the value as an argument, "
-                'as in [sh, -c, \'echo "$1"\', sh, "${word}"]'
+                "a program reads this word as code, or runs it, so nothing may be put into it: give it the value as an "
+                'argument, as in [sh, -c, \'echo "$1"\', sh, "${word}"]'
             )
             self._entry.complain([*at, "argv", code], Code.BAD_VALUE, message)
-        stdin = self._template(step.stdin, (*at, "stdin"), {"input"}) if step.stdin else None
-        is_allowed = step.dash == "allowed"
-        return Step(words, stdin=stdin, when=step.when, dash_allowed=is_allowed, succeeds_with=step.succeeds_with)
+        stdin = None
+        if step.stdin:
+            stdin = self._unshown(self._template(step.stdin, (*at, "stdin"), {"input"}), (*at, "stdin"))
+        end = 0 if is_allowed else end_of_options(words)
+        return Step(words, stdin=stdin, when=step.when, options_end=end, succeeds_with=step.succeeds_with)
 
     def _word(self, text: str, at: Path_) -> Template:
         """A word of a command, each of whose variables is sure to have one value, or says what to do with others."""
-        template = self._template(text, at)
+        template = self._unshown(self._template(text, at), at)
         for variable in template.variables:
-            if variable.root in self._tool.sensitive and self._tool.opts.approval == "each_step":
-                message = f"{variable.root} is sensitive, but each step is shown before it runs: say `approval: once`"
-                self._entry.complain(at, Code.BAD_VALUE, message)
             schema = self._known.get(variable.name)
             if variable.is_each or not isinstance(schema, Mapping):
                 continue
@@ -170,6 +174,16 @@ class _Builder:
             elif variable.root not in self._required and "default" not in schema and not self._may_be_more:
                 message = f"{variable.name} may be absent: give it a default, or write {each} for no word then"
                 self._entry.complain(at, Code.BAD_VALUE, message)
+        return template
+
+    def _unshown(self, template: Template, at: Path_) -> Template:
+        """The template, of which a question before a step shows or keeps the values."""
+        for name in self._sensitive.within(template):
+            message = (
+                f"{name} is sensitive, but each step is shown before it runs, and what is known by then is kept with "
+                "the question: say `approval: once`"
+            )
+            self._entry.complain(at, Code.BAD_VALUE, message)
         return template
 
     def _template(self, text: str, at: Path_, more: frozenset[str] | set[str] = frozenset()) -> Template:
@@ -224,6 +238,9 @@ class _Builder:
             for key, text in (("model", wording.model), ("chat", wording.chat))
             if text is not None
         }
+        if at[-1] == Ending.SUCCESS:  # the others are said when there is no step to come
+            for key, template in texts.items():
+                self._unshown(template, (*at, key))
         return Wording(texts.get("model"), texts.get("chat"), self._hook(wording.python, takes, at))
 
     def _readable(self) -> tuple[Path, ...]:
@@ -245,8 +262,8 @@ class _Builder:
         sample = write_calls([(self._tool.name, sample_arguments(offered))])
         try:
             text = function(sample)
-        except Exception as error:  # noqa: BLE001 - whatever the operator's function raises is a fault of the file
-            self._entry.complain(["system_prompt"], Code.BAD_PYTHON, f"it fails: {type(error).__name__}: {error}")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is a fault of the file
+            self._entry.complain(["system_prompt"], Code.BAD_PYTHON, f"it fails: {told(error)}")
             return ""
         if not isinstance(text, str):
             self._entry.complain(["system_prompt"], Code.BAD_PYTHON, "it has to return a text")

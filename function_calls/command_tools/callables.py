@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import importlib.util
 import inspect
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from function_calls.module_loading import Edition, digest_of, is_of_an_edition
+from function_calls.python_units import Unit
+from function_calls.source_places import told
 from services.threads import Threads
-
-OWN_MODULES = "rollcall_commands."
-"""What the names of modules begin with that were read from files beside the tools."""
 
 
 class BadReference(ValueError):
@@ -24,18 +23,19 @@ class BadReference(ValueError):
 
 class PythonNames:
     """Finds what a file of tools names in Python, each module once. Those in files beside it are read anew for every
-    PythonNames, so that an edit counts; modules of packages stay as they were first imported."""
+    PythonNames, so that an edit counts, and Python forgets them with it: who has a tool has its PythonNames. Modules of
+    packages stay as they were first imported."""
 
     def __init__(self, folder: Path | None) -> None:
         """`folder`: where relative files begin; None where there are none."""
         self._folder = folder
-        self._modules: dict[Path, ModuleType] = {}
+        self._modules: dict[Path, ModuleType | BadReference] = {}
         self.digests: dict[str, str] = {}
         """Of the files that were read, by their paths."""
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that were read, in the order in which they were first named."""
+        """The files that were looked for, in the order in which they were first named."""
         return tuple(self._modules)
 
     def find(self, reference: object) -> Any:
@@ -70,17 +70,31 @@ class PythonNames:
             raise BadReference(f"{place} stands beside no file")
         file = ((self._folder or Path()) / place).resolve()
         if file not in self._modules:
-            self._modules[file], self.digests[str(file)] = _imported(file)
-        return self._modules[file]
+            self._modules[file] = self._imported(file)
+        found = self._modules[file]
+        if isinstance(found, BadReference):
+            raise BadReference(str(found))
+        return found
+
+    def _imported(self, file: Path) -> ModuleType | BadReference:
+        """The module in `file`, or why there is none: code that is broken is run once, too."""
+        if not file.is_file():
+            return BadReference(f"{file} is no Python file that is there")
+        edition = Edition(Unit(file, False, ()))
+        loaded, failed = edition.load()
+        if not loaded:
+            edition.free()
+            return BadReference(f"{failed[0].file}:{failed[0].line}: {failed[0].message}")
+        weakref.finalize(self, edition.free).atexit = False
+        self.digests[str(file)] = digest_of(loaded[0])
+        return loaded[0]
 
 
 def name_of(reference: object) -> str:
     """What people are told of a callable, and the same after a restart."""
     if isinstance(reference, str):
         return reference
-    module = str(getattr(reference, "__module__", "?"))
-    file = getattr(sys.modules.get(module), "__file__", None)
-    place = Path(file).name if file and module.startswith(OWN_MODULES) else module
+    place = Path(file_of(reference)).name or str(getattr(reference, "__module__", "?"))
     return f"{place}:{getattr(reference, '__qualname__', type(reference).__qualname__)}"
 
 
@@ -91,26 +105,19 @@ async def called(function: Callable[..., Any], threads: Threads, *arguments: Any
     return await value if inspect.isawaitable(value) else value
 
 
+def file_of(reference: object) -> str:
+    """The file beside tools that a callable was read from, also when its module is forgotten; empty for any other."""
+    module = str(getattr(reference, "__module__", ""))
+    if not is_of_an_edition(module):
+        return ""
+    names = getattr(reference, "__globals__", {})
+    if names.get("__name__") != module:
+        names = vars(sys.modules[module]) if module in sys.modules else {}
+    return str(names.get("__file__", ""))
+
+
 def _from_package(place: str) -> ModuleType:
     try:
         return importlib.import_module(place)
-    except Exception as error:
-        raise BadReference(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
-
-
-def _imported(file: Path) -> tuple[ModuleType, str]:
-    """The module in `file`, and a digest of what it was made of."""
-    found = importlib.util.spec_from_file_location(f"{OWN_MODULES}{file.stem}_{abs(hash(str(file))):x}", file)
-    if found is None or not file.is_file():
-        raise BadReference(f"{file} is no Python file that is there")
-    module = importlib.util.module_from_spec(found)
-    # Dataclasses, pydantic and get_type_hints look names up in the module that defines them.
-    sys.modules[module.__name__] = module
-    try:
-        content = file.read_bytes()
-        # Read anew, whatever was compiled before: two edits within a second have the same cached form.
-        exec(compile(content, str(file), "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - as an import would
-    except Exception as error:
-        sys.modules.pop(module.__name__, None)
-        raise BadReference(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
-    return module, hashlib.sha256(content).hexdigest()
+    except (Exception, SystemExit) as error:
+        raise BadReference(f"{place} cannot be imported: {told(error)}") from error

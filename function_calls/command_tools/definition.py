@@ -36,7 +36,8 @@ class Step:
     """Of the callable, as it can be found again."""
     stdin: Template | None = None
     when: str = ""
-    dash_allowed: bool = False
+    options_end: int | None = None
+    """From this word on values may begin with `-`. None: from none on."""
     succeeds_with: tuple[int, ...] = (0,)
     added: JsonObject | None = None
     """For a step that `setup` has added: what it is made of again."""

@@ -8,11 +8,12 @@ from typing import Any
 
 import orjson
 
-from function_calls.command_tools.callables import OWN_MODULES, BadReference, PythonNames, name_of
+from function_calls.command_tools.callables import BadReference, PythonNames, file_of, name_of
 from function_calls.command_tools.definition import Definition, Step
 from function_calls.command_tools.outcomes import Said
 from function_calls.command_tools.request import Output
 from function_calls.command_tools.words import Template
+from function_calls.module_loading import is_of_an_edition
 from services.json_values import JsonObject, JsonValue
 
 _MOST_BYTES = 400_000
@@ -90,7 +91,9 @@ def _reference_to(given: object, function: Callable[..., Any]) -> str:
     if isinstance(given, str):
         return given
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "<")
-    if "<" in name or module not in sys.modules:
+    if "<" in name:
         return ""
-    file = getattr(sys.modules[module], "__file__", None)
-    return f"{file}:{name}" if module.startswith(OWN_MODULES) and file else f"{module}:{name}"
+    file = file_of(function)
+    if file:
+        return f"{file}:{name}"
+    return f"{module}:{name}" if module in sys.modules and not is_of_an_edition(module) else ""

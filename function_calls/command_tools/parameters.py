@@ -15,6 +15,7 @@ from function_calls.command_tools.callables import BadReference, PythonNames
 from function_calls.definition import schema_arguments
 from function_calls.schema import UnusableSchema
 from function_calls.short_parameters import parameters_of
+from function_calls.source_places import told
 from function_calls.spec import ArgumentParser
 from services.json_values import JsonObject
 
@@ -38,6 +39,8 @@ def parameters_for(tool: CommandTool, names: PythonNames) -> tuple[JsonObject, A
         arguments = ModelArguments(model)
     except UnusableSchema as error:
         raise BadParameters(str(error)) from None
+    except (Exception, SystemExit) as error:
+        raise BadReference(f"{tool.parameters} cannot be asked for its schema: {told(error)}") from error
     return arguments.schema, arguments
 
 

@@ -126,7 +126,7 @@ class Run:
         if step.function is not None:
             await self._hook(step.function, self._run, ending.value)
             return
-        argv = argv_of(step.words, self._values, dash_allowed=step.dash_allowed)
+        argv = argv_of(step.words, self._values, options_end=step.options_end)
         stdin = told(step.stdin, self._values) if step.stdin is not None else ""
         problem = await self._runner.quietly(argv, stdin, self._run.folder)
         if problem:
@@ -143,7 +143,7 @@ class Run:
             if resumed.state["tool"] != self._tool.digest:
                 return await self._rejected(Rejected("changed"))
         self._argv = {
-            index: argv_of(step.words, self._values, dash_allowed=step.dash_allowed)
+            index: argv_of(step.words, self._values, options_end=step.options_end)
             for index, step in enumerate(self._steps)
             if step.function is None and self._is_wanted(step)
         }
@@ -301,9 +301,9 @@ class Run:
             return await called(function, self._call.threads, *arguments)
         except ToolError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise HookBroken(self._broken(error)) from error
 
-    def _broken(self, error: Exception) -> FunctionResult:
+    def _broken(self, error: BaseException) -> FunctionResult:
         turn = self._call.key.rpartition(":")[0]
         return broken(self._spec, turn, error, self._call.profile.texts, began=self._began)

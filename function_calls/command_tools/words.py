@@ -14,7 +14,6 @@ import orjson
 _TOKEN = re.compile(r"\$\$\{|\$\{(?P<name>[^\W\d][\w-]*(?:\.[\w-]+)*)(?P<each>\.\.\.)?\}|\$\{")
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 _MOST_CHARS = 100_000
-_END_OF_OPTIONS = "--"
 
 
 class BadTemplate(ValueError):
@@ -97,17 +96,17 @@ def template_of(text: str) -> Template:
     return template
 
 
-def argv_of(words: Sequence[Template], values: Mapping[str, Any], *, dash_allowed: bool = False) -> tuple[str, ...]:
-    """The words with their values. Raises WordFault."""
+def argv_of(words: Sequence[Template], values: Mapping[str, Any], *, options_end: int | None = None) -> tuple[str, ...]:
+    """The words with their values. From the word at `options_end` on they may begin with `-`; None: nowhere. Raises
+    WordFault."""
     argv: list[str] = []
-    after_options = dash_allowed
-    for word in words:
+    for place, word in enumerate(words):
+        after_options = options_end is not None and place >= options_end
         for filled in _filled(word, values):
             first = word.begins_with
             if first is not None and not after_options and filled.startswith("-"):
                 raise WordFault(first.name, Misfit.OPTION)
             argv.append(filled)
-        after_options = after_options or word.parts == (_END_OF_OPTIONS,)
     return tuple(argv)
 
 

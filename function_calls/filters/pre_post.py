@@ -21,6 +21,7 @@ from function_calls.definition import DefinitionError
 from function_calls.filters.call import CallFilter, Invocation, Proceed
 from function_calls.filters.round import Ask, Round, RoundFilter
 from function_calls.results import normalised
+from function_calls.source_places import told
 from function_calls.spec import FunctionResult
 from services.llm.model import ModelAnswer, ModelError
 from services.refs import ErrorCode
@@ -54,7 +55,11 @@ def steps_of(module: ModuleType) -> list[Step]:
         raise DefinitionError(f"module {module.__name__}", ["it has no function filters()"])
     problems: list[str] = []
     steps: list[Step] = []
-    for place, declared in enumerate(declare()):
+    try:
+        every = list(declare())
+    except (Exception, SystemExit) as error:
+        raise DefinitionError(f"module {module.__name__}", [f"filters() fails: {told(error)}"]) from error
+    for place, declared in enumerate(every):
         name = str(declared.get("name") or f"number {place}")
         wrong = _problems(declared)
         if wrong:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from function_calls.groups import ToolGroup
 from function_calls.source import Changes, Publish, Snapshot
 from function_calls.spec import FunctionSpec
 from services.storage import LocalFile, Storage, StorageError, storage_at
+from services.threads import Threads
 
 _PATTERNS = ("*.yaml", "*.yml")
 _LISTS = ("tools", "groups")
@@ -48,6 +48,8 @@ class YamlCommands:
         self._paths = tuple(paths)
         self._machine = machine
         self._changes = changes
+        # What files name in Python is strangers' code: it has to be able to end a thread and nothing else.
+        self._threads = Threads()
         self._files: dict[Path, _File] = {}
         self._published: Snapshot | None = None
 
@@ -62,7 +64,7 @@ class YamlCommands:
         changes = self._changes.of(*watched)
         try:
             async for _ in changes:
-                snapshot = await asyncio.to_thread(self._read)
+                snapshot = await self._threads.run(self._read)
                 if snapshot != self._published:
                     publish(snapshot)
                     self._published = snapshot

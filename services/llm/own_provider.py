@@ -48,7 +48,7 @@ class OwnProvider:
             ) from None
         except TypeError as error:
             raise ModelError(ErrorCode.MALFORMED_BY_PROVIDER, f"{self.name} returned no JSON: {error}") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             text = f"{self.name} failed: {type(error).__name__}: {error}"
             raise ModelError(ErrorCode.PROVIDER_ERROR, text, retryable=True) from error
         return read_body(200, {}, body)

@@ -253,6 +253,26 @@ async def test_a_filter_of_ones_own_that_cannot_be_used_is_found_at_the_start(
             pass
 
 
+@pytest.mark.parametrize("grain", ["turn", "round"])
+async def test_a_filter_of_ones_own_that_ends_the_process_only_fails(tmp_path: Path, grain: str) -> None:
+    takes = {"turn": "context, turn, proceed", "round": "round_, ask"}[grain]
+    file = a_file(tmp_path, f"import sys\n\nasync def leave({takes}):\n    sys.exit(3)\n")
+    entry = {"python": {"file": file, "function": "leave"}}
+    async with a_group(settings=layers(**{grain: [entry]})) as group:
+        group.model.says("Hello.")
+        [said] = await group.say("Ann", "@Rollcall hello")
+        before, _, after = EN.say("failures.turn", id="|").partition("|")
+        assert said.startswith(before)
+        assert said.endswith(after)
+
+
+async def test_a_module_whose_filters_cannot_be_asked_for_is_found_at_the_start(tmp_path: Path) -> None:
+    entry = [{"module": {"file": a_file(tmp_path, "def filters():\n    raise SystemExit(3)\n")}}]
+    with pytest.raises(DefinitionError, match=r"filters\(\) fails: SystemExit: 3"):
+        async with a_group(settings=layers(call=entry)):
+            pass
+
+
 MODULE = """
 def filters():
     return [

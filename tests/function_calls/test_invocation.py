@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from typing import Any
 
@@ -47,6 +48,38 @@ async def test_a_strangers_exception_becomes_a_neutral_sentence_with_an_id_and_a
     assert str(entry["exc_info"]) == "password=hunter2"
     assert "hunter2" in result.metadata["traceback"]
     assert "_handle" in result.metadata["traceback"]
+
+
+@pytest.mark.requirement("D49")
+@pytest.mark.parametrize("ends", ["the handler", "a filter", "a function within"])
+async def test_who_wants_to_end_the_process_only_fails(ends: str) -> None:
+    async def leave(*_: Any) -> FunctionResult:
+        sys.exit(3)
+
+    async def within(context: Any, arguments: Any, call: Any) -> FunctionResult:
+        inner: FunctionResult = await call.invoke("inner", {})
+        assert code_of(inner) is ErrorCode.FAILED
+        return inner
+
+    does = {"the handler": leave, "a function within": within}.get(ends)
+    act = Recorder("act", commands=["act"], does=does, effect="idempotent")
+    inner = Recorder("inner", commands=["inner"], does=leave, effect="idempotent")
+    routing = Routing(act, inner, filters=[leave] if ends == "a filter" else [])
+    outcome = await routing.hears("/act")
+    run, result = routing.recorded[0]
+    told = EN.say("failures.function", name=f"/{run.spec.name}", id=result.metadata["failure_id"])
+    assert (said(outcome), result.metadata["exception"]) == ([told], "SystemExit: 3")
+
+
+def test_who_interrupts_the_process_is_not_held_back() -> None:
+    async def interrupt(*_: Any) -> FunctionResult:
+        raise KeyboardInterrupt
+
+    async def run() -> None:
+        await Routing(Recorder("act", does=interrupt)).invoke("act")
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(run())
 
 
 @pytest.mark.requirement("E14", "E15", "E16", "E50", "F5")

@@ -25,8 +25,8 @@ NASTY = st.sampled_from(
 VALUES = NASTY | st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=20)
 
 
-def argv(*words: str, allowed: bool = False, **values: Any) -> tuple[str, ...]:
-    return argv_of([template_of(word) for word in words], values, dash_allowed=allowed)
+def argv(*words: str, end: int | None = None, **values: Any) -> tuple[str, ...]:
+    return argv_of([template_of(word) for word in words], values, options_end=end)
 
 
 @pytest.mark.requirement("C12")
@@ -57,9 +57,11 @@ def test_a_value_is_no_option_unless_the_command_says_so(value: str) -> None:
     with pytest.raises(WordFault) as caught:
         argv("grep", "${a}", a=value)
     assert (caught.value.name, caught.value.why) == ("a", Misfit.OPTION)
-    assert argv("grep", "--", "${a}", a=value) == ("grep", "--", value)
+    assert argv("grep", "--", "${a}", end=2, a=value) == ("grep", "--", value)
     assert argv("grep", "--for=${a}", a=value) == ("grep", f"--for={value}")
-    assert argv("grep", "${a}", allowed=True, a=value) == ("grep", value)
+    assert argv("grep", "${a}", end=0, a=value) == ("grep", value)
+    with pytest.raises(WordFault):
+        argv("grep", "${a}", "--", "x", end=3, a=value)
 
 
 def test_what_a_value_leaves_in_front_of_a_dash_is_an_option_too() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from bot.testing import Group, a_group
+from bot.testing import Group, a_group, call
 from config.command_tools import CommandTool
 from config.editor_schema import command_tools_schema
 from config.yaml_document import read_yaml_file
+from function_calls.command_tools.callables import PythonNames, file_of, name_of
 from function_calls.command_tools.machine import Machine
 from function_calls.definition import _OPTIONS
 from function_calls.groups import ToolGroup
@@ -23,7 +26,7 @@ from services.deadlines import Deadlines
 from services.refs import Effect, Role
 from services.sandbox import Sandbox
 from services.workspace import Workspaces
-from tests.fakes.command_tools import a_group_with, faults_of, until, write
+from tests.fakes.command_tools import a_group_with, data_of, faults_of, until, write
 from tests.fakes.sources import ToldChanges
 
 GOOD = "  - {name: good, commands: [good], cmds: [[echo, good]]}\n"
@@ -182,29 +185,78 @@ async def test_python_that_lies_elsewhere_is_watched_too(tmp_path: Path) -> None
     assert [[spec.name for spec in one.specs] for one in published] == [["own"]]
 
 
-async def test_a_value_in_what_a_program_reads_as_code_is_a_fault(tmp_path: Path) -> None:
-    tools = """
+@pytest.mark.requirement("C12")
+@pytest.mark.parametrize(
+    ("words", "column"),
+    [
+        ('[sh, -c, "echo ${word}"]', 21),
+        ('[bash, -ce, "${word}"]', 24),
+        ('["ssh", host, ls, "${word}"]', 30),
+        ('{argv: [env, "${word}"], dash: allowed}', 25),
+    ],
+)
+async def test_a_value_in_what_a_program_reads_as_code_is_a_fault(tmp_path: Path, words: str, column: int) -> None:
+    tools = f"""
     tools:
       - name: shell
-        parameters: {word: {type: string, required: true}}
-        cmds: [[sh, -c, "echo ${word}"]]
+        parameters: {{word: {{type: string, required: true}}}}
+        cmds: [{words}]
     """
     [found] = await faults_of(tmp_path, tools)
-    assert (found.line, found.column, found.code) == (4, 21, "commands.bad_value")
+    assert (found.line, found.column, found.code) == (4, column, "commands.bad_value")
 
 
-async def test_what_is_kept_from_logs_is_not_asked_about_in_the_chat(tmp_path: Path) -> None:
+@pytest.mark.requirement("C12")
+async def test_the_sign_of_who_starts_a_program_lets_no_option_through(tmp_path: Path) -> None:
     tools = """
     tools:
-      - name: secret
-        parameters: {password: {type: string, required: true}}
-        sensitive: [password]
-        opts: {approval: each_step}
-        cmds: [[login, --, "${password}"]]
+      - name: own
+        parameters: {word: {type: string, required: true}}
+        cmds: [[nice, grep, -c, --, "${word}", "/etc/passwd"]]
+        opts: {sandbox: "off"}
+      - name: another
+        parameters: {word: {type: string, required: true}}
+        cmds: [[nice, --, grep, "${word}", "/etc/passwd"]]
+        opts: {sandbox: "off"}
     """
-    [found] = await faults_of(tmp_path, tools)
-    assert (found.line, found.code) == (6, "commands.bad_value")
-    assert "password is sensitive" in found.message
+    async with a_group_with(tmp_path, tools) as group:
+        for name, code in (("own", "failed"), ("another", "bad_arguments")):
+            group.model.says(call(name, word="-f/etc/hostname"), "ok")
+            await group.say("Ann", "@Rollcall go")
+            assert data_of(group)["error"] == code
+
+
+@pytest.mark.requirement("C25")
+@pytest.mark.parametrize(
+    ("entry", "lines"),
+    [
+        ('cmds: [[login, --, "${password}"]]', [7]),
+        ('cmds: [{argv: [login], stdin: "${password}"}]', [7]),
+        ('cmds: [[login, "--password=${login.password}"]]', [7]),
+        ('env: {KEY: "k${password}"}\n        cmds: [[login, --, "${word}"]]', [7]),
+        ('env: {KEY: "${password}", PAIR: "${word}:${KEY}"}\n        cmds: [[login, --, "${PAIR}"]]', [7, 7, 8]),
+        ('env: {KEY: "${password}"}\n        cmds: [{argv: [login], stdin: "${KEY}"}]', [7, 8]),
+        ('cmds: [[login]]\n        output: {success: {model: "used ${password}"}}', [8]),
+        ('cmds: [[login]]\n        output: {success: {chat: "used ${password}"}}', [8]),
+        ('cmds: [{argv: [login], stdin: "${word}", when: password}]', []),
+    ],
+)
+async def test_what_is_kept_from_logs_is_neither_shown_with_a_question_nor_kept_with_it(
+    tmp_path: Path, entry: str, lines: list[int]
+) -> None:
+    tools = f"""
+    tools:
+      - name: secret
+        parameters: {{password: {{required: true}}, word: {{required: true}}, login: {{type: object, required: true}}}}
+        sensitive: [password, login]
+        opts: {{approval: each_step}}
+        # What is tried:
+        {entry}
+    """
+    found = await faults_of(tmp_path, tools)
+    assert [(one.line, one.code) for one in found] == [(line, "commands.bad_value") for line in lines], found
+    assert all("is sensitive" in one.message for one in found)
+    assert await faults_of(tmp_path, tools.replace("each_step", "once")) == []
 
 
 def test_editors_are_told_what_files_may_hold() -> None:
@@ -291,3 +343,122 @@ async def test_groups_are_published(tmp_path: Path) -> None:
         [office] = group.daemon.registry.groups
         assert office == ToolGroup("office", "For work", ("a", "weather"), "Be brief", None, office.source)
         assert office.source.endswith("tools.yaml:3")
+
+
+@pytest.mark.requirement("C9", "D49")
+@pytest.mark.parametrize(
+    ("entry", "python", "fault"),
+    [
+        ('cmds: ["./own.py:act"]', "raise SystemExit(3)", "own.py:1: it ends the process while it is imported"),
+        ('cmds: ["tests.function_calls.sources.ends_the_process:f"]', "", "cannot be imported: SystemExit: 1"),
+        (
+            'cmds: [[echo]], system_prompt: {python: "./own.py:prompt"}',
+            "def prompt(sample):\n    raise SystemExit(3)",
+            "it fails: SystemExit: 3",
+        ),
+        (
+            'cmds: [[echo]], parameters: "./own.py:Odd"',
+            """
+            from pydantic import BaseModel
+
+            class Odd(BaseModel):
+                @classmethod
+                def __get_pydantic_json_schema__(cls, core, handler):
+                    raise SystemExit(3)
+            """,
+            "SystemExit: 3",
+        ),
+    ],
+)
+async def test_python_that_ends_the_process_is_a_fault_of_its_tool(
+    tmp_path: Path, entry: str, python: str, fault: str
+) -> None:
+    tools = f"""
+    tools:
+      - {{name: bad, {entry}}}
+      - {{name: good, commands: [good], cmds: [[echo, hi]]}}
+    """
+    async with a_group_with(tmp_path, tools, python, may_be_faulty=True) as group:
+        [found] = group.daemon.functions.faults
+        assert fault in found.message
+        assert await group.say("Ann", "/good") == ["hi"]
+
+
+@pytest.mark.requirement("D49")
+@pytest.mark.parametrize("kind", ["", "async "])
+@pytest.mark.parametrize("hook", ["cmds", "env", "on_exit", "success"])
+async def test_python_that_ends_the_process_while_it_runs_only_fails(tmp_path: Path, hook: str, kind: str) -> None:
+    own = '"./own.py:leave"'
+    entry = {
+        "cmds": f"cmds: [{own}]",
+        "env": f"cmds: [[echo, hi]], env: {own}",
+        "on_exit": f"cmds: [[echo, hi]], handlers: {{on_exit: {own}}}",
+        "success": f"cmds: [[echo, hi]], output: {{success: {{python: {own}}}}}",
+    }[hook]
+    takes = {"cmds": "run, given", "env": "request", "on_exit": "run, ending", "success": "run, step, output"}[hook]
+    tools = f"""
+    tools:
+      - {{name: bad, commands: [bad], effect: idempotent, {entry}}}
+      - {{name: good, commands: [good], cmds: [[echo, good]]}}
+    """
+    python = f"import sys\n\n{kind}def leave({takes}):\n    sys.exit(3)\n"
+    async with a_group_with(tmp_path, tools, python) as group:
+        [said] = await group.say("Ann", "/bad")
+        assert (said == "hi") == (hook == "on_exit")
+        assert await group.say("Ann", "/good") == ["good"]
+
+
+async def test_a_broken_edit_of_python_leaves_all_that_the_tool_can(tmp_path: Path) -> None:
+    python = """
+    def setup(run):
+        run.cmds.append(own)
+
+    def own(run, given):
+        return "EDITION"
+    """
+    tools = """
+    tools: [{name: own, commands: [own], opts: {approval: each_step}, handlers: {setup: "./own.py:setup"}}]
+    """
+    changes = ToldChanges()
+    async with a_group_with(tmp_path, tools, python.replace("EDITION", "first"), changes=changes) as group:
+
+        async def edit(text: str, *, is_broken: bool) -> None:
+            before = group.daemon.registry.specs
+            write(tmp_path / "commands", text, "own.py")
+            changes.tell()
+            changed = (lambda: bool(group.daemon.functions.faults)) if is_broken else (lambda: before != specs(group))
+            await until(changed)
+
+        await group.say("Ann", "/own")
+        await edit("def setup(:", is_broken=True)
+        assert await group.say("Ann", "yes") == ["first"]
+        await group.say("Ann", "/own")
+        assert await group.say("Ann", "yes") == ["first"]
+        # Only the Python is mended, and that is seen.
+        await edit(python.replace("EDITION", "second"), is_broken=False)
+        assert group.daemon.functions.faults == ()
+        await group.say("Ann", "/own")
+        assert await group.say("Ann", "yes") == ["second"]
+
+
+def specs(group: Group) -> object:
+    return group.daemon.registry.specs
+
+
+def test_python_of_tools_is_forgotten_with_those_who_have_it(tmp_path: Path) -> None:
+    file = write(tmp_path, "def own():\n    return 1\n", "forgotten_own.py")
+
+    def modules() -> int:
+        return sum("forgotten_own" in name for name in sys.modules)
+
+    first, second = PythonNames(tmp_path), PythonNames(tmp_path)
+    own = first.find("./forgotten_own.py:own")
+    assert (second.find("./forgotten_own.py:own") is own, modules()) == (False, 2)
+    del second
+    gc.collect()
+    assert (modules(), first.find(f"{file}:own")) == (1, own)
+    del first
+    gc.collect()
+    assert modules() == 0
+    # Who still runs it can say where it stands.
+    assert (name_of(own), file_of(own)) == ("forgotten_own.py:own", str(file))

@@ -70,7 +70,7 @@ HOOKED = """
 
 def events() -> list[str]:
     """What the callables of `own.py` have noted."""
-    [module] = [one for name, one in sys.modules.items() if name.startswith("rollcall_commands.own_")][-1:]
+    [module] = [one for name, one in sys.modules.items() if name.startswith("rollcall_own_")][-1:]
     noted: list[str] = module.EVENTS
     return noted
 

@@ -36,7 +36,7 @@ class Provider:
     async def call_with_functions(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:
         self.given.append((messages, tools))
         step = self.script.pop(0)
-        if isinstance(step, Exception):
+        if isinstance(step, BaseException):
             raise step
         return step
 
@@ -61,13 +61,14 @@ async def test_a_function_of_ones_own_picks_functions_like_any_model(whole: bool
     ("returned", "code", "trouble"),
     [
         (RuntimeError("sk-secret"), ErrorCode.PROVIDER_ERROR, Trouble.OUTAGE),
+        (SystemExit(3), ErrorCode.PROVIDER_ERROR, Trouble.OUTAGE),
         (ModelError(ErrorCode.PROVIDER_ERROR, "spent", status=402), ErrorCode.PROVIDER_ERROR, Trouble.QUOTA),
         ({"choices": []}, ErrorCode.EMPTY_RESPONSE, Trouble.ANSWER),
         ({"error": {"message": "no", "code": 401}}, ErrorCode.PROVIDER_ERROR, Trouble.KEY),
         (None, ErrorCode.MALFORMED_BY_PROVIDER, Trouble.ANSWER),
         ({"content": object()}, ErrorCode.MALFORMED_BY_PROVIDER, Trouble.ANSWER),
     ],
-    ids=["raises", "says what is wrong", "empty", "error", "nothing", "no JSON"],
+    ids=["raises", "ends the process", "says what is wrong", "empty", "error", "nothing", "no JSON"],
 )
 async def test_whatever_it_does_wrong_is_an_error_of_a_model(returned: Any, code: ErrorCode, trouble: Trouble) -> None:
     with pytest.raises(ModelError) as caught:
