@@ -312,3 +312,5 @@ class FunctionSpec:
     """The parameters that words of a command line fill; the others are named, as in `days=3`. Empty: all."""
     declared: frozenset[str] = frozenset()
     """The fields that its author has set; the others are as they are by default."""
+    version: str = ""
+    """A digest of what runs, where that may change without a release of ours: a yes for another version is no yes."""

@@ -66,6 +66,7 @@ class _Builder:
                 parameters=parameters,
                 options={**self._options(), "system_prompt": prompt},
                 source=self._entry.where,
+                version=definition.digest,
             )
         except DefinitionError as error:
             self._complain_of(error)

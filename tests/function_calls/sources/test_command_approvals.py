@@ -167,8 +167,9 @@ async def test_a_yes_to_a_tool_that_has_changed_since_runs_nothing(log: Log, tmp
         await group.say("Ann", "/steps x")
     changed = log.tools.replace("first ${word}", "other ${word}")
     async with a_group_with(tmp_path, changed, log.python, home=home) as group:
-        assert await group.say("Ann", "yes") == [EN.say("command_tools.rejected_changed", name="/steps")]
-    assert log.lines == ["env", "setup", "exit rejected 0"]
+        assert await group.say("Ann", "yes") == [EN.say("questions.changed", name="/steps")]
+    # What the old one has left is unknown to the new one, its `on_exit` included.
+    assert log.lines == ["env", "setup"]
 
 
 @pytest.mark.requirement("C25")
@@ -178,7 +179,7 @@ async def test_a_tool_that_has_changed_is_not_filled_with_the_old_variables(log:
         await group.say("Ann", "/steps x")
     changed = log.tools.replace("${stamp}", "${other}")
     async with a_group_with(tmp_path, changed, log.python, home=home) as group:
-        assert await group.say("Ann", "yes") == [EN.say("command_tools.rejected_changed", name="/steps")]
+        assert await group.say("Ann", "yes") == [EN.say("questions.changed", name="/steps")]
 
 
 class Answering:
@@ -247,7 +248,7 @@ async def test_a_yes_to_python_that_has_changed_since_runs_nothing(log: Log, tmp
     async with a_group_with(tmp_path, log.tools, log.python, home=home) as group:
         await group.say("Ann", "/steps x")
     async with a_group_with(tmp_path, log.tools, log.python.replace("did", "DID"), home=home) as group:
-        assert await group.say("Ann", "yes") == [EN.say("command_tools.rejected_changed", name="/steps")]
+        assert await group.say("Ann", "yes") == [EN.say("questions.changed", name="/steps")]
 
 
 async def test_what_cannot_be_seen_is_written_out(log: Log, tmp_path: Path) -> None:
