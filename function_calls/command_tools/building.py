@@ -53,6 +53,7 @@ class _Builder:
     def spec(self, machine: Machine) -> FunctionSpec | None:
         parameters, arguments = self._parameters()
         definition = self._definition(parameters)
+        self._check_ways()
         prompt = self._system_prompt(parameters)
         if self._entry.faults or definition is None:
             return None
@@ -73,6 +74,16 @@ class _Builder:
             return None
         handler.spec = spec
         return spec
+
+    def _check_ways(self) -> None:
+        """A tool that asks in its midst cannot be tried out before it is left to the clock."""
+        ways = self._tool.offered_to or ()
+        if self._tool.opts.approval == "each_step" and "timer" in ways:
+            message = (
+                "opts.approval asks for each step, and nobody answers by the clock: leave timer out, or say "
+                "`approval: none`"
+            )
+            self._entry.complain(["offered_to", ways.index("timer")], Code.BAD_VALUE, message)
 
     def _parameters(self) -> tuple[JsonObject, ArgumentParser]:
         key = "schema" if self._tool.sample is not None else "parameters"

@@ -15,7 +15,7 @@ from services.json_values import JsonObject
 from services.refs import ErrorCode, Role
 from services.threads import Threads
 from tests.fakes.builders import a_call, a_message, a_profile
-from tests.fakes.command_tools import a_group_with, data_of
+from tests.fakes.command_tools import a_group_with, data_of, faults_of
 
 EN = Texts().of("en")
 STEPS = """
@@ -348,3 +348,21 @@ async def test_a_tool_that_stands_in_python_waits_through_a_restart(tmp_path: Pa
         await group.say("Ann", "/act")
     async with a_group_with(tmp_path, tools, python, home=home) as group:
         assert await group.say("Ann", "yes") == ["acted"]
+
+
+@pytest.mark.requirement("C25")
+async def test_a_tool_that_asks_for_each_step_cannot_be_offered_to_the_clock(tmp_path: Path) -> None:
+    tools = """
+    tools:
+      - name: nightly
+        cmds: [[echo, x]]
+        opts: {approval: each_step}
+        offered_to:
+          - command
+          - timer
+      - {name: fine, cmds: [[echo, x]], opts: {approval: none}, offered_to: [timer, command]}
+      - {name: fine_too, cmds: [[echo, x]], opts: {approval: each_step}, offered_to: [model]}
+    """
+    [fault] = await faults_of(tmp_path, tools)
+    assert (fault.line, fault.column) == (7, 9)
+    assert "nobody answers by the clock" in fault.message
