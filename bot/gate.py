@@ -41,7 +41,8 @@ class Verdict:
 def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, question: OpenQuestion | None) -> Verdict:
     """The verdict on one message. `question` is what the sender was asked in this chat and has not answered, or what
     waits for somebody's yes and is meant here."""
-    refused = _not_served(context, chat)
+    # A run that waits is told also where nobody is served any more, so that it can put things away.
+    refused = None if context.kind is Kind.EXPIRY else _not_served(context, chat)
     if refused is not None or context.timer is not None or context.kind is Kind.EXPIRY:
         return refused or Verdict(addressed=True)
     is_called = context.calls_bot

@@ -296,7 +296,7 @@ class Intake:
                 writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))
         # What nobody has allowed yet goes with the message that asked for it.
         withdrawn = self._questions.asked_for_by(chat, native_id) if deletes else []
-        writes += map(pending.withdraw, withdrawn)
+        writes += self._questions.withdrawing(chat, withdrawn)
         # A summary may hold what is taken back here.
         writes.append(summaries.forget(chat, native_id))
         writes.append(history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.text))

@@ -24,7 +24,6 @@ from function_calls.filters.filters import Filters
 from function_calls.invocation import Invoker
 from function_calls.outages import Outages
 from function_calls.router import FunctionCallRouter
-from function_calls.taint import Taint
 from services.llm.model import ChatModel
 from services.sandbox import Sandbox
 from services.schedules import Schedules
@@ -46,13 +45,12 @@ def chats_live(live: LiveSettings, chats: Chats) -> None:
     live.take(*sections, "router.enabled", prepare=lambda fresh: partial(chats.use, fresh), hears_of=hears_of)
 
 
-def consent_live(live: LiveSettings, approvals: Approvals, taint: Taint, questions: OpenQuestions) -> None:
+def consent_live(live: LiveSettings, approvals: Approvals, questions: OpenQuestions) -> None:
     """Whose yes a run needs, and how long questions wait."""
 
     def prepare(fresh: Settings) -> Use:
         def use() -> None:
             approvals.use(fresh.approvals)
-            taint.use(fresh.approvals.tainted)
             questions.use(fresh.questions.expires_seconds, fresh.approvals.expires_seconds)
 
         return use

@@ -67,10 +67,22 @@ class OpenQuestions:
             if one.question.terms is not None and one.question.terms.asker.key.native_id == native_id
         ]
 
+    def withdrawing(self, chat: str, ids: Sequence[int]) -> list[Write]:
+        """The writes after which these approvals no longer wait for a yes; `withdraw` is to be called once they are
+        durable. One that a run waits for is left over then."""
+        of_chat, now_ms = self._approvals.get(chat, {}), self._clock.now_ms()
+        return [
+            pending.leave(id_, now_ms) if id_ in of_chat and _is_told(of_chat[id_][0]) else pending.withdraw(id_)
+            for id_ in ids
+        ]
+
     def withdraw(self, chat: str, ids: Sequence[int]) -> None:
         """Forget these approvals, which are withdrawn in the store."""
         for id_ in ids:
+            asked = self._approvals.get(chat, {}).get(id_)
             self._drop(chat, id_)
+            if asked is not None:
+                self._leave(asked[0])
 
     async def approval_asked_by(self, store: Store, chat: str, native_id: str) -> int:
         """The approval that the message of that id asked for; 0 when it asked for none."""
@@ -139,7 +151,7 @@ class OpenQuestions:
 
     def expire(self) -> tuple[list[Write], list[OpenQuestion]]:
         """Forget what has waited too long: the writes that do the same in the store, and the approvals among it. What
-        functions asked is left over then."""
+        runs wait for is left over then."""
         now_ms = self._clock.now_ms()
         gone = [key for key, (_, expires_ms) in self._waiting.items() if expires_ms <= now_ms]
         writes: list[Write] = []
@@ -157,8 +169,11 @@ class OpenQuestions:
         ]
         for chat, question in late:
             self._drop(chat, question.id)
-            writes.append(pending.expire(question.id))
-        return writes, [question for _, question in late]
+            if _is_told(question):
+                self._leave(question)
+            else:
+                writes.append(pending.expire(question.id))
+        return writes, [question for _, question in late if not _is_told(question)]
 
     def take_left(self) -> list[OpenQuestion]:
         """What functions asked and nobody is going to answer. Whoever takes it sees to it that they are told."""
@@ -193,5 +208,5 @@ class OpenQuestions:
 
 
 def _is_told(question: OpenQuestion) -> bool:
-    """Whether a function asked it that has to hear of it when no answer comes."""
+    """Whether a run waits for it that has to hear of it when no answer comes."""
     return question.asker is not None

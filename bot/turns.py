@@ -171,11 +171,14 @@ class Turns:
             _log.error("turn_given_up", turn=turn.id, attempts=job.attempts)
             return sent(ReasonCode.GAVE_UP, [Message(texts.say("failures.gave_up"))], "limits.attempts_per_turn")
         unserved = self._no_longer_served(job.context)
-        if unserved is not None:
+        if unserved is not None and job.question is None:
             return unserved
         try:
             if job.attempts or job.repeated:
                 await log.load()
+            if unserved is not None:
+                await self._deadlines.run(router.end_waiting(job.context, turn), turn.deadline + _GRACE_SECONDS)
+                return unserved
             return await self._deadlines.run(
                 self._dispatched(job.context, turn, router), turn.deadline + _GRACE_SECONDS
             )
@@ -184,13 +187,17 @@ class Turns:
                 raise
             return stopped(turn)
         except TimeoutError:
-            return interrupted(turn, ReasonCode.MODEL_FAILED, texts.say("model.timeout"), "router.turn_timeout_seconds")
+            return unserved or interrupted(
+                turn, ReasonCode.MODEL_FAILED, texts.say("model.timeout"), "router.turn_timeout_seconds"
+            )
         except StoreError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the border where a failing turn becomes an answer
             short_id = uuid.uuid4().hex[:8]
             _log.error("turn_failed", turn=turn.id, id=short_id, exc_info=error)
-            return interrupted(turn, ReasonCode.FUNCTION_FAILED, texts.say("failures.turn", id=short_id), short_id)
+            return unserved or interrupted(
+                turn, ReasonCode.FUNCTION_FAILED, texts.say("failures.turn", id=short_id), short_id
+            )
 
     def _no_longer_served(self, context: MessageContext) -> TurnOutcome | None:
         """The silent end of a turn whose chat was taken off the settings while it waited."""
@@ -225,7 +232,7 @@ class Turns:
         question_id = self._ids.next() if question is not None else 0
         asker = turn.asker or job.context
         chat, member = asker.chat.key, asker.sender.ref.key
-        if question is not None and question.question.resume is not None:
+        if question is not None and question.question.is_of_a_run:
             question = replace(question, asker=without_words(asker))
         if question is not None:
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
@@ -286,7 +293,7 @@ class Turns:
 
     def _needs_quote(self, job: Job) -> bool:
         """In a group where others have spoken meanwhile, an answer says whom it answers."""
-        if job.context.timer is not None:
+        if job.context.timer is not None or job.context.kind is Kind.EXPIRY:
             return False
         return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)
 

@@ -231,7 +231,7 @@ def build_daemon(
     filters = filters_of(settings)
     units = FunctionBudgets(settings.budgets, store, clock)
     approvals = Approvals(settings.approvals, grants, lambda chat: questions.approvals_in(chat.key))
-    taint = Taint(settings.approvals.tainted, approvals)
+    taint = Taint(approvals)
     invoker = Invoker(
         Policies(budget=units, taint=taint, approval=approvals),
         deadlines,
@@ -342,7 +342,7 @@ def build_daemon(
     show_models(metrics, model)
     show_faults(metrics, functions, reload)
     chats_live(live, chats)
-    consent_live(live, approvals, taint, questions)
+    consent_live(live, approvals, questions)
     budgets_live(live, requests, units)
     processes_live(live, own)
     limits_live(live, engine, intake, schedules)

@@ -41,6 +41,12 @@ class Rule(NamedTuple):
     """The least role. None: the asker's own."""
     by_other: bool = False
 
+    def with_all_of(self, other: Rule) -> Rule:
+        """What neither this rule nor `other` falls short of."""
+        one, two = self.role, other.role
+        role = one if two is None or (one is not None and one.rank >= two.rank) else two
+        return Rule(role, self.by_other or other.by_other)
+
 
 def _nothing_waits(chat: ChatRef) -> Sequence[OpenQuestion]:
     return ()
@@ -56,20 +62,34 @@ class Approvals:
         waiting: Callable[[ChatRef], Sequence[OpenQuestion]] = _nothing_waits,
     ) -> None:
         """`waiting` gives what waits in a chat for a person's yes."""
-        self._settings = settings
         self._grants = grants
         self._waiting = waiting
         self._known: dict[tuple[ChatRef, FunctionSpec], Rule | None] = {}
+        self.use(settings)
 
     def use(self, settings: ApprovalsSettings) -> None:
         """From the next run on these settings hold."""
         self._settings = settings
+        self.tainted = Rule(None if settings.tainted == "asker" else Role(settings.tainted))
+        """Whose yes it takes where words from outside may have led to a run."""
         self._known.clear()
 
     def judge(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn) -> Verdict:
         """ALLOWED where no rule fits, where this very run was approved, and where the chat allows it for always."""
         rule = self.rule(context.chat, spec, turn.profile())
+        if rule is not None and turn.taint and is_tainted(spec, turn):
+            rule = self._with_taint(context, spec, arguments, turn, rule)
         return ALLOWED if rule is None else self.decide(context, spec, arguments, turn, rule)
+
+    def _with_taint(self, context: MessageContext, spec: FunctionSpec, arguments: Any, turn: Turn, rule: Rule) -> Rule:
+        """`rule`, or a stricter one where a tainted turn asks for more. What a run has read itself since it was allowed
+        asks for no more: it is the same run that goes on."""
+        approved, values = turn.approved, spec.arguments.dump(arguments)
+        if approved is not None and approved.is_noted:
+            before = _terms(context, spec, values, rule, turn, for_always=False)
+            if before.digest == approved.digest:
+                return rule
+        return rule.with_all_of(self.tainted)
 
     def rule(self, chat: ChatRef, spec: FunctionSpec, profile: ChatProfile) -> Rule | None:
         """Whose yes `spec` needs in `chat`: as a rule of the settings says, else as they say of the function, else as

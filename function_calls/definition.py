@@ -36,6 +36,7 @@ def build_spec(
     options: Mapping[str, Any],
     source: str = "",
     result_schema: JsonObject | None = None,
+    version: str = "",
 ) -> FunctionSpec:
     """The spec with `options` read as in YAML; unknown options become metadata. Raises DefinitionError."""
     problems: list[str] = []
@@ -81,6 +82,7 @@ def build_spec(
         metadata=metadata,
         source=source,
         declared=frozenset(fields),
+        version=version,
         **fields,
     )
 

@@ -12,7 +12,7 @@ from function_calls.groups import Takeable
 from function_calls.permissions import callable_here
 from function_calls.profile import ChatProfile
 from function_calls.shortlist import found_here
-from function_calls.spec import FunctionResult, FunctionSpec
+from function_calls.spec import FunctionResult, FunctionSpec, Question
 from function_calls.turn import Path, Turn
 from services.llm.model import OfferedFunction
 from services.refs import ErrorCode
@@ -43,7 +43,7 @@ class Runs(Protocol):
 class RunDoors:
     """The doors of one run."""
 
-    __slots__ = ("_context", "_depth", "_key", "_profile", "_runs", "_turn")
+    __slots__ = ("_context", "_depth", "_key", "_profile", "_runs", "_turn", "asked")
 
     def __init__(
         self, runs: Runs, context: MessageContext, key: str, turn: Turn, profile: ChatProfile, depth: int
@@ -54,6 +54,8 @@ class RunDoors:
         self._turn = turn
         self._profile = profile
         self._depth = depth
+        self.asked: tuple[Question, ...] = ()
+        """What runs within this one have asked so far in their midst."""
 
     @property
     def threads(self) -> Threads:
@@ -92,7 +94,9 @@ class RunDoors:
     async def invoke(self, name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
         if self._depth >= DEEPEST_NESTING:
             return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.too_deep"))
-        return await self._runs.invoke(
+        if self._key in self._turn.ending:
+            return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.only_ends"))
+        result = await self._runs.invoke(
             self._context,
             name,
             arguments,
@@ -101,6 +105,16 @@ class RunDoors:
             depth=self._depth + 1,
             key=f"{self._key}.{number}",
         )
+        if result.question is not None and result.question.kind == "input":
+            self.asked += (result.question,)
+        return result
+
+    def kept_back(self, result: FunctionResult) -> list[Question]:
+        """Those that have been asked and that `result` of this run does not pass on, so that nobody ever answers
+        them; each once, though its run may have been tried again."""
+        passed_on = result.question.key if result.question is not None else ""
+        return list({one.key: one for one in self.asked if one.key != passed_on}.values())
 
     async def status(self, text: str) -> None:
-        await self._turn.status(text)
+        if self._key not in self._turn.ending:
+            await self._turn.status(text)

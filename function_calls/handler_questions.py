@@ -51,6 +51,7 @@ def with_its_run(
         arguments=plain(spec.arguments.dump(run.arguments)),
         resume=state,
         number=before + 1,
+        key=run.key,
         allowed=allowed,
         said=tuple(message.text for message in asking_messages(result, texts) if message.to is None),
     )

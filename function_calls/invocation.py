@@ -24,6 +24,7 @@ from function_calls.policies import ALLOWED, Policies, Verdict
 from function_calls.profile import ChatProfile
 from function_calls.questions import confirm_question
 from function_calls.results import plain, storable
+from function_calls.run_ends import Ended, end, end_key, held_up, only_ends, with_unknown
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Retry, ToolError
 from function_calls.turn import Path, Run, Turn
 from function_calls.usage import spoken_name
@@ -103,19 +104,20 @@ class Invoker:
             refused = await refusal_now(context, spec, turn, profile)
         if refused is not None:
             asked = Run(key, spec, raw, path, round_number, request_id)
-            return self._not_run(context, asked, refused_result(refused, spec, profile), turn)
+            if not only_ends(key, turn):
+                return await self._not_run(context, asked, refused_result(refused, spec, profile), turn, raw)
         try:
             if path is _NESTED:
                 require_json(raw, spec.parameters)
             arguments = spec.arguments.parse(raw)
         except ArgumentFault as fault:
             asked = Run(key, spec, raw, path, round_number, request_id)
-            return self._not_run(context, asked, faulty(spec, fault, raw, profile), turn)
+            return await self._not_run(context, asked, faulty(spec, fault, raw, profile), turn, raw)
         run = Run(key, spec, arguments, path, round_number, request_id)
         paid, approved = known is not None and known.function == spec.name, turn.approved
         decided = await self._decided(context, run, turn, profile, confirmed=confirmed, uncertain=uncertain, paid=paid)
         if decided is not None:
-            return self._not_run(context, run, decided, turn)
+            return await self._not_run(context, run, decided, turn, raw)
         # A yes that is gone now was for this run.
         allowed = approved.digest if approved is not None and turn.approved is None else ""
         result = await self._run(context, run, turn, profile, depth, allowed)
@@ -175,7 +177,9 @@ class Invoker:
                 continue
             verdict = judged if isinstance(judged, Verdict) else await judged
             if verdict.refusal is not None:
-                return verdict.refusal
+                if only_ends(run.key, turn):
+                    break
+                return held_up(verdict.refusal, turn.resuming.get(run.key))
             writes += verdict.writes
         if (spec.confirm or uncertain) and not confirmed:
             return FunctionResult(question=confirm_question(spec, spec.arguments.dump(arguments), profile.texts))
@@ -193,10 +197,19 @@ class Invoker:
             return overtaken.refusal
         return None
 
-    def _not_run(self, context: MessageContext, run: Run, result: FunctionResult, turn: Turn) -> FunctionResult:
-        """`result`, which came instead of the run; on the record when it is no question."""
-        if result.error is not None:
-            self._record(context, run._replace(arguments=plain(run.arguments)), result, turn.id, 0)
+    async def _not_run(
+        self, context: MessageContext, run: Run, result: FunctionResult, turn: Turn, raw: Mapping[str, Any]
+    ) -> FunctionResult:
+        """`result`, which came instead of the run; on the record when it is no question. A run that was to go on then
+        comes to its end."""
+        if result.error is None:
+            return result
+        self._record(context, run._replace(arguments=plain(run.arguments)), result, turn.id, 0)
+        resumed = turn.resuming.get(run.key) if turn.resuming else None
+        if resumed is not None and resumed.kind == "answered":
+            resumed = replace(resumed, answer="", kind="expired")
+            ended = Ended(run.spec.name, raw, run.path, resumed, end_key(run.key))
+            return with_unknown(result, await end(self, context, turn, ended))
         return result
 
     async def _asked(
@@ -230,6 +243,10 @@ class Invoker:
             stopped = FunctionResult.fail(ErrorCode.CANCELLED, profile.texts.say("stop.stopped"))
             self._record(context, run, stopped, turn.id, int((self._clock.monotonic() - started) * 1e6))
             raise
+        if doors.asked:
+            for asked in doors.kept_back(result):
+                ended = Ended.of(asked, _NESTED, "expired", end_key(asked.key))
+                result = with_unknown(result, await end(self, context, turn, ended))
         # An effect that was begun within and not seen to end makes the outcome of the whole run unknown.
         abandoned = turn.abandoned_by(run.key) if turn.unfinished else ""
         if abandoned:
@@ -270,7 +287,7 @@ class Invoker:
         began = False
         try:
             if spec.status_text:
-                await turn.status(profile.texts.resolve(spec.status_text))
+                await call.status(profile.texts.resolve(spec.status_text))
             proceed = self._chains.get(spec) or self._chain(spec)
             began = True
             return await self._deadlines.run(proceed(Invocation(context, spec, run.arguments, call)), deadline)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -43,10 +44,26 @@ class Unit:
             is_package = steps[-1] == "__init__"
             yield ".".join(steps[:-1] if is_package else steps), self.root / path, is_package
 
+    def version(self) -> str:
+        """Of its code, as its files are now: the same wherever they lie and whenever they were written."""
+        return version_of(file for _, file, _ in self.modules())
+
     def giving(self) -> Sequence[str]:
         """The modules that are asked for functions, by their names below the unit's own: all but those that begin with
         `_`, and tests."""
         return sorted(name for name, _, _ in self.modules() if not any(map(is_private, name.split("."))))
+
+
+def version_of(files: Iterable[Path]) -> str:
+    """A digest of what stands in `files`, wherever they lie; a file that cannot be read counts as an empty one."""
+    digest = hashlib.sha256()
+    for file in files:
+        try:
+            content = file.read_bytes()
+        except OSError:
+            content = b""
+        digest.update(hashlib.sha256(file.name.encode() + b"\0" + content).digest())
+    return digest.hexdigest()
 
 
 def units_at(path: Path) -> list[Unit]:

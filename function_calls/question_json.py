@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from function_calls.approval_terms import ApprovalTerms
+from function_calls.call import Resumed
 from function_calls.context_json import context_from_json, context_to_json
 from function_calls.spec import Choice, Question
 from services.json_values import JsonObject
@@ -30,6 +31,11 @@ def question_to_json(question: Question) -> JsonObject:
         data["resume"] = question.resume
         data["number"] = question.number
         data["allowed"] = question.allowed
+        data["key"] = question.key
+    if question.goes_on is not None:
+        before = question.goes_on
+        data["goes_on"] = [before.state, before.answer, before.kind, before.number]
+    if question.is_of_a_run:
         data["said"] = list(question.said)
     return data
 
@@ -49,6 +55,8 @@ def question_from_json(data: Mapping[str, Any]) -> Question:
         number=data.get("number", 1),
         allowed=data.get("allowed", ""),
         said=tuple(data.get("said", ())),
+        key=data.get("key", ""),
+        goes_on=Resumed(*data["goes_on"]) if data.get("goes_on") else None,
     )
 
 

@@ -92,6 +92,8 @@ def _word(text: str) -> str:
 def fingerprint(spec: FunctionSpec) -> str:
     """Of everything in `spec` that an answer relies on."""
     facts = [spec.name, spec.parameters, spec.effect.value, sorted(spec.roles), spec.confirm]
+    if spec.version:
+        facts.append(spec.version)
     return hashlib.sha256(orjson.dumps(facts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 

@@ -38,6 +38,10 @@ class Reading:
     is_whole: bool = True
     """False: it may define more, of which nothing could be learned."""
 
+    def of_version(self, version: str) -> Reading:
+        """The same, of functions that know which edition of the code they are."""
+        return replace(self, specs=tuple(replace(spec, version=version) for spec in self.specs))
+
     def after(self, earlier: Reading) -> Reading:
         """The same, with what served before in the place of what is broken now."""
         mine = {spec.name for spec in self.specs}

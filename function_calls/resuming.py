@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import structlog
+
+from config.texts import Phrases
 from function_calls.answers import Answered
 from function_calls.approval_terms import ApprovalTerms, Approved
 from function_calls.approvals import rejection, who_may
@@ -16,6 +19,7 @@ from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.permissions import switched_on
 from function_calls.questions import fingerprint, read_answer
+from function_calls.run_ends import Ended, end, end_key, only_ends, unknown_end, with_unknown
 from function_calls.single_runs import outcome_of
 from function_calls.spec import FunctionResult, FunctionSpec, Message, Question, Touch
 from function_calls.turn import Continuation, OpenQuestion, Path, Turn, TurnOutcome, sent
@@ -24,6 +28,7 @@ from services.json_values import JsonObject
 from services.refs import ErrorCode, ReasonCode
 
 _EXPIRY = Kind.EXPIRY
+_log = structlog.get_logger("questions")
 
 
 class Resuming:
@@ -38,18 +43,20 @@ class Resuming:
         turn.resumed = True
         asked_at = open_question.continuation.asked_at
         turn.asked_at = context.sent_at if asked_at is None else datetime.fromtimestamp(asked_at, UTC)
+        if context.kind is _EXPIRY:
+            return await self._unanswered(context, turn, open_question)
         if open_question.question.terms is not None:
             return await self._decided(context, turn, open_question, open_question.question.terms, text)
         question, on = open_question.question, open_question.continuation
         texts = turn.profile().texts
         spec = turn.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
-            if context.kind is _EXPIRY:
-                return sent(ReasonCode.EXPIRED, [], question.function)
+            _has_changed(question)
             name = plain_name(question.function) if spec is None else spoken_name(spec, texts.language)
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=name))])
         if question.resume is not None:
-            return await self._resume_run(context, turn, question, on, spec, text)
+            resumed = _answered(question, text, texts)
+            return await self._resume_run(context, turn, question, on, spec, resumed)
         answer = read_answer(question, text, texts)
         if answer.kind in (Answered.CANCELLED, Answered.NO) and on.calls:
             turn.state.update(on.state)
@@ -65,25 +72,62 @@ class Resuming:
         is_yes = answer.kind is Answered.YES
         return await self._go_on(context, turn, on, spec, raw, confirmed=is_yes, nested=question.nested)
 
+    async def end(self, context: MessageContext, turn: Turn, open_question: OpenQuestion) -> list[Message]:
+        """Let the run that waits for the answer come to its end, since it may not go on; what the chat has to hear of
+        that. Without effect for a question of no run, and for one that somebody may still decide."""
+        question, on = open_question.question, open_question.continuation
+        is_open = question.terms is not None and context.kind is not _EXPIRY
+        spec = turn.functions.find(question.function)
+        if not question.is_of_a_run or is_open:
+            return []
+        if spec is None or fingerprint(spec) != on.fingerprint:
+            _has_changed(question)
+            return []
+        return await self._end(context, turn, question, on, "expired")
+
+    async def _end(
+        self, context: MessageContext, turn: Turn, question: Question, on: Continuation, kind: ResumedKind
+    ) -> list[Message]:
+        turn.state.update(on.state)
+        return await end(self._invoker, context, turn, Ended.of(question, Path(on.path), kind))
+
+    async def _unanswered(self, context: MessageContext, turn: Turn, open_question: OpenQuestion) -> TurnOutcome:
+        """Tell the run that nobody answered; the chat hears of it where a person's yes was waited for."""
+        question, on = open_question.question, open_question.continuation
+        if question.goes_on is not None:
+            told = Message(turn.profile().texts.say("approvals.expired", function=question.function))
+            return sent(ReasonCode.EXPIRED, [told, *await self.end(context, turn, open_question)], question.function)
+        spec = turn.functions.find(question.function)
+        if spec is None or fingerprint(spec) != on.fingerprint:
+            _has_changed(question)
+            return sent(ReasonCode.EXPIRED, [], question.function)
+        who = context.sender
+        context = replace(context, sender=replace(who, role=await turn.role_now(who)))
+        resumed = Resumed(question.resume or {}, "", "expired", question.number)
+        return await self._resume_run(context, turn, question, on, spec, resumed)
+
     async def _resume_run(
-        self, context: MessageContext, turn: Turn, question: Question, on: Continuation, spec: FunctionSpec, text: str
+        self,
+        context: MessageContext,
+        turn: Turn,
+        question: Question,
+        on: Continuation,
+        spec: FunctionSpec,
+        resumed: Resumed,
     ) -> TurnOutcome:
         """Give a run that asked something what the member said to it, or that nobody did."""
-        kind, answer = _answered(context, question, text, turn)
-        if kind == "expired":
-            who = context.sender
-            context = replace(context, sender=replace(who, role=await turn.role_now(who)))
         key = turn.next_key()
-        turn.resuming[key] = Resumed(question.resume or {}, answer, kind, question.number)
+        turn.resuming[key] = resumed
         if question.allowed:
             turn.approved = Approved(question.allowed, context.sender, always=False, is_noted=True)
         result = await self._run_held_up(context, turn, on, spec, question.arguments, nested=question.nested, key=key)
         turn.approved = None
         result = _with_what_was_said(result, question)
-        if kind == "expired":
+        if resumed.kind == "expired":
             return _unheard(spec, result)
         by_model = Path(on.path) is Path.MODEL and bool(on.transcript)
-        if kind == "cancelled":
+        if resumed.kind == "cancelled":
+            result = replace(result, messages=()) if key in turn.ending else result
             result = self._cancelled(turn, result, by_model=by_model)
         if by_model:
             return await self._llm.resume(context, turn, on, result, spec.name, question.arguments, question.said)
@@ -121,16 +165,21 @@ class Resuming:
         turn.asker = asker
         spec = turn.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
+            _has_changed(question)
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=question.function))])
         if allows:
             turn.approved = Approved(terms.digest, context.sender, answer.kind is Answered.ALWAYS)
+            if question.goes_on is not None:
+                return await self._resume_run(asker, turn, question, on, spec, question.goes_on)
             return await self._go_on(asker, turn, on, spec, question.arguments, confirmed=True, nested=question.nested)
         said = rejection(context, asker, spec.name, answer.value, texts)
+        ended = [] if question.goes_on is None else await self._end(asker, turn, question, on, "cancelled")
         if Path(on.path) is not Path.MODEL or not on.transcript:
-            return sent(ReasonCode.ANSWERED_QUESTION, [Message(said)], spec.name)
+            return sent(ReasonCode.ANSWERED_QUESTION, [Message(said), *ended], spec.name)
         turn.state.update(on.state)
         turn.taint |= _taint(on)
         turn.said.append(Message(said))
+        turn.said += ended
         return await self._llm.resume(asker, turn, on, FunctionResult.fail(ErrorCode.REFUSED, said), spec.name)
 
     async def _go_on(
@@ -170,7 +219,12 @@ class Resuming:
         path = Path(on.path)
         profile = turn.profile()
         refused = switched_on(profile, path) if nested else None
-        if refused is not None:
+        if refused is not None and not (key and only_ends(key, turn)):
+            if key:
+                resumed = replace(turn.resuming[key], answer="", kind="expired")
+                ended = Ended(spec.name, raw, Path.NESTED, resumed, end_key(key))
+                told = await end(self._invoker, context, turn, ended)
+                return with_unknown(refused_result(refused, spec, profile), told)
             return refused_result(refused, spec, profile)
         way = Path.NESTED if nested else path
         result = await self._invoker.invoke(
@@ -179,27 +233,34 @@ class Resuming:
         return result.from_nested() if nested else result
 
 
-def _answered(context: MessageContext, question: Question, text: str, turn: Turn) -> tuple[ResumedKind, str]:
-    """How a handler's question was answered, and with what."""
-    if context.kind is _EXPIRY:
-        return "expired", ""
-    answer = read_answer(question, text, turn.profile().texts)
+def _answered(question: Question, text: str, texts: Phrases) -> Resumed:
+    """What a run goes on from whose question a message answers."""
+    answer = read_answer(question, text, texts)
     # One that was edited into nothing while it waited is no answer either.
-    return ("answered", answer.value) if answer.kind is Answered.FILLED else ("cancelled", "")
+    kind: ResumedKind = "answered" if answer.kind is Answered.FILLED else "cancelled"
+    return Resumed(question.resume or {}, answer.value if kind == "answered" else "", kind, question.number)
+
+
+def _has_changed(question: Question) -> None:
+    """Note that a run waits for an answer, and never hears of it: what the function is now knows nothing of what it
+    was, so it can neither go on from what that left nor put it away."""
+    if question.is_of_a_run:
+        _log.warning("waiting_run_not_ended", function=question.function)
 
 
 def _with_what_was_said(result: FunctionResult, before: Question) -> FunctionResult:
     """`result` of a run that had asked `before`; a further question of it knows what was said since it began."""
     asked = result.question
-    if asked is None or asked.kind != "input" or asked.function != before.function:
+    if asked is None or not asked.is_of_a_run or asked.function != before.function:
         return result
     return replace(result, question=replace(asked, said=before.said + asked.said))
 
 
 def _unheard(spec: FunctionSpec, result: FunctionResult) -> TurnOutcome:
     """The end of a run that nobody answered: the chat hears nothing but that nobody knows what became of an effect."""
-    if result.error is not None and result.error.code is ErrorCode.UNKNOWN_OUTCOME:
-        return sent(ReasonCode.UNKNOWN_OUTCOME, result.for_chat(), spec.name, result.error.code)
+    unknown = unknown_end(result)
+    if unknown:
+        return sent(ReasonCode.UNKNOWN_OUTCOME, unknown, spec.name, ErrorCode.UNKNOWN_OUTCOME)
     return sent(ReasonCode.EXPIRED, [], spec.name)
 
 

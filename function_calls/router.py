@@ -106,6 +106,12 @@ class FunctionCallRouter:
             return None
         return outcome_of(turn, spec, result, ReasonCode.COMMAND, ())
 
+    async def end_waiting(self, context: MessageContext, turn: Turn) -> None:
+        """Let a run come to its end that waits for what the message answers. Nothing else is done, and nothing said:
+        nobody is served here any more."""
+        if turn.answering is not None:
+            await self._resuming.end(context, turn, turn.answering[0])
+
     async def run_chat_fallback(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in plain words, without functions."""
         return await self._llm.chat(context, turn)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal, Protocol
 
 from function_calls.approval_terms import ApprovalTerms
-from function_calls.call import Call
+from function_calls.call import Call, Resumed
 from function_calls.context import Attachment, MessageContext
 from services.json_values import JsonObject, JsonValue
 from services.quick_init import quick_init
@@ -72,7 +72,17 @@ class Question:
     allowed: str = ""
     """For `input`: the digest of the yes that the run was given before it began; empty where it needed none."""
     said: tuple[str, ...] = ()
-    """For `input`: what the run has said in the chat so far, with its questions."""
+    """What the run that asked with `input` has said in the chat so far, with its questions."""
+    key: str = ""
+    """For `input`: of the run that asks."""
+    goes_on: Resumed | None = None
+    """For `approval`: what the run goes on from that needs the yes now, because it has asked something before; None
+    where it begins with it."""
+
+    @property
+    def is_of_a_run(self) -> bool:
+        """Whether a run that has begun waits for the answer, and has to hear how it ends."""
+        return self.resume is not None or self.goes_on is not None
 
 
 @quick_init
@@ -302,3 +312,5 @@ class FunctionSpec:
     """The parameters that words of a command line fill; the others are named, as in `days=3`. Empty: all."""
     declared: frozenset[str] = frozenset()
     """The fields that its author has set; the others are as they are by default."""
+    version: str = ""
+    """A digest of what runs, where that may change without a release of ours: a yes for another version is no yes."""

@@ -206,6 +206,8 @@ class Turn:
     """The argument that the message gives to the run that a question held up, while that runs."""
     resuming: dict[str, Resumed] = field(default_factory=dict)
     """What runs go on from that have asked the member something before, by the keys of these runs."""
+    ending: set[str] = field(default_factory=set)
+    """The keys of those that may not go on and only come to their end."""
     history: Callable[[], Awaitable[Sequence[HistoryLine]]] = _no_history
     recall: Callable[[], Awaitable[str]] = _no_summary
     """The summary of what was said before `history`; empty where there is none."""

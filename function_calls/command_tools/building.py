@@ -56,6 +56,7 @@ class _Builder:
     def spec(self, machine: Machine) -> FunctionSpec | None:
         parameters, arguments = self._parameters()
         definition = self._definition(parameters)
+        self._check_ways()
         prompt = self._system_prompt(parameters)
         if self._entry.faults or definition is None:
             return None
@@ -69,12 +70,23 @@ class _Builder:
                 parameters=parameters,
                 options={**self._options(), "system_prompt": prompt},
                 source=self._entry.where,
+                version=definition.digest,
             )
         except DefinitionError as error:
             self._complain_of(error)
             return None
         handler.spec = spec
         return spec
+
+    def _check_ways(self) -> None:
+        """A tool that asks in its midst cannot be tried out before it is left to the clock."""
+        ways = self._tool.offered_to or ()
+        if self._tool.opts.approval == "each_step" and "timer" in ways:
+            message = (
+                "opts.approval asks for each step, and nobody answers by the clock: leave timer out, or say "
+                "`approval: none`"
+            )
+            self._entry.complain(["offered_to", ways.index("timer")], Code.BAD_VALUE, message)
 
     def _parameters(self) -> tuple[JsonObject, ArgumentParser]:
         key = "schema" if self._tool.sample is not None else "parameters"

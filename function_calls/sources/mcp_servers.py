@@ -185,6 +185,7 @@ class McpFunctions:
             options=self._options(special, effect),
             source=self.name,
             result_schema=None if output is None else dict(output),
+            version=tool.digest,
         )
 
     def _effect(self, tool: ToolDefinition, special: McpToolSettings) -> Effect:

@@ -101,10 +101,12 @@ class _File:
         self.place = shortened(str(edition.unit.file))
 
     def read(self) -> Reading:
+        # Before it is imported: of what is written meanwhile, there is word soon, and then it is read again.
+        version = self._edition.unit.version()
         modules, failed = self._edition.load()
         if not modules:
             return Reading(faults=tuple(failed), is_whole=False)
-        return self._read(modules, self.place, self._edition.find, failed)
+        return self._read(modules, self.place, self._edition.find, failed).of_version(version)
 
     def free(self) -> None:
         self._edition.free()

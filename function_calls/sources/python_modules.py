@@ -7,12 +7,13 @@ import pkgutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import ModuleType
 from typing import Protocol
 
 from config.diagnostics import Diagnostic
 from function_calls.definition_faults import fault
-from function_calls.python_units import is_private
+from function_calls.python_units import is_private, version_of
 from function_calls.readings import Reading, Readings
 from function_calls.source import Publish
 from function_calls.source_places import last_place, shortened, told
@@ -20,6 +21,7 @@ from services.clock import Clock
 
 GROUP = "rollcall.functions"
 """The group of the entry points by which an installed package announces its functions."""
+_OWN = __name__.partition(".")[0]
 
 
 class ReadsModules(Protocol):
@@ -103,7 +105,7 @@ class _Named:
         specs = reading.specs
         if self._named.bot is not None:
             specs = tuple(replace(spec, bot=self._named.bot) for spec in specs)
-        return replace(reading, specs=specs)
+        return replace(reading, specs=specs).of_version(_version_of(loaded))
 
     def free(self) -> None:
         """Nothing: Python keeps installed modules."""
@@ -140,10 +142,16 @@ class _Announced:
             text = f"{self.place}: {_not_imported(self._point.value, error)}"
             return Reading(faults=(fault("", text),), is_whole=False)
         module = given if isinstance(given, ModuleType) else importlib.import_module(self._point.module)
-        return self._reader.one(given, _file_of(module))
+        return self._reader.one(given, _file_of(module)).of_version(_version_of([module]))
 
     def free(self) -> None:
         """Nothing: Python keeps installed modules."""
+
+
+def _version_of(modules: Iterable[ModuleType]) -> str:
+    """Of the code of these modules; empty where it is our own, which changes with a release alone."""
+    others = [module for module in modules if module.__name__.partition(".")[0] != _OWN]
+    return version_of(Path(module.__file__) for module in others if module.__file__) if others else ""
 
 
 def _file_of(module: ModuleType) -> str:

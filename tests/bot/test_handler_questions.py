@@ -262,13 +262,13 @@ async def test_a_full_queue_only_puts_it_off() -> None:
         assert fill.runs == [BEGAN, ("expired", "")]
 
 
-async def test_rights_that_were_lost_meanwhile_hold_when_nobody_answered_too() -> None:
+async def test_a_run_that_nobody_answers_hears_of_it_though_its_asker_has_lost_the_right_to_it() -> None:
     fill = Asking(roles="admin")
     async with a_group([fill.spec]) as group:
         await group.say("Ann", "/fill", role=Role.ADMIN)
         group.platform.roles[MemberRef("test", "bot", "ann")] = Role.MEMBER
         await expire(group)
-    assert fill.runs == [BEGAN]
+    assert fill.runs == [BEGAN, ("expired", "")]
 
 
 # -- with a model

@@ -16,6 +16,7 @@ from function_calls.definition import DefinitionError
 from services.clock import VirtualClock
 from services.llm.model import ToolCall
 from services.refs import Role
+from tests.fakes.asking import Asking
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.timers import pass_time
@@ -161,6 +162,44 @@ async def test_settings_may_ask_somebody_else_than_the_asker() -> None:
         [code] = re.findall(r"#([0-9a-f]{5})$", texts[-1])
         assert await group.say("Ann", f"yes {code}") == ["Only admins and above can allow this."]
         assert await group.say("Bob", f"yes {code}", role=Role.ADMIN) == ["mailed", "There."]
+
+
+@pytest.mark.requirement("D37")
+@pytest.mark.parametrize("own", ["asker", "moderator"])
+async def test_a_functions_own_weaker_approval_does_not_stand_in_for_that_of_a_tainted_turn(own: str) -> None:
+    function = mail(approval=own)
+    settings = {"chats": {"allow": ["*"]}, "approvals": {"tainted": "admin"}}
+    async with a_group([page().spec, function.spec], settings=settings) as group:
+        [code] = re.findall(r"#([0-9a-f]{5})$", (await answers(group, call("page"), call("mail", city="Oslo")))[-1])
+        for who in ({}, {"role": Role.MODERATOR}):
+            assert await group.say("Ann", f"yes {code}", **who) == ["Only admins and above can allow this."]
+        assert await group.say("Bob", f"yes {code}", role=Role.ADMIN) == ["mailed", "There."]
+        # Where nothing was read, the function's own is enough.
+        code = re.findall(r"#([0-9a-f]{5})$", (await group.say("Mia", "/mail Rome"))[-1])[0]
+        assert await group.say("Mia", f"yes {code}", role=Role.MODERATOR) == ["mailed"]
+
+
+@pytest.mark.requirement("D37")
+async def test_of_two_who_are_to_be_asked_the_higher_one_is_and_another_than_the_asker_if_either_says_so() -> None:
+    function = mail()
+    rule = {"functions": ["mail"], "by": "moderator", "by_other": True}
+    settings = {"chats": {"allow": ["*"]}, "approvals": {"tainted": "admin", "required": [rule]}}
+    async with a_group([page().spec, function.spec], settings=settings) as group:
+        texts = await answers(group, call("page"), call("mail", city="Oslo"), role=Role.ADMIN)
+        [code] = re.findall(r"#([0-9a-f]{5})$", texts[-1])
+        only = "Only admins and above can allow this, and not Ann, who asked for it."
+        assert await group.say("Ann", f"yes {code}", role=Role.ADMIN) == [only]
+        assert await group.say("Mia", f"yes {code}", role=Role.MODERATOR) == [only]
+        assert await group.say("Bob", f"yes {code}", role=Role.ADMIN) == ["mailed", "There."]
+
+
+async def test_what_a_run_reads_itself_before_it_asks_makes_the_yes_that_it_was_given_no_weaker() -> None:
+    fill = Asking(effect="once", approval="asker", touches=["reads_outside", "reaches_out"])
+    settings = {"chats": {"allow": ["*"]}, "approvals": {"tainted": "admin"}}
+    async with a_group([fill.spec], settings=settings) as group:
+        [code] = re.findall(r"#([0-9a-f]{5})$", (await group.say("Ann", "/fill"))[-1])
+        assert await group.say("Ann", f"yes {code}") == ["Your name?"]
+        assert await group.say("Ann", "Ann") == ["Thanks: Ann."]
 
 
 async def test_what_was_allowed_for_always_is_not_allowed_to_a_tainted_turn() -> None:

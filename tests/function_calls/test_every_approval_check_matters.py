@@ -3,6 +3,7 @@ the code from which just that check is gone."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -95,10 +96,12 @@ async def a_yes_is_for_this_rule(code: Code) -> None:
 
 
 async def a_yes_is_for_this_form_of_the_function(code: Code) -> None:
-    for changed in ({"effect": "idempotent"}, {"touches": "reaches_out"}):
+    edited = act()
+    edited.spec = replace(edited.spec, version="another")
+    for changed in (act(effect="idempotent"), act(touches="reaches_out"), edited):
         chat = Waiting(code, act(), **rule())
         question = (await chat.invoke(chat.a_turn())).question
-        chat.functions = (act(**changed),)
+        chat.functions = (changed,)
         chat.with_rules(**rule())
         await another_run_is_not_allowed(chat, question)
 

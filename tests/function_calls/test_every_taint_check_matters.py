@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from function_calls import invocation, llm, resuming, taint, touches
+from function_calls import approvals, invocation, llm, resuming, taint, touches
 from function_calls import turn as turns
 from function_calls.context import Quoted
 from function_calls.spec import TAINTING, FunctionResult
@@ -26,6 +26,14 @@ async def outside_words_make_it_ask(code: Code) -> None:
         chat = Waiting(code, function, page, script=[calls(call("page")), calls(call("act", **OSLO)), says("No.")])
         outcome = await chat.hears("do it")
         assert (outcome.question is not None, function.runs) == (True, [])
+
+
+async def a_weaker_rule_of_its_own_does_not_stand_in_for_it(code: Code) -> None:
+    chat = Waiting(code, act(approval="asker"), tainted="admin")
+    result = await chat.invoke(chat.a_turn(taint=TAINTING), message=a_message(sender=ANN))
+    assert result.question is not None
+    assert result.question.terms is not None
+    assert result.question.terms.role is Role.ADMIN
 
 
 async def words_that_only_a_result_confesses_make_it_ask(code: Code) -> None:
@@ -100,6 +108,13 @@ REMOVALS = [
         "if not turn.taint or not is_tainted(spec, turn) or ",
         "if True or ",
         outside_words_make_it_ask,
+    ),
+    Removal(
+        "the stricter of both",
+        approvals,
+        "return rule.with_all_of(self.tainted)",
+        "return rule",
+        a_weaker_rule_of_its_own_does_not_stand_in_for_it,
     ),
     Removal("what has been read", turns, "self.has_read(run.key, run.spec)", "pass", outside_words_make_it_ask),
     Removal(

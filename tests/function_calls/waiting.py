@@ -56,7 +56,7 @@ class Waiting:
         """The same chat under these settings of approvals."""
         read = ApprovalsSettings.model_validate(settings)
         approval = self.code.approvals.Approvals(read, self.grants)
-        policies = Policies(Open(), self.code.taint.Taint(read.tainted, approval), approval)
+        policies = Policies(Open(), self.code.taint.Taint(approval), approval)
         self.routing = Routing(
             *self.functions,
             script=script,

@@ -15,7 +15,7 @@ from services.json_values import JsonObject
 from services.refs import ErrorCode, Role
 from services.threads import Threads
 from tests.fakes.builders import a_call, a_message, a_profile
-from tests.fakes.command_tools import a_group_with, data_of
+from tests.fakes.command_tools import a_group_with, data_of, faults_of
 
 EN = Texts().of("en")
 STEPS = """
@@ -167,8 +167,9 @@ async def test_a_yes_to_a_tool_that_has_changed_since_runs_nothing(log: Log, tmp
         await group.say("Ann", "/steps x")
     changed = log.tools.replace("first ${word}", "other ${word}")
     async with a_group_with(tmp_path, changed, log.python, home=home) as group:
-        assert await group.say("Ann", "yes") == [EN.say("command_tools.rejected_changed", name="/steps")]
-    assert log.lines == ["env", "setup", "exit rejected 0"]
+        assert await group.say("Ann", "yes") == [EN.say("questions.changed", name="/steps")]
+    # What the old one has left is unknown to the new one, its `on_exit` included.
+    assert log.lines == ["env", "setup"]
 
 
 @pytest.mark.requirement("C25")
@@ -178,7 +179,7 @@ async def test_a_tool_that_has_changed_is_not_filled_with_the_old_variables(log:
         await group.say("Ann", "/steps x")
     changed = log.tools.replace("${stamp}", "${other}")
     async with a_group_with(tmp_path, changed, log.python, home=home) as group:
-        assert await group.say("Ann", "yes") == [EN.say("command_tools.rejected_changed", name="/steps")]
+        assert await group.say("Ann", "yes") == [EN.say("questions.changed", name="/steps")]
 
 
 class Answering:
@@ -247,7 +248,7 @@ async def test_a_yes_to_python_that_has_changed_since_runs_nothing(log: Log, tmp
     async with a_group_with(tmp_path, log.tools, log.python, home=home) as group:
         await group.say("Ann", "/steps x")
     async with a_group_with(tmp_path, log.tools, log.python.replace("did", "DID"), home=home) as group:
-        assert await group.say("Ann", "yes") == [EN.say("command_tools.rejected_changed", name="/steps")]
+        assert await group.say("Ann", "yes") == [EN.say("questions.changed", name="/steps")]
 
 
 async def test_what_cannot_be_seen_is_written_out(log: Log, tmp_path: Path) -> None:
@@ -347,3 +348,21 @@ async def test_a_tool_that_stands_in_python_waits_through_a_restart(tmp_path: Pa
         await group.say("Ann", "/act")
     async with a_group_with(tmp_path, tools, python, home=home) as group:
         assert await group.say("Ann", "yes") == ["acted"]
+
+
+@pytest.mark.requirement("C25")
+async def test_a_tool_that_asks_for_each_step_cannot_be_offered_to_the_clock(tmp_path: Path) -> None:
+    tools = """
+    tools:
+      - name: nightly
+        cmds: [[echo, x]]
+        opts: {approval: each_step}
+        offered_to:
+          - command
+          - timer
+      - {name: fine, cmds: [[echo, x]], opts: {approval: none}, offered_to: [timer, command]}
+      - {name: fine_too, cmds: [[echo, x]], opts: {approval: each_step}, offered_to: [model]}
+    """
+    [fault] = await faults_of(tmp_path, tools)
+    assert (fault.line, fault.column) == (7, 9)
+    assert "nobody answers by the clock" in fault.message
