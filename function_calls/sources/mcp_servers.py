@@ -29,16 +29,17 @@ from function_calls.spec import FunctionResult, FunctionSpec, Handler, Touch
 from services.clock import Clock
 from services.json_values import JsonObject
 from services.mcp.pins import Pin, Pins, PinState
-from services.mcp.server import McpServer, Withdrawn
-from services.mcp.tools import (
+from services.mcp.problems import (
     BadAnswer,
     CallRefused,
     ConnectionLost,
-    Progress,
     ServerProblem,
-    ToolDefinition,
+    Superseded,
     Unreachable,
+    Withdrawn,
 )
+from services.mcp.server import McpServer
+from services.mcp.tools import Progress, ToolDefinition
 from services.refs import Effect, ErrorCode
 
 PREFIX = "mcp__"
@@ -68,7 +69,7 @@ class McpFunctions:
         self._clock = clock
         self._made: dict[str, FunctionSpec | DefinitionError] = {}
         """By the digests of what they were made of."""
-        self._news = pins.watch(settings.name)
+        self._news = asyncio.Event()
         server.on_change(self._news.set)
 
     async def run(self, publish: Publish) -> None:
@@ -76,23 +77,31 @@ class McpFunctions:
         as long as this runs, and ended with it."""
         await self._pins.loaded()
         looking_after = asyncio.create_task(self._server.run(), name=f"{self.name} connection")
-        published: Snapshot | None = None
         try:
-            while True:
-                self._news.clear()
-                snapshot = self._snapshot()
-                if snapshot != published:
-                    publish(snapshot)
-                    published = snapshot
-                news = asyncio.create_task(self._news.wait())
-                await asyncio.wait([news, looking_after], return_when=asyncio.FIRST_COMPLETED)
-                news.cancel()
-                if looking_after.done():
-                    looking_after.result()
+            with self._pins.watched(self._settings.name, self._news):
+                await self._publish_news(publish, looking_after)
         finally:
+            # At once: ending the connection may take a moment, and nothing may be called by these settings meanwhile.
+            self._server.refuse()
             looking_after.cancel()
             with suppress(asyncio.CancelledError):
                 await looking_after
+
+    async def _publish_news(self, publish: Publish, looking_after: asyncio.Task[None]) -> None:
+        """Ends when cancelled, or as `looking_after` does."""
+        published: Snapshot | None = None
+        while not looking_after.done():
+            self._news.clear()
+            snapshot = self._snapshot()
+            if snapshot != published:
+                publish(snapshot)
+                published = snapshot
+            news = asyncio.create_task(self._news.wait())
+            try:
+                await asyncio.wait([news, looking_after], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                news.cancel()
+        looking_after.result()
 
     def _snapshot(self) -> Snapshot:
         pins = self._pins.of(self._settings.name)
@@ -248,6 +257,8 @@ class McpFunctions:
         match problem:
             case Withdrawn():
                 return FunctionResult.fail(ErrorCode.REFUSED, call.say("foreign_tools.withdrawn", name=_spoken(name)))
+            case Superseded():
+                return FunctionResult.fail(ErrorCode.REFUSED, call.say("foreign_tools.superseded", server=server))
             case Unreachable():
                 return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("foreign_tools.unreachable", server=server))
             case ConnectionLost() | BadAnswer() if effect is Effect.ONCE:
