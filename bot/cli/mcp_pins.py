@@ -102,8 +102,8 @@ def _accept(options: argparse.Namespace, settings: Settings, database: Beside) -
     chosen = [one for one in pins if one.state in _NEEDS_A_WORD and (not options.tools or one.tool in options.tools)]
     if not chosen:
         print(
-            "Nothing waits: what the server had when it was asked last is accepted. A daemon asks it when it connects, and "
-            "every ten minutes."
+            "Nothing waits: what the server had when it was asked last is accepted. "
+            "A daemon asks it when it connects, and every ten minutes."
         )
         return 0
     for pin in chosen:
