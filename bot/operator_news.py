@@ -1,10 +1,12 @@
-"""What the operators' chat hears of the bot itself: once what an edit broke, and once that all is well again."""
+"""What the operators' chat hears of the bot itself: once what an edit broke, and once that all is well again. What
+breaks again and again is told once an hour."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import structlog
 
@@ -13,6 +15,7 @@ from bot.notices import Notices
 from config.diagnostics import Diagnostic
 from config.operators import OperatorsSettings
 from config.texts import Phrases
+from function_calls.definition_faults import Code
 from services.clock import Clock
 from services.redaction import Redactor
 from services.refs import ChatRef
@@ -23,9 +26,34 @@ _GATHER_SECONDS = 1.0
 """Who edits saves more than one file, and some editors save twice."""
 _QUIET_SECONDS = 60.0
 """Between two messages."""
+_AGAIN_SECONDS = 3600.0
+"""What is told is told again no sooner, however often it is mended and breaks again."""
+_MOST_AT_A_PLACE = 3
+"""So often in that time one place is told of, whatever is wrong there."""
 _MOST_LINES = 5
 _LINE_CHARS = 200
 _log = structlog.get_logger("operators")
+
+
+class _Fault(NamedTuple):
+    """What makes a fault the same one when it is found again."""
+
+    what: str
+    file: str
+    line: int
+    code: str
+    words: str
+
+    @classmethod
+    def of(cls, what: str, found: Diagnostic) -> _Fault:
+        # Of a server that cannot be reached the reason is another one from attempt to attempt.
+        words = "" if found.code == Code.UNREACHABLE else found.message
+        return cls(what, found.file, found.line, found.code, words)
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Where it is, and of which kind."""
+        return self.what, self.file, str(self.line), self.code
 
 
 class OperatorNews:
@@ -41,10 +69,13 @@ class OperatorNews:
         self._clock = clock
         self._redact = redact
         self._watched: dict[str, Callable[[], Sequence[Diagnostic]]] = {}
-        self._told: frozenset[tuple[str, Diagnostic]] = frozenset()
+        self._known: frozenset[_Fault] = frozenset()
+        self._tellings: list[tuple[float, _Fault]] = []
+        self._is_well = True
         self._told_at = -_QUIET_SECONDS
         self._is_news = False
         self._telling: asyncio.Task[None] | None = None
+        self._later: asyncio.Task[None] | None = None
 
     def watch(self, what: str, faults: Callable[[], Sequence[Diagnostic]]) -> None:
         """`faults` gives what is wrong at that moment with the functions or the settings, as `what` says."""
@@ -53,7 +84,7 @@ class OperatorNews:
     def use(self, settings: OperatorsSettings) -> None:
         """From now on this chat is told; another one is told what is wrong already."""
         if settings.chat != self._settings.chat:
-            self._told = frozenset()
+            self._known, self._tellings, self._is_well = frozenset(), [], True
         self._settings = settings
         self.changed()
 
@@ -65,10 +96,11 @@ class OperatorNews:
 
     async def close(self) -> None:
         """Say no more."""
-        if self._telling is not None:
-            self._telling.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._telling
+        for task in (self._telling, self._later):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
 
     async def _tell(self) -> None:
         try:
@@ -84,14 +116,41 @@ class OperatorNews:
         if self._settings.chat is None:
             return
         chat = ChatRef.parse(self._settings.chat)
-        now = [(what, one) for what, faults in self._watched.items() for one in faults()]
-        before, self._told = self._told, frozenset(now)
-        fresh = [found for found in now if found not in before]
         texts = self._chats.profile(chat).texts
+        now = {_Fault.of(what, one): (what, one) for what, faults in self._watched.items() for one in faults()}
+        self._tellings = [one for one in self._tellings if self._seconds_left(one[0]) > 0]
+        held = {fault: self._held_seconds(fault) for fault in now if fault not in self._known}
+        fresh = [fault for fault, seconds in held.items() if seconds <= 0]
+        self._known = frozenset(fault for fault in now if held.get(fault, 0.0) <= 0)
         if fresh:
-            self._say(chat, self._in_words(fresh, texts))
-        elif before and not now:
+            self._tellings += [(self._clock.monotonic(), fault) for fault in fresh]
+            self._is_well = False
+            self._say(chat, self._in_words([now[fault] for fault in fresh], texts))
+        elif not now and not self._is_well:
+            self._is_well = True
             self._say(chat, texts.say("operators.well"))
+        if len(fresh) < len(held):
+            self._look_later(min(seconds for seconds in held.values() if seconds > 0))
+
+    def _held_seconds(self, fault: _Fault) -> float:
+        """How long it has to wait, for what was told of it or its place already."""
+        since = [at for at, told in self._tellings if told == fault]
+        there = sorted({at for at, told in self._tellings if told.place == fault.place})
+        if len(there) >= _MOST_AT_A_PLACE:
+            since.append(there[-_MOST_AT_A_PLACE])
+        return max(map(self._seconds_left, since), default=0.0)
+
+    def _seconds_left(self, told_at: float) -> float:
+        return told_at + _AGAIN_SECONDS - self._clock.monotonic()
+
+    def _look_later(self, seconds: float) -> None:
+        if self._later is not None:
+            self._later.cancel()
+        self._later = asyncio.get_running_loop().create_task(self._change_in(seconds))
+
+    async def _change_in(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self.changed()
 
     def _in_words(self, found: Sequence[tuple[str, Diagnostic]], texts: Phrases) -> str:
         parts: list[str] = []

@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from config.texts import Phrases
-from function_calls.foreign_text import cleaned_text
+from function_calls.foreign_text import cleaned_text, cleaned_value
 from function_calls.spec import FunctionError, FunctionResult, Message
 from services.json_values import JsonObject, JsonValue
 from services.mcp.tools import ToolAnswer
@@ -82,19 +82,20 @@ def result_of(answer: ToolAnswer, *, name: str, is_read: bool, fits: bool, texts
 def failed(name: str, details: JsonValue, texts: Phrases) -> FunctionResult:
     """The failure of the function `name` with what its server says about it, which only a model is told."""
     error = FunctionError(ErrorCode.FAILED, texts.say("foreign_tools.failed", name=name))
-    return FunctionResult(error=error, data=details or None)
+    return FunctionResult(error=error, data=cleaned_value(details) or None)
 
 
 def _structured(value: JsonValue, text: str) -> JsonValue:
-    """The structured result, unless the text says the same or it is too long to be kept."""
+    """The structured result without what cannot be seen, unless the text says the same or it is too long to be kept."""
     if value is None:
         return None
+    cleaned = cleaned_value(value)
     try:
-        dumped = json.dumps(value, ensure_ascii=False)
-        same = bool(text) and json.loads(text) == value
+        dumped = json.dumps(cleaned, ensure_ascii=False)
+        same = bool(text) and cleaned_value(json.loads(text)) == cleaned
     except ValueError:
         same = False
-    return None if same or len(dumped) > _KEPT_CHARS else value
+    return None if same or len(dumped) > _KEPT_CHARS else cleaned
 
 
 def _text_of(block: JsonObject, texts: Phrases) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bot.cli.options import settings_or_faults
 from bot.wiring import database_of
+from config.mcp_servers import McpServerSettings
 from config.settings import Settings
 from function_calls.foreign_text import has_unseen
 from services.clock import SystemClock
@@ -71,36 +72,43 @@ def _list(options: argparse.Namespace, settings: Settings, database: Beside) -> 
         print("No server was seen yet: name one in mcp.servers, and start the daemon.")
     if options.full:
         for pin in pins:
-            print(f"{pin.server}  {pin.tool}  {pin.state.value}  {pin.digest}")
-            _show(pin.seen or pin.was, "  ")
-            print()
+            _show(pin, pin.digest, context=sys.maxsize)
     else:
-        rows = [("SERVER", "TOOL", "STATE", "DIGEST")]
-        rows += [(one.server, one.tool, one.state.value, one.digest[:_DIGEST_CHARS]) for one in pins]
-        widths = [max(len(row[column]) for row in rows) for column in range(3)]
-        for row in rows if pins else ():
-            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-            print("  ".join([*cells, row[3]]).rstrip())
+        _table(pins)
+    for server in sorted({one.server for one in pins if one.state in _NEEDS_A_WORD}):
+        print(f"`rollcall mcp accept {server}` shows what waits, and accepts it.")
     named = {one.name for one in settings.mcp.servers}
     for server in sorted({one.server for one in pins} - named):
         print(f"{server} is no longer in mcp.servers; `rollcall mcp forget {server}` drops what is known of it.")
     return 0
 
 
+def _table(pins: Sequence[Pin]) -> None:
+    rows = [("SERVER", "TOOL", "STATE", "DIGEST")]
+    rows += [(one.server, _visible(one.tool), one.state.value, one.digest[:_DIGEST_CHARS]) for one in pins]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows if pins else ():
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        print("  ".join([*cells, row[3]]).rstrip())
+
+
 def _accept(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
     pins = [one for one in _pins(database) if one.server == options.server]
     if not pins:
         return _unknown(options.server, settings)
-    missing = _missing(options.tools, pins)
+    missing = _missing(options.server, options.tools, pins)
     if missing:
         return missing
     chosen = [one for one in pins if one.state in _NEEDS_A_WORD and (not options.tools or one.tool in options.tools)]
     if not chosen:
-        print("Nothing waits: all of it was accepted as it is, or the server has it no more.")
+        print(
+            "Nothing waits: what the server had when it was asked last is accepted. "
+            "A daemon asks it when it connects, and every ten minutes."
+        )
         return 0
     for pin in chosen:
-        _compare(pin)
-    if not options.yes and not _agreed(f"Accept {', '.join(one.tool for one in chosen)}?"):
+        _show(pin, context=2)
+    if not options.yes and not _agreed(f"Accept {', '.join(_visible(one.tool) for one in chosen)}?"):
         print("Nothing was accepted.")
         return 1
     now_ms = SystemClock().now_ms()
@@ -108,7 +116,7 @@ def _accept(options: argparse.Namespace, settings: Settings, database: Beside) -
     touched = _write(database, writes)
     for pin, count in zip(chosen, touched, strict=True):
         if not count:
-            print(f"{pin.tool}: it has changed again in the meantime; look at it once more", file=sys.stderr)
+            print(f"{_visible(pin.tool)}: it has changed again in the meantime; look at it once more", file=sys.stderr)
     accepted = sum(touched)
     print(f"Accepted: {accepted}. A daemon that is running uses {'it' if accepted == 1 else 'them'} within seconds.")
     return 0 if all(touched) else 1
@@ -118,13 +126,26 @@ def _forget(options: argparse.Namespace, settings: Settings, database: Beside) -
     pins = [one for one in _pins(database) if one.server == options.server]
     if not pins:
         return _unknown(options.server, settings)
-    missing = _missing(options.tools, pins)
+    missing = _missing(options.server, options.tools, pins)
     if missing:
         return missing
-    names = options.tools or [one.tool for one in pins]
+    names = list(dict.fromkeys(options.tools)) or [one.tool for one in pins]
     _write(database, [mcp_pins.forget(options.server, name) for name in names])
     print(f"Forgotten: {len(names)}.")
+    named = {one.name: one for one in settings.mcp.servers}.get(options.server)
+    if named is not None:
+        print(_after_forgetting(named, knows_others=len(names) < len(pins)))
     return 0
+
+
+def _after_forgetting(server: McpServerSettings, *, knows_others: bool) -> str:
+    """What comes of it when a daemon sees `server` again."""
+    if knows_others or server.pin == "ask":
+        return f"What {server.name} still has of it waits for `rollcall mcp accept {server.name}`."
+    return (
+        f"Nothing is known of {server.name} any more: it is trusted with whatever it has when it is seen next. "
+        "`pin: ask` in its settings lets that wait for you."
+    )
 
 
 def _pins(database: Beside) -> list[Pin]:
@@ -147,38 +168,42 @@ def _unknown(server: str, settings: Settings) -> int:
     return 1
 
 
-def _missing(names: Iterable[str], pins: Sequence[Pin]) -> int:
+def _missing(server: str, names: Iterable[str], pins: Sequence[Pin]) -> int:
     known = [one.tool for one in pins]
     missing = [name for name in names if name not in known]
     for name in missing:
         near = difflib.get_close_matches(name, known, n=1)
-        print(f"it has no tool {name}{f'; did you mean {near[0]}?' if near else ''}", file=sys.stderr)
+        print(f"{server} has no tool {name}{f'; did you mean {near[0]}?' if near else ''}", file=sys.stderr)
     return 1 if missing else 0
 
 
-def _compare(pin: Pin) -> None:
-    """What was accepted, and what would be now."""
-    print(f"{pin.server}  {pin.tool}  {pin.state.value}")
+def _show(pin: Pin, digest: str = "", *, context: int) -> None:
+    """What the server says of the tool; where another definition was accepted, what is different, with so many lines
+    of what is not around it."""
+    print("  ".join(part for part in (pin.server, _visible(pin.tool), pin.state.value, digest) if part))
     old, new = _lines(pin.was), _lines(pin.seen)
-    if not old:
-        _show(pin.seen, "  ")
-    for line in difflib.unified_diff(old, new, "accepted", "now", lineterm="", n=2) if old else ():
+    is_other = pin.state is PinState.CHANGED and old
+    for line in difflib.unified_diff(old, new, "accepted", "now", lineterm="", n=context) if is_other else new or old:
         print(f"  {line}")
     print()
 
 
-def _show(tool: ToolDefinition | None, indent: str) -> None:
-    for line in _lines(tool):
-        print(f"{indent}{line}")
-
-
 def _lines(tool: ToolDefinition | None) -> list[str]:
-    """A definition as an operator can read it, with nothing in it that a terminal would obey or hide."""
+    """A definition as an operator can read it, with nothing in it that a terminal would obey or hide. Definitions that
+    are not the same have other lines."""
     if tool is None:
         return []
-    lines = [_visible(line) for line in tool.description.splitlines()]
-    rest = {key: value for key, value in tool.content.items() if key not in ("name", "description")}
-    return [*lines, *json.dumps(rest, indent=2, ensure_ascii=True).splitlines()]
+    lines: list[str] = []
+    for key, value in tool.content.items():
+        if key == "description" and isinstance(value, str):
+            # A backslash is doubled as in JSON, or the escape of a character could not be told from its spelling.
+            doubled = value.replace("\\", "\\\\").split("\n")
+            lines += ["description:", *(f"  {_visible(line)}" for line in doubled)]
+        elif key != "name":
+            # The order of keys means nothing.
+            shown = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+            lines += [_visible(line) for line in f"{key}: {shown}".split("\n")]
+    return lines
 
 
 def _visible(line: str) -> str:
@@ -193,4 +218,8 @@ def _agreed(question: str) -> bool:
     if not sys.stdin.isatty():
         print("Nobody can be asked here; --yes accepts what is shown above.", file=sys.stderr)
         return False
-    return input(f"{question} [y/N] ").strip().casefold() in ("y", "yes")
+    try:
+        return input(f"{question} [y/N] ").strip().casefold() in ("y", "yes")
+    except EOFError:
+        print()
+        return False

@@ -22,23 +22,27 @@ from function_calls.definition import DefinitionError, build_spec, schema_argume
 from function_calls.definition_faults import Code, fault, faults_of
 from function_calls.encodings import imported_definition
 from function_calls.foreign_results import ResultSchema, failed, progress_text, result_of
-from function_calls.foreign_text import capped, described, has_unseen
+from function_calls.foreign_text import UnseenIn, capped, described, has_unseen
 from function_calls.groups import ToolGroup
 from function_calls.source import Publish, Snapshot
-from function_calls.spec import FunctionResult, FunctionSpec, Handler, Touch
+from function_calls.spec import ArgumentParser, FunctionResult, FunctionSpec, Handler, Touch
 from services.clock import Clock
 from services.json_values import JsonObject
 from services.mcp.pins import Pin, Pins, PinState
-from services.mcp.server import McpServer, Withdrawn
-from services.mcp.tools import (
+from services.mcp.problems import (
     BadAnswer,
     CallRefused,
     ConnectionLost,
-    Progress,
     ServerProblem,
-    ToolDefinition,
+    Superseded,
     Unreachable,
+    Withdrawn,
+    in_one_line,
+    is_plain,
+    shown,
 )
+from services.mcp.server import McpServer
+from services.mcp.tools import Progress, ToolDefinition
 from services.refs import Effect, ErrorCode
 
 PREFIX = "mcp__"
@@ -68,7 +72,7 @@ class McpFunctions:
         self._clock = clock
         self._made: dict[str, FunctionSpec | DefinitionError] = {}
         """By the digests of what they were made of."""
-        self._news = pins.watch(settings.name)
+        self._news = asyncio.Event()
         server.on_change(self._news.set)
 
     async def run(self, publish: Publish) -> None:
@@ -76,23 +80,31 @@ class McpFunctions:
         as long as this runs, and ended with it."""
         await self._pins.loaded()
         looking_after = asyncio.create_task(self._server.run(), name=f"{self.name} connection")
-        published: Snapshot | None = None
         try:
-            while True:
-                self._news.clear()
-                snapshot = self._snapshot()
-                if snapshot != published:
-                    publish(snapshot)
-                    published = snapshot
-                news = asyncio.create_task(self._news.wait())
-                await asyncio.wait([news, looking_after], return_when=asyncio.FIRST_COMPLETED)
-                news.cancel()
-                if looking_after.done():
-                    looking_after.result()
+            with self._pins.watched(self._settings.name, self._news):
+                await self._publish_news(publish, looking_after)
         finally:
+            # At once: ending the connection may take a moment, and nothing may be called by these settings meanwhile.
+            self._server.refuse()
             looking_after.cancel()
             with suppress(asyncio.CancelledError):
                 await looking_after
+
+    async def _publish_news(self, publish: Publish, looking_after: asyncio.Task[None]) -> None:
+        """Ends when cancelled, or as `looking_after` does."""
+        published: Snapshot | None = None
+        while not looking_after.done():
+            self._news.clear()
+            snapshot = self._snapshot()
+            if snapshot != published:
+                publish(snapshot)
+                published = snapshot
+            news = asyncio.create_task(self._news.wait())
+            try:
+                await asyncio.wait([news, looking_after], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                news.cancel()
+        looking_after.result()
 
     def _snapshot(self) -> Snapshot:
         pins = self._pins.of(self._settings.name)
@@ -143,39 +155,55 @@ class McpFunctions:
             PinState.CHANGED: "is not what it was when it was accepted, so it is withdrawn",
             PinState.WAITING: "was not accepted yet",
         }
-        return [
-            self._fault(
-                f"the tool {pin.tool!r} {said[pin.state]}; `rollcall mcp accept {pin.server} {pin.tool}` shows it and "
-                "accepts it",
-                Code.NOT_ACCEPTED,
-            )
-            for pin in pins
-        ]
+        return list(dict.fromkeys(self._fault(_awaiting(pin, said[pin.state]), Code.NOT_ACCEPTED) for pin in pins))
 
     def _fault(self, problem: str, code: Code = Code.UNUSABLE) -> Diagnostic:
         return fault(self.name, f"server {self._settings.name!r}: {problem}", code)
 
     def _spec_or_problem(self, tool: ToolDefinition) -> FunctionSpec | DefinitionError:
+        """What is wrong with the server's part of it stands in the log: it is told in the server's words."""
         try:
-            return self._spec(tool)
+            parameters, arguments, output = self._schemas(tool)
+        except UnseenIn as error:
+            said = (
+                f"{shown(tool.name)} is no function: its definition has characters that cannot be seen; "
+                f"`rollcall mcp list {self._settings.name} --full` shows them"
+            )
+            return self._unusable(tool, said, error)
         except DefinitionError as error:
-            return error
+            return self._unusable(tool, f"the definition of {shown(tool.name)} cannot be used; the log says why", error)
+        try:
+            return self._spec(tool, parameters, arguments, output)
+        except DefinitionError as error:
+            if is_plain(tool.name):
+                return error
+            return self._unusable(tool, f"{shown(tool.name)} can be no function; the log says why", error)
 
-    def _spec(self, tool: ToolDefinition) -> FunctionSpec:
-        """Raises DefinitionError for a tool that can be no function."""
-        settings = self._settings
-        special = settings.tools.get(tool.name) or McpToolSettings()
-        name = f"{prefix_of(settings.name)}{tool.name}"
+    def _unusable(self, tool: ToolDefinition, said: str, error: Exception) -> DefinitionError:
+        details = in_one_line(str(error))
+        _log.info("mcp_tool_unusable", server=self._settings.name, tool=tool.name, problem=details)
+        return DefinitionError(f"server {self._settings.name!r}", [said])
+
+    def _schemas(self, tool: ToolDefinition) -> tuple[JsonObject, ArgumentParser, JsonObject | None]:
+        """Of what it takes and gives. Raises DefinitionError and UnseenIn."""
+        name = self._name_of(tool)
+        if has_unseen(name):
+            raise UnseenIn(ascii(name))
         foreign = imported_definition({**tool.content, "name": name})
         parameters, arguments = schema_arguments(name, described(foreign.parameters, _PARAMETER_CHARS))
-        unseen = [one for one in parameters["properties"] if has_unseen(one)]
-        if unseen:
-            raise DefinitionError(
-                f"function {name!r}", [f"the name of a parameter cannot be seen whole: {unseen[0]!r}"]
-            )
-        effect = self._effect(tool, special)
         output = tool.content.get("outputSchema")
-        output = output if isinstance(output, Mapping) else None
+        return parameters, arguments, described(output, _PARAMETER_CHARS) if isinstance(output, Mapping) else None
+
+    def _name_of(self, tool: ToolDefinition) -> str:
+        return f"{prefix_of(self._settings.name)}{tool.name}"
+
+    def _spec(
+        self, tool: ToolDefinition, parameters: JsonObject, arguments: ArgumentParser, output: JsonObject | None
+    ) -> FunctionSpec:
+        """Raises DefinitionError for a tool that cannot be what the settings say."""
+        settings, name = self._settings, self._name_of(tool)
+        special = settings.tools.get(tool.name) or McpToolSettings()
+        effect = self._effect(tool, special)
         return build_spec(
             name=name,
             description=special.description or capped(tool.description, _DESCRIPTION_CHARS),
@@ -184,7 +212,7 @@ class McpFunctions:
             parameters=parameters,
             options=self._options(special, effect),
             source=self.name,
-            result_schema=None if output is None else dict(output),
+            result_schema=output,
             version=tool.digest,
         )
 
@@ -249,6 +277,8 @@ class McpFunctions:
         match problem:
             case Withdrawn():
                 return FunctionResult.fail(ErrorCode.REFUSED, call.say("foreign_tools.withdrawn", name=_spoken(name)))
+            case Superseded():
+                return FunctionResult.fail(ErrorCode.REFUSED, call.say("foreign_tools.superseded", server=server))
             case Unreachable():
                 return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("foreign_tools.unreachable", server=server))
             case ConnectionLost() | BadAnswer() if effect is Effect.ONCE:
@@ -279,6 +309,12 @@ class _Status:
         self._shown_at = now
         text = progress_text(self._name, progress.done, progress.total, self._call.profile.texts)
         await self._call.status(text)
+
+
+def _awaiting(pin: Pin, said: str) -> str:
+    """What a tool waits for. A name that is no plain one stands in no line that somebody may paste into a shell."""
+    which = f"{pin.server} {pin.tool}" if is_plain(pin.tool) else pin.server
+    return f"{shown(pin.tool)} {said}; `rollcall mcp accept {which}` shows it and accepts it"
 
 
 def _spoken(name: str) -> str:

@@ -4,7 +4,8 @@ cannot ask a model, a person or for folders."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,32 +18,28 @@ from pydantic import ValidationError
 
 from services.clock import Clock
 from services.json_values import JsonObject
-from services.mcp.limits import DEFINITION_BYTES, MOST_PAGES, MOST_TOOLS
-from services.mcp.tools import (
+from services.mcp.limits import MOST_PAGES
+from services.mcp.link import OnProgress
+from services.mcp.listing import Found
+from services.mcp.problems import (
     BadAnswer,
     CallRefused,
     ConnectionLost,
-    Listing,
     NotSent,
-    Progress,
     ServerProblem,
-    ToolAnswer,
-    ToolDefinition,
     Unreachable,
-    definition_of,
+    in_one_line,
 )
-from services.mcp.web import LOST, NOT_SENT
+from services.mcp.tools import Listing, Progress, ToolAnswer
+from services.mcp.web import LOST, NOT_SENT, REFUSED
 from services.mcp.wire import Wire
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 _LISTEN_AGAIN_SECONDS = 5.0
-_TEXT_CHARS = 500
-_NAME_CHARS = 128
 _OF_THE_SDK = "SSE stream "
 """What it says of an answer that broke off begins so."""
-OnProgress = Callable[[Progress], Awaitable[None]]
 _log = structlog.get_logger("mcp")
 
 
@@ -70,7 +67,7 @@ class Connection:
         finally:
             opened.cancel()
         if not self.is_open:
-            raise Unreachable(_reason(self._failure) or "it ended before it answered")
+            raise _unreachable(self._failure)
 
     @property
     def is_open(self) -> bool:
@@ -97,24 +94,19 @@ class Connection:
     async def list_tools(self) -> Listing:
         """All tools, page after page. Raises ServerProblem."""
         client, wire = self._parts()
-        tools: dict[str, ToolDefinition] = {}
-        problems: list[str] = []
+        found = Found()
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             params = mcp_types.PaginatedRequestParams(cursor=cursor) if cursor else None
             page = await self._asked(client.session.list_tools(params=params))
             for tool in wire.take_listed():
-                if len(tools) >= MOST_TOOLS:
-                    problems.append(f"it has more than {MOST_TOOLS} tools; those after them are left out")
-                    return Listing(tuple(tools.values()), tuple(problems), is_whole=False)
-                problem = _take(tool, tools)
-                if problem:
-                    problems.append(problem)
+                if not found.take(tool):
+                    return found.listing()
             if page.next_cursor is None or page.next_cursor == cursor:
-                return Listing(tuple(tools.values()), tuple(problems))
+                return found.listing()
             cursor = page.next_cursor
-        problems.append(f"its list of tools has more than {MOST_PAGES} pages; the others are left out")
-        return Listing(tuple(tools.values()), tuple(problems), is_whole=False)
+        found.cut(f"its list of tools has more than {MOST_PAGES} pages; the others are left out")
+        return found.listing()
 
     async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress) -> ToolAnswer:
         """What `tool` gives for `arguments`. When the caller is cancelled the server is told so. Raises ServerProblem:
@@ -151,7 +143,7 @@ class Connection:
             raise ConnectionLost(str(error)) from error
 
     def _problem(self, error: MCPError) -> ServerProblem:
-        text = _capped(error.message)
+        text = error.message
         if error.code == NOT_SENT:
             self._is_over = True
             return NotSent(text)
@@ -211,38 +203,37 @@ class Connection:
             self._changed.set()
 
 
-def _take(tool: object, tools: dict[str, ToolDefinition]) -> str:
-    """Put a listed tool among the others; why not, when it cannot be."""
-    try:
-        found = definition_of(tool if isinstance(tool, dict) else {})
-        size = len(found.canonical)
-    except (ValueError, RecursionError):
-        return "it lists a tool that has no name or cannot be read"
-    name = _capped(found.name)
-    if not found.name.isprintable() or " " in found.name or len(found.name) > _NAME_CHARS:
-        return f"it lists a tool whose name cannot be used: {name!r}"
-    if found.name in tools:
-        return f"it lists the tool {name!r} twice; the first one counts"
-    if size > DEFINITION_BYTES:
-        return f"the definition of the tool {name!r} has {size} bytes; {DEFINITION_BYTES} are read"
-    tools[found.name] = found
-    return ""
+def _unreachable(failure: BaseException | None) -> Unreachable:
+    """The problem of a connection that could not be opened."""
+    failure = _innermost(failure)
+    match failure:
+        case None:
+            return Unreachable(said="it ended before it answered")
+        case FileNotFoundError():
+            return Unreachable(said=f"there is no {failure.filename}")
+        case PermissionError():
+            return Unreachable(said=f"{failure.filename} may not be started by this user")
+        case MCPError(code=code) if code == LOST:
+            return Unreachable(_reason(failure), said=ConnectionLost.said)
+        case MCPError(code=code) if code == REFUSED:
+            # The number alone: what stands behind it are the server's words.
+            status = re.match(r"HTTP \d{3}\b", failure.message)
+            return Unreachable(_reason(failure), said=f"it answers {status[0]}" if status else CallRefused.said)
+        case MCPError(code=code) if code not in (NOT_SENT, mcp_types.CONNECTION_CLOSED):
+            return Unreachable(_reason(failure), said=CallRefused.said)
+    return Unreachable(_reason(failure))
+
+
+def _innermost(error: BaseException | None) -> BaseException | None:
+    """Failures of connections come in groups, within groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _reason(error: BaseException | None) -> str:
-    """What went wrong, in one line: failures of connections come in groups, within groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if error is None:
-        return ""
-    if isinstance(error, FileNotFoundError):
-        return f"there is no {error.filename}"
+    """What went wrong, in one line."""
+    error = _innermost(error)
     if isinstance(error, MCPError):
-        return _capped(error.message)
-    return _capped(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
-
-
-def _capped(text: str) -> str:
-    """A stranger's text in one line, of bounded length."""
-    line = "".join(one if one.isprintable() else " " for one in text[: _TEXT_CHARS * 2])
-    return line if len(line) <= _TEXT_CHARS else line[: _TEXT_CHARS - 1] + "…"
+        return in_one_line(error.message)
+    return in_one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)

@@ -15,7 +15,7 @@ import structlog
 from config.mcp_servers import McpServerSettings
 from services.clock import Clock
 from services.mcp.pace import Pace
-from services.mcp.tools import Unreachable
+from services.mcp.problems import Unreachable
 
 if TYPE_CHECKING:
     from services.mcp.connection import Connection
@@ -71,7 +71,7 @@ class Opening:
             if error.name is not None and error.name.startswith("services"):
                 raise
             text = f"the package {error.name!r} is missing: install rollcall with its extra, as rollcall[mcp]"
-            raise Unreachable(text) from None
+            raise Unreachable(said=text) from None
         return found[0], found[1]
 
     def _note_stderr(self, piece: bytes) -> None:

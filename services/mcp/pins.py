@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
@@ -95,11 +96,17 @@ class Pins:
         """The pins of `server`, by the names of its tools."""
         return self._pins.get(server, {})
 
-    def watch(self, server: str) -> asyncio.Event:
-        """Set whenever the pins of `server` have changed; for the watcher to clear."""
-        event = asyncio.Event()
-        self._watchers.setdefault(server, []).append(event)
-        return event
+    @contextmanager
+    def watched(self, server: str, event: asyncio.Event) -> Iterator[None]:
+        """Meanwhile `event` is set whenever the pins of `server` have changed; for the watcher to clear."""
+        watchers = self._watchers.setdefault(server, [])
+        watchers.append(event)
+        try:
+            yield
+        finally:
+            watchers.remove(event)
+            if not watchers:
+                self._watchers.pop(server, None)
 
     async def note(self, server: str, listing: Listing, pin: Literal["first", "ask"]) -> None:
         """`server` has these tools now. With `first` they are accepted where nothing was ever seen of the server."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from config.mcp_servers import McpServerSettings
 from config.sandbox import SandboxSettings
 from services.mcp.opening import plainly
-from services.mcp.tools import Unreachable
+from services.mcp.problems import Unreachable
 from services.processes import CannotStart, Command, Limits
 from services.sandbox import Isolation, NotIsolated, Sandbox
 
@@ -44,20 +44,20 @@ class SandboxedStart:
         try:
             prepared = await self._sandbox.prepare(command, _limits(limits), Isolation(settings.sandbox))
         except (NotIsolated, CannotStart) as error:
-            raise Unreachable(str(error)) from None
+            raise Unreachable(said=str(error)) from None
         return Program(prepared.argv, prepared.env, prepared.folder)
 
     def _folder(self, settings: McpServerSettings) -> Path:
         """Where the program works. One that everybody may write to would not do: what lies there may be run."""
         if settings.folder is not None:
             if not settings.folder.is_dir():
-                raise Unreachable(f"there is no folder {settings.folder}")
+                raise Unreachable(said=f"there is no folder {settings.folder}")
             return settings.folder.absolute()
         own = (self._folders / settings.name).absolute()
         try:
             own.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise Unreachable(f"the folder {own} cannot be made: {error.strerror}") from None
+            raise Unreachable(said=f"the folder {own} cannot be made: {error.strerror}") from None
         return own
 
 

@@ -1,12 +1,10 @@
-"""A server of tools as the daemon knows it: connected when it is needed, and again when the connection was lost; its
-tools compared with the pins before any of them is called."""
+"""A server of tools as the daemon knows it: its tools called, and the connection looked after meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Protocol
 
 import structlog
 
@@ -14,16 +12,11 @@ from config.mcp_servers import McpServerSettings
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.json_values import JsonObject
+from services.mcp.link import Link, OnProgress
+from services.mcp.one_link import OneLink
 from services.mcp.pins import Pins, PinState
-from services.mcp.tools import (
-    ConnectionLost,
-    Listing,
-    NotSent,
-    Progress,
-    ServerProblem,
-    ToolAnswer,
-    Unreachable,
-)
+from services.mcp.problems import ConnectionLost, NotSent, ServerProblem, Superseded, Unreachable, Withdrawn
+from services.mcp.tools import ToolAnswer
 from services.retry import Retry, RetryPolicy, Verdict
 
 _PATIENCE = RetryPolicy(attempts=12, first_wait_seconds=2.0, longest_wait_seconds=300.0)
@@ -33,40 +26,12 @@ _SHORT_LIFE_SECONDS = 60.0
 _LOOK_SECONDS = 600.0
 """So often the tools are listed again, since not every server tells that they have changed."""
 _MARGIN_SECONDS = 1.0
-OnProgress = Callable[[Progress], Awaitable[None]]
 _log = structlog.get_logger("mcp")
 
 
-class Withdrawn(ServerProblem):
-    """The tool is not, or not any more, what was accepted."""
-
-
-class Link(Protocol):
-    """An open connection."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a call may be tried."""
-
-    @property
-    def changed(self) -> asyncio.Event:
-        """Set when the tools have changed."""
-
-    async def ended(self) -> None:
-        """Return when it has ended."""
-
-    async def close(self) -> None:
-        """End it."""
-
-    async def list_tools(self) -> Listing:
-        """All tools. Raises ServerProblem."""
-
-    async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress) -> ToolAnswer:
-        """What a tool gives. Raises ServerProblem."""
-
-
 class McpServer:
-    """One server. `run` has to be running for it to be looked after; calls find their way without."""
+    """One server, by settings that stay the same. `run` has to be running for it to be looked after; calls find their
+    way without, until they are refused."""
 
     def __init__(
         self,
@@ -82,49 +47,46 @@ class McpServer:
         self._settings = settings
         self._pins = pins
         self._clock = clock
-        self._open_one = opening
+        self._one = OneLink(settings, pins, clock, opening)
         self._asks_first = asks_first
         self._deadlines = Deadlines(clock)
         self._retry = Retry(clock, _PATIENCE)
-        self._link: Link | None = None
-        self._opening: asyncio.Task[Link] | None = None
-        self._looking = asyncio.Lock()
-        self._looked_at = clock.monotonic()
-        self._pins_changed = pins.watch(settings.name)
+        self._pins_changed = asyncio.Event()
         self._wanted = asyncio.Event()
         self._used_at = clock.monotonic()
         self._calls = 0
-        self._problem = ""
-        self._problems: tuple[str, ...] = ()
-        self._on_change: list[Callable[[], None]] = []
 
     @property
     def problem(self) -> str:
-        """Why there is no connection although one was wanted; empty where there is none to complain of."""
-        return self._problem
+        """Why there is no connection although one was wanted, in a sentence of ours; empty where there is none to
+        complain of."""
+        return self._one.problem
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What of its list of tools cannot be used."""
-        return self._problems
+        """What of its list of tools cannot be used, in sentences of ours."""
+        return self._one.problems
 
     def on_change(self, told: Callable[[], None]) -> None:
         """Call `told` when a problem has come or gone."""
-        self._on_change.append(told)
+        self._one.on_change(told)
 
     async def run(self) -> None:
         """Look after the connection until cancelled: open it where nothing is known of the tools, keep it open once it
         was, and close it where nobody calls."""
+        self._one.allow()
         try:
-            while True:
-                self._pins_changed.clear()
-                if self._asks_first and self._is_unknown:
-                    self._wanted.set()
-                await _first_of(self._wanted.wait(), self._pins_changed.wait())
-                if self._wanted.is_set():
-                    await self._keep()
+            with self._pins.watched(self._settings.name, self._pins_changed), suppress(Superseded):
+                while True:
+                    self._pins_changed.clear()
+                    if self._asks_first and self._is_unknown:
+                        self._wanted.set()
+                    await _first_of(self._wanted.wait(), self._pins_changed.wait())
+                    if self._wanted.is_set():
+                        await self._keep()
         finally:
-            await self.close()
+            self.refuse()
+            await self._one.close()
 
     async def call(
         self,
@@ -138,8 +100,8 @@ class McpServer:
     ) -> ToolAnswer:
         """What `tool` gives, as long as its accepted definition has that digest. With `may_repeat` it is asked once
         more over a new connection when one is lost. `deadline` is on the clock's `monotonic()`: before it a connection
-        has to be there. Raises ServerProblem: Withdrawn, Unreachable where the server has heard nothing,
-        ConnectionLost where nobody knows what it did."""
+        has to be there. Raises ServerProblem: Withdrawn, Superseded once they are refused, Unreachable where the server
+        has heard nothing, ConnectionLost where nobody knows what it did."""
         self._calls += 1
         try:
             try:
@@ -152,20 +114,14 @@ class McpServer:
             try:
                 return await self._called(tool, digest, arguments, deadline, on_progress)
             except NotSent as error:
-                raise Unreachable(str(error)) from error
+                raise Unreachable(str(error), said=error.said) from error
         finally:
             self._calls -= 1
             self._used_at = self._clock.monotonic()
 
-    async def close(self) -> None:
-        """End the connection."""
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            opening.cancel()
-            await asyncio.wait([opening])
-        link, self._link = self._link, None
-        if link is not None:
-            await link.close()
+    def refuse(self) -> None:
+        """From now on no call is made: other settings have taken the place of these, or none."""
+        self._one.refuse()
 
     @property
     def _is_unknown(self) -> bool:
@@ -179,74 +135,14 @@ class McpServer:
         # What was not sent in time was not done either: that must not be confused with an answer that is too late.
         by = max(deadline - _MARGIN_SECONDS, now + (deadline - now) / 2)
         try:
-            link = await self._deadlines.run(self._fresh(), by)
+            self._wanted.set()
+            link = await self._deadlines.run(self._one.fresh(), by)
         except TimeoutError:
-            raise Unreachable("it takes too long to connect") from None
+            raise Unreachable(said="it takes too long to connect") from None
         pin = self._pins.of(self._settings.name).get(tool)
         if pin is None or pin.state is not PinState.ACCEPTED or pin.digest != digest:
             raise Withdrawn(f"the tool {tool!r} is not, or not any more, what was accepted")
         return await link.call(tool, arguments, on_progress)
-
-    async def _fresh(self) -> Link:
-        link = await self._opened()
-        if link.changed.is_set() or self._looking.locked():
-            await self._look(link, anyway=False)
-        return link
-
-    async def _opened(self) -> Link:
-        """The open connection. One is opened where there is none: by a task of its own, which goes on for the others
-        when whoever wanted it first is gone. Raises Unreachable."""
-        self._wanted.set()
-        if self._link is not None and self._link.is_open:
-            return self._link
-        if self._opening is None:
-            self._opening = asyncio.create_task(self._open())
-            self._opening.add_done_callback(_take_note)
-        return await asyncio.shield(self._opening)
-
-    async def _open(self) -> Link:
-        before, self._link = self._link, None
-        link: Link | None = None
-        try:
-            if before is not None:
-                await before.close()
-            by = self._clock.monotonic() + self._settings.connect_seconds
-            link = await self._deadlines.run(self._open_one(), by)
-            await self._deadlines.run(self._look(link, anyway=True), by)
-        except (ServerProblem, TimeoutError) as error:
-            if link is not None:
-                await link.close()
-            text = str(error) or f"it has not answered within {self._settings.connect_seconds:g} seconds"
-            self._complain(text)
-            raise Unreachable(text) from None
-        except BaseException:
-            if link is not None:
-                await link.close()
-            raise
-        finally:
-            self._opening = None
-        self._link = link
-        self._complain("")
-        return link
-
-    async def _look(self, link: Link, *, anyway: bool) -> None:
-        """Compare the tools with the pins; unless `anyway`, only where they are said to have changed. Raises
-        ServerProblem."""
-        async with self._looking:
-            if not anyway and not link.changed.is_set():
-                return
-            # What changes while they are listed is looked at once more.
-            link.changed.clear()
-            try:
-                listing = await link.list_tools()
-            except BaseException:
-                link.changed.set()
-                raise
-            await self._pins.note(self._settings.name, listing, self._settings.pin)
-            self._looked_at = self._clock.monotonic()
-        if listing.problems != self._problems:
-            self._problems = listing.problems
-            self._tell()
 
     async def _keep(self) -> None:
         """Keep a connection open, with more and more patience where it fails; return when it was closed because nobody
@@ -261,7 +157,7 @@ class McpServer:
 
     async def _live(self) -> None:
         """One connection from its beginning to its end. Raises Unreachable for one that was none or did not last."""
-        link = await self._opened()
+        link = await self._one.opened()
         began = self._clock.monotonic()
         while link.is_open:
             await _first_of(
@@ -270,22 +166,22 @@ class McpServer:
             self._pins_changed.clear()
             if self._is_idle():
                 self._wanted.clear()
-                self._link = None
-                await link.close()
+                await self._one.close()
                 return
             if link.is_open:
                 await self._look_again(link)
         if self._clock.monotonic() - began < _SHORT_LIFE_SECONDS:
-            self._complain("the connection ended soon after it began")
-            raise Unreachable(self._problem)
+            problem = Unreachable(said="the connection ended soon after it began")
+            self._one.complain(problem)
+            raise problem
 
     async def _look_again(self, link: Link) -> None:
         """Compare the tools with the pins where it is time to. A connection over which that cannot be done is ended."""
-        is_due = self._clock.monotonic() - self._looked_at >= _LOOK_SECONDS
+        is_due = self._clock.monotonic() - self._one.looked_at >= _LOOK_SECONDS
         try:
-            await self._look(link, anyway=is_due or self._is_unknown)
+            await self._one.look(link, anyway=is_due or self._is_unknown)
         except ServerProblem as error:
-            self._complain(str(error))
+            self._one.complain(error)
             await link.close()
 
     def _rest_seconds(self) -> float:
@@ -295,23 +191,6 @@ class McpServer:
     def _is_idle(self) -> bool:
         idle = self._settings.idle_seconds
         return bool(idle) and not self._calls and self._clock.monotonic() - self._used_at >= idle
-
-    def _complain(self, problem: str) -> None:
-        if problem == self._problem:
-            return
-        self._problem = problem
-        _log.info("mcp_server", server=self._settings.name, problem=problem or "none")
-        self._tell()
-
-    def _tell(self) -> None:
-        for told in self._on_change:
-            told()
-
-
-def _take_note(task: asyncio.Task[Link]) -> None:
-    """Nobody may be waiting any more for what came of it."""
-    if not task.cancelled():
-        task.exception()
 
 
 async def _first_of(*waits: Awaitable[object]) -> None:

@@ -59,7 +59,9 @@ class Listing:
 
     tools: tuple[ToolDefinition, ...]
     problems: tuple[str, ...] = ()
-    """What of the listing cannot be used."""
+    """What of the listing cannot be used, in sentences of ours; each once."""
+    details: tuple[str, ...] = ()
+    """The same for the log: what was left out, in the server's words."""
     is_whole: bool = True
     """False: there was more than is read."""
 
@@ -81,28 +83,3 @@ class Progress:
 
     done: float
     total: float | None = None
-
-
-class ServerProblem(Exception):
-    """The server cannot be used as it should be. The text is for operators and models, never for a chat: a part of it
-    may be a stranger's."""
-
-
-class Unreachable(ServerProblem):
-    """There is no connection, and nothing was asked."""
-
-
-class NotSent(ServerProblem):
-    """The request has not reached the server."""
-
-
-class ConnectionLost(ServerProblem):
-    """The connection ended before the answer: nobody knows what the server has done."""
-
-
-class CallRefused(ServerProblem):
-    """The server answered with an error of the protocol instead of a result."""
-
-
-class BadAnswer(ServerProblem):
-    """What the server answered is not what the protocol allows, or too much."""

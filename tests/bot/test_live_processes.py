@@ -14,8 +14,8 @@ from config.sandbox import SandboxSettings
 from config.settings import Settings
 from config.texts import Texts
 from services.clock import SystemClock
+from services.mcp.problems import Unreachable
 from services.mcp.sandboxed import SandboxedStart
-from services.mcp.tools import Unreachable
 from services.refs import ChatRef, Role
 from services.sandbox import CannotStart, Command, Isolation, Limits, NotIsolated, Sandbox
 from tests.fakes.command_tools import write

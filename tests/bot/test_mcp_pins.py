@@ -141,8 +141,8 @@ async def test_an_operator_accepts_beside_the_daemon_that_runs(
         assert listed.out.splitlines()[1].split()[:3] == ["one", "add", "changed"]
         shown = command(capsys, "mcp", "accept", "one", "--config", file)
         assert (shown.status, "Nothing was accepted" in shown.out) == (1, True)
-        assert "-Adds two numbers." in shown.out
-        assert "+Adds\\u202e three numbers." in shown.out
+        assert "-  Adds two numbers." in shown.out
+        assert "+  Adds\\u202e three numbers." in shown.out
         accepted = command(capsys, "mcp", "accept", "one", "add", "--yes", "--config", file)
         assert (accepted.status, accepted.err) == (0, "")
         await notice(group)
@@ -161,7 +161,7 @@ async def test_where_everything_is_to_be_asked_nothing_serves_before(
         assert function(group, "mcp__one__add") is None
         full = command(capsys, "mcp", "list", "one", "--full", "--config", file).out
         assert "Adds two numbers." in full
-        assert '"inputSchema"' in full
+        assert "inputSchema: {" in full
         terminal = io.StringIO("yes\n")
         monkeypatch.setattr(terminal, "isatty", lambda: True)
         monkeypatch.setattr("sys.stdin", terminal)
@@ -224,3 +224,91 @@ async def test_a_tool_of_another_name_is_no_tool_of_ours(tmp_path: Path) -> None
         await group.say("Ann", "@Rollcall send it")
         assert ErrorCode.UNKNOWN_FUNCTION in group.model.requests[-1].messages[-1].content
     assert script.asked("called") == []
+
+
+async def test_nobody_is_warned_of_what_only_the_authors_of_a_server_can_mend(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parameters = {"type": "object", "properties": {"x": {"type": "string"}, "raw_text": {}, "a b": {}}}
+    script = Script(tmp_path, a_tool("do", description="", inputSchema=parameters), a_tool("o.k", description="Do"))
+    file = settings_file(script, tmp_path)
+    async with a_daemon(script, tmp_path / "var") as group:
+        await until(group, lambda: function(group, "mcp__one__do"))
+    checked = await apart(capsys, "check", file)
+    assert (checked.status, [line for line in checked.out.splitlines() if "mcp__" in line]) == (0, [])
+    assert "mcp__one__do" in (await apart(capsys, "functions", "--config", file)).out
+
+
+async def test_what_has_changed_is_shown_old_and_new_and_can_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def tool(text: str, parameter: str, **more: Any) -> dict[str, Any]:
+        schema = {"type": "object", "properties": {"a": {"type": "string", "description": parameter}}, **more}
+        return a_tool("add", description=text, inputSchema=schema)
+
+    script = Script(tmp_path, tool("Says \\u202e.\nThen ends.", "要记的", title="x"), a_tool("same"))
+    file = settings_file(script, tmp_path)
+    async with a_daemon(script, tmp_path / "var") as group:
+        await until(group, lambda: function(group, "mcp__one__add"))
+        script.write({**tool("Says \u202e.\rThen ends.", "要记的话\u200b"), "annotations": {}}, a_tool("same"))
+        await group.clock.advance(601)
+        await until(group, lambda: function(group, "mcp__one__add") is None)
+    listed = command(capsys, "mcp", "list", "--config", file).out
+    assert "`rollcall mcp accept one` shows what waits, and accepts it." in listed
+    for shown in (
+        command(capsys, "mcp", "list", "--full", "--config", file).out,
+        command(capsys, "mcp", "accept", "one", "--config", file).out,
+    ):
+        lines = [line.strip() for line in shown.splitlines()]
+        assert "-  Says \\\\u202e." in lines
+        assert "-  Then ends." in lines
+        assert "+  Says \\u202e.\\rThen ends." in lines
+        assert [line for line in lines if line.startswith("-") and "要记的" in line]
+        assert [line for line in lines if line.startswith("+") and "要记的话\\u200b" in line]
+        assert not [one for one in "\u202e\u200b\r" if one in shown]
+
+
+async def test_only_an_order_that_means_nothing_is_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def tool(*names: str) -> dict[str, Any]:
+        kinds = {"b": {"type": "string"}, "a": {"type": "integer"}}
+        return a_tool("add", inputSchema={"type": "object", "properties": {name: kinds[name] for name in names}})
+
+    script = Script(tmp_path, tool("b", "a"))
+    file = settings_file(script, tmp_path)
+    async with a_daemon(script, tmp_path / "var") as group:
+        await until(group, lambda: function(group, "mcp__one__add"))
+        script.write({**tool("a", "b"), "description": "More."})
+        await group.clock.advance(601)
+        await until(group, lambda: function(group, "mcp__one__add") is None)
+    shown = command(capsys, "mcp", "accept", "one", "--config", file).out
+    assert [line.strip() for line in shown.splitlines() if line.startswith(("  -", "  +"))] == [
+        "--- accepted",
+        "+++ now",
+        "-  Does add.",
+        "+  More.",
+    ]
+
+
+async def test_who_forgets_a_server_is_told_what_that_means_and_who_leaves_accepts_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Script(tmp_path, CALC, a_tool("sub"))
+    file = settings_file(script, tmp_path)
+    async with a_daemon(script, tmp_path / "var", pin="ask") as group:
+        await until(group, lambda: "'add' was not accepted yet" in faults(group))
+    terminal = io.StringIO("")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", terminal)
+    left = command(capsys, "mcp", "accept", "one", "--config", file)
+    assert (left.status, left.err) == (1, "")
+    assert "Nothing was accepted." in left.out
+    assert (
+        "one has no tool ad; did you mean add?" in command(capsys, "mcp", "accept", "one", "ad", "--config", file).err
+    )
+    one = command(capsys, "mcp", "forget", "one", "sub", "--config", file).out
+    assert one.splitlines() == ["Forgotten: 1.", "What one still has of it waits for `rollcall mcp accept one`."]
+    rest = command(capsys, "mcp", "forget", "one", "--config", file).out
+    assert "Forgotten: 1." in rest
+    assert "trusted with whatever it has when it is seen next" in rest

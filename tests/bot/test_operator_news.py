@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -159,3 +159,66 @@ async def test_readiness_names_the_places_and_metrics_count_them_and_it_stays_re
         assert ready.details["functions"].endswith("2 more")
         assert b"rollcall_functions_unusable 7.0" in probes.metrics()
         assert b"rollcall_settings_faulty 0.0" in probes.metrics()
+
+
+async def flaps(world: World, hours: int, faults: Callable[[int], Sequence[Diagnostic]]) -> Sequence[str]:
+    """What is told while something breaks and is well again, every ten minutes."""
+    told: list[str] = []
+    for number in range(hours * 6):
+        await world.is_broken(*faults(number))
+        told += await world.told_after(300)
+        await world.is_broken()
+        told += await world.told_after(300)
+    return told
+
+
+async def test_what_breaks_again_and_again_is_told_once_an_hour() -> None:
+    async with a_world() as world:
+        told = await flaps(world, 5, lambda number: [broken()])
+    assert 4 <= len([one for one in told if one != WELL]) <= 5
+    assert len([one for one in told if one == WELL]) <= 5
+
+
+async def test_one_place_with_ever_new_words_does_not_flood_either() -> None:
+    async with a_world() as world:
+        told = await flaps(world, 4, lambda number: [broken(message=f"number {number}")])
+    assert 4 <= len([one for one in told if one != WELL]) <= 12
+
+
+async def test_what_was_held_back_and_stays_broken_is_told_in_the_end_and_what_is_mended_is_not() -> None:
+    async with a_world() as world:
+        await world.is_broken(broken())
+        assert len(await world.told_after(2)) == 1
+        await world.is_broken()
+        assert await world.told_after(100) == [WELL]
+        await world.is_broken(broken())
+        assert await world.told_after(3000) == []
+        [again] = await world.told_after(700)
+        assert "tools.yaml:3" in again
+        await world.is_broken()
+        assert await world.told_after(100) == [WELL]
+        await world.is_broken(broken())
+        await world.told_after(100)
+        await world.is_broken()
+        assert await world.told_after(7200) == []
+
+
+async def test_another_place_waits_for_no_hour() -> None:
+    async with a_world() as world:
+        await world.is_broken(broken())
+        await world.told_after(2)
+        await world.is_broken()
+        await world.told_after(100)
+        await world.is_broken(broken(), broken(line=9))
+        [told] = await world.told_after(100)
+        assert "tools.yaml:9" in told
+        assert "tools.yaml:3" not in told
+
+
+async def test_a_server_that_cannot_be_reached_for_ever_new_reasons_is_one_fault() -> None:
+    async with a_world() as world:
+        told: list[str] = []
+        for number in range(100):
+            await world.is_broken(Diagnostic("mcp.servers.one", 1, 1, "functions.unreachable", f"reason {number % 3}"))
+            told += await world.told_after(300)
+    assert len(told) == 1

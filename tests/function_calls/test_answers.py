@@ -13,11 +13,12 @@ from config.approvals import ApprovalsSettings
 from config.texts import Texts
 from function_calls.answers import Answered, codes_in, read_decision
 from function_calls.approval_terms import ApprovalTerms
-from function_calls.approvals import Approvals, visible
+from function_calls.approvals import Approvals
 from services.clock import VirtualClock
 from services.grants import Grants
 from services.refs import Role
 from services.store.ids import Ids
+from services.visible_text import visible_line
 from tests.fakes.builders import a_message
 from tests.fakes.functions import Recorder
 from tests.function_calls.routing import Routing
@@ -96,7 +97,9 @@ def test_a_code_is_a_word_of_its_own(text: str, named: bool) -> None:
 
 @given(st.text(max_size=60))
 def test_nothing_that_is_shown_for_a_yes_hides_or_turns_around(text: str) -> None:
-    assert all(one.isprintable() for one in visible(text).replace(" ", "").replace("\u3000", "") if one not in _SPACES)
+    assert all(
+        one.isprintable() for one in visible_line(text).replace(" ", "").replace("\u3000", "") if one not in _SPACES
+    )
 
 
 _SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f"
