@@ -29,6 +29,8 @@ class Verdict:
     addressed: bool = False
     question: OpenQuestion | None = None
     """The open question that it answers."""
+    told: str = ""
+    """The key of the sentence that is said although no turn answers it."""
     immediate: bool = False
     """It controls the queue, so it does not wait in it."""
 
@@ -38,9 +40,15 @@ class Verdict:
         return self.reason is ReasonCode.WAITING
 
 
-def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, question: OpenQuestion | None) -> Verdict:
+def judge(
+    context: MessageContext,
+    chat: ServedChat,
+    functions: BotFunctions,
+    question: OpenQuestion | None,
+    closed: str = "",
+) -> Verdict:
     """The verdict on one message. `question` is what the sender was asked in this chat and has not answered, or what
-    waits for somebody's yes and is meant here."""
+    waits for somebody's yes and is meant here. `closed`: what is said to it where it answers none that is open."""
     refused = _not_served(context, chat)
     if refused is not None or context.timer is not None or context.kind is Kind.EXPIRY:
         return refused or Verdict(addressed=True)
@@ -48,10 +56,9 @@ def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, qu
     is_reaction = context.kind is Kind.REACTION
     if not is_reaction and not context.text.strip() and not context.attachments and not context.takes:
         return Verdict(ReasonCode.EMPTY)
-    if question is not None and _may_answer(context):
-        answer = read_answer(question.question, context.text, chat.profile.texts)
-        if answer.kind is not Answered.UNRELATED:
-            return Verdict(addressed=True, question=question)
+    answering = _answering(context, chat, question, closed)
+    if answering is not None:
+        return answering
     if is_reaction:
         return Verdict(ReasonCode.NOT_A_MESSAGE, context.kind.value)
     line = functions.command_line(context.text, bare=is_called)
@@ -66,6 +73,17 @@ def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, qu
     if word:
         return Verdict(ReasonCode.UNKNOWN_COMMAND, word)
     return Verdict(ReasonCode.NOT_ADDRESSED)
+
+
+def _answering(context: MessageContext, chat: ServedChat, question: OpenQuestion | None, closed: str) -> Verdict | None:
+    """The verdict on what answers a question; None where it answers none."""
+    if (question is None and not closed) or not _may_answer(context):
+        return None
+    if question is not None:
+        answer = read_answer(question.question, context.text, chat.profile.texts)
+        if answer.kind is not Answered.UNRELATED:
+            return Verdict(addressed=True, question=question)
+    return Verdict(ReasonCode.QUESTION_CLOSED, told=closed) if closed else None
 
 
 def _may_answer(context: MessageContext) -> bool:

@@ -31,6 +31,7 @@ def question_to_json(question: Question) -> JsonObject:
         data["number"] = question.number
         data["allowed"] = question.allowed
         data["said"] = list(question.said)
+        data["only_choices"] = question.only_choices
     return data
 
 
@@ -49,6 +50,7 @@ def question_from_json(data: Mapping[str, Any]) -> Question:
         number=data.get("number", 1),
         allowed=data.get("allowed", ""),
         said=tuple(data.get("said", ())),
+        only_choices=data.get("only_choices", False),
     )
 
 
