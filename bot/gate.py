@@ -14,6 +14,8 @@ from function_calls.turn import OpenQuestion
 from services.quick_init import quick_init
 from services.refs import ReasonCode
 
+_OF_THE_QUOTED = frozenset({"questions.closed", "approvals.closed"})
+"""What is said of the question that a message points to."""
 _RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE})
 
 
@@ -31,6 +33,8 @@ class Verdict:
     """The open question that it answers."""
     told: str = ""
     """The key of the sentence that is said although no turn answers it."""
+    closes: tuple[str, ...] = ()
+    """The message of the bot's whose choices lead nowhere any more."""
     immediate: bool = False
     """It controls the queue, so it does not wait in it."""
 
@@ -83,7 +87,10 @@ def _answering(context: MessageContext, chat: ServedChat, question: OpenQuestion
         answer = read_answer(question.question, context.text, chat.profile.texts)
         if answer.kind is not Answered.UNRELATED:
             return Verdict(addressed=True, question=question)
-    return Verdict(ReasonCode.QUESTION_CLOSED, told=closed) if closed else None
+    if not closed:
+        return None
+    quoted = (context.reply_to.native_id,) if context.reply_to is not None else ()
+    return Verdict(ReasonCode.QUESTION_CLOSED, told=closed, closes=quoted if closed in _OF_THE_QUOTED else ())
 
 
 def _may_answer(context: MessageContext) -> bool:

@@ -51,18 +51,19 @@ class Notices:
         if reason is ReasonCode.QUEUE_FULL:
             self._tell(context)
         if verdict.told:
-            self._answer(context, verdict.told)
+            self._answer(context, verdict)
 
-    def _answer(self, context: MessageContext, key: str) -> None:
+    def _answer(self, context: MessageContext, verdict: Verdict) -> None:
         """One sentence to whoever wrote, where they wrote it."""
         chat = context.chat
         if not self.reaches(chat):
             return
         write, parcel = self.notice(
             chat,
-            self._chats.profile(chat).texts.say(key),
+            self._chats.profile(chat).texts.say(verdict.told),
             private_to=context.sender.ref if context.private else None,
             reply_to=context.key.native_id if context.is_group else None,
+            closes=verdict.closes,
         )
         self._store.post([write])
         self.send([parcel])
@@ -92,11 +93,19 @@ class Notices:
         self.send([parcel])
 
     def notice(
-        self, chat: ChatRef, text: str, private_to: MemberRef | None = None, reply_to: str | None = None
+        self,
+        chat: ChatRef,
+        text: str,
+        private_to: MemberRef | None = None,
+        *,
+        reply_to: str | None = None,
+        closes: tuple[str, ...] = (),
     ) -> tuple[Write, Parcel]:
         """Something to say outside of all turns. `send` it once the write is on its way."""
         row_id = self._ids.next()
-        outgoing = Outgoing(chat=chat, key=f"notice:{row_id}", text=text, reply_to=reply_to, private_to=private_to)
+        outgoing = Outgoing(
+            chat=chat, key=f"notice:{row_id}", text=text, reply_to=reply_to, private_to=private_to, closes=closes
+        )
         write = outbox.put(
             id=row_id,
             key=outgoing.key,

@@ -98,6 +98,13 @@ class OpenQuestions:
         member = row["member"] if question.asker is None else question.asker.sender.ref.key
         return Pointed(question, member, row["state"] == "answered")
 
+    async def messages_of(self, store: Store, ids: Sequence[int]) -> tuple[str, ...]:
+        """The networks' ids of the messages that asked these questions, as far as they are known. Raises StoreError."""
+        if not ids:
+            return ()
+        await store.commit([])
+        return tuple([row["native_id"] for id_ in ids for row in await store.read(pending.messages(id_))])
+
     async def claim(self, store: Store, chat: str, id_: int, turn_id: int) -> bool:
         """Have the approval answered by that turn, durably; False when another turn was faster or it no longer waits.
         Raises StoreError."""

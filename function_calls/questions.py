@@ -151,6 +151,7 @@ def open_to_json(open_question: OpenQuestion) -> JsonObject:
         "asked_at": on.asked_at,
         "remembered": on.remembered,
         "asker": None if asker is None else context_to_json(asker),
+        "private": open_question.private,
     }
 
 
@@ -164,7 +165,8 @@ def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
         remembered=data.get("remembered", {}),
     )
     asker = data.get("asker")
-    return OpenQuestion(question_from_json(data), on, id_, None if asker is None else context_from_json(asker))
+    asked_by = None if asker is None else context_from_json(asker)
+    return OpenQuestion(question_from_json(data), on, id_, asked_by, data.get("private", False))
 
 
 def _own_words(spec: FunctionSpec, text: str, arguments: JsonObject, texts: Phrases) -> str:

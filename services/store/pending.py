@@ -81,6 +81,13 @@ _ASKED_BY = Statement(
     .join(OUTBOX, _SAID_BY_THE_TURN)
     .where(PENDING.c.chat == bindparam("in_chat"), OUTBOX.c.native_id == bindparam("with_id")),
 )
+_MESSAGES = Statement(
+    "pending.messages",
+    select(OUTBOX.c.native_id)
+    .join(PENDING, _SAID_BY_THE_TURN)
+    .where(PENDING.c.id == bindparam("row_id"), OUTBOX.c.native_id.is_not(None))
+    .order_by(OUTBOX.c.id),
+)
 _FORGET = Statement("pending.forget", delete(PENDING).where(PENDING.c.id < bindparam("before_id"), ~_OPEN))
 
 
@@ -129,6 +136,11 @@ def nobody_alone(id: int) -> str:
 def asked_by_message(chat: str, native_id: str) -> Query:
     """The question of the turn that sent the message of that id, whatever its state."""
     return _ASKED_BY.query(in_chat=chat, with_id=native_id)
+
+
+def messages(id: int) -> Query:
+    """The ids of the messages of the turn that asked the question."""
+    return _MESSAGES.query(row_id=id)
 
 
 def expire(id: int) -> Write:

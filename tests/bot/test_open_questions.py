@@ -417,3 +417,35 @@ async def test_what_is_neither_leaves_the_question_open(said: str) -> None:
         assert await group.say("Ann", said, **({"kind": Kind.REACTION, "id": "else"} if said == "👍" else {})) == []
         assert gone.runs == []
         assert await group.say("Ann", "yes") == ["done"]
+
+
+async def test_a_newer_question_says_that_it_leaves_the_older_one_and_closes_its_buttons() -> None:
+    place, gone = rain(), wipe()
+    async with a_group([place.spec, gone.spec]) as group:
+        await group.say("Ann", "/wipe")
+        really = latest(group).native_id
+        assert await group.say("Bob", "/rain") == ["Where?"]
+        assert group.platform.sent[-1].closes == ()
+        assert await group.say("Ann", "/rain") == ["(I leave what I asked you before: “Really wipe?”)\nWhere?"]
+        assert group.platform.sent[-1].closes == (really,)
+        where = latest(group).native_id
+        assert await group.say("Ann", "Oslo") == ["done"]
+        assert group.platform.sent[-1].closes == (where,)
+        assert await group.say("Ann", "/rain") == ["Where?"]
+
+
+async def test_what_was_asked_in_private_is_not_repeated_in_the_group() -> None:
+    place, gone = rain(), wipe()
+    async with a_group([place.spec, gone.spec]) as group:
+        await group.say("Ann", "/wipe", private=True)
+        assert await group.say("Ann", "/rain") == ["(I leave what I asked you before.)\nWhere?"]
+
+
+async def test_a_reply_to_a_closed_question_closes_its_buttons() -> None:
+    gone = wipe()
+    async with a_group([gone.spec]) as group:
+        await group.say("Ann", "/wipe")
+        really = latest(group)
+        await group.clock.advance(301)
+        assert await group.say("Ann", "yes", reply_to=really) == [CLOSED]
+        assert group.platform.sent[-1].closes == (really.native_id,)
