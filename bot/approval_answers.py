@@ -15,9 +15,10 @@ from services.refs import Role
 
 
 def pointed_out(context: MessageContext, waiting: Sequence[OpenQuestion], asked_by_quoted: int) -> OpenQuestion | None:
-    """The one that the message names by its code, or that the message asked which it quotes or reacts to."""
+    """The one that the message names by its code, else that the message asked which it quotes or reacts to."""
     named = codes_in(context.text)
-    return next((one for one in waiting if one.id == asked_by_quoted or _terms(one).code in named), None)
+    by_code = next((one for one in waiting if _terms(one).code in named), None)
+    return by_code or next((one for one in waiting if one.id == asked_by_quoted), None)
 
 
 def meant(context: MessageContext, waiting: Sequence[OpenQuestion], role: Role, texts: Phrases) -> OpenQuestion | None:

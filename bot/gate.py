@@ -14,6 +14,8 @@ from function_calls.turn import OpenQuestion
 from services.quick_init import quick_init
 from services.refs import ReasonCode
 
+_OF_THE_QUOTED = frozenset({"questions.closed", "approvals.closed"})
+"""What is said of the question that a message points to."""
 _RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE})
 
 
@@ -29,6 +31,10 @@ class Verdict:
     addressed: bool = False
     question: OpenQuestion | None = None
     """The open question that it answers."""
+    told: str = ""
+    """The key of the sentence that is said although no turn answers it."""
+    closes: tuple[str, ...] = ()
+    """The message of the bot's whose choices lead nowhere any more."""
     immediate: bool = False
     """It controls the queue, so it does not wait in it."""
 
@@ -38,9 +44,15 @@ class Verdict:
         return self.reason is ReasonCode.WAITING
 
 
-def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, question: OpenQuestion | None) -> Verdict:
+def judge(
+    context: MessageContext,
+    chat: ServedChat,
+    functions: BotFunctions,
+    question: OpenQuestion | None,
+    closed: str = "",
+) -> Verdict:
     """The verdict on one message. `question` is what the sender was asked in this chat and has not answered, or what
-    waits for somebody's yes and is meant here."""
+    waits for somebody's yes and is meant here. `closed`: what is said to it where it answers none that is open."""
     # A run that waits is told also where nobody is served any more, so that it can put things away.
     refused = None if context.kind is Kind.EXPIRY else _not_served(context, chat)
     if refused is not None or context.timer is not None or context.kind is Kind.EXPIRY:
@@ -49,10 +61,9 @@ def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, qu
     is_reaction = context.kind is Kind.REACTION
     if not is_reaction and not context.text.strip() and not context.attachments and not context.takes:
         return Verdict(ReasonCode.EMPTY)
-    if question is not None and _may_answer(context):
-        answer = read_answer(question.question, context.text, chat.profile.texts)
-        if answer.kind is not Answered.UNRELATED:
-            return Verdict(addressed=True, question=question)
+    answering = _answering(context, chat, question, closed)
+    if answering is not None:
+        return answering
     if is_reaction:
         return Verdict(ReasonCode.NOT_A_MESSAGE, context.kind.value)
     line = functions.command_line(context.text, bare=is_called)
@@ -67,6 +78,20 @@ def judge(context: MessageContext, chat: ServedChat, functions: BotFunctions, qu
     if word:
         return Verdict(ReasonCode.UNKNOWN_COMMAND, word)
     return Verdict(ReasonCode.NOT_ADDRESSED)
+
+
+def _answering(context: MessageContext, chat: ServedChat, question: OpenQuestion | None, closed: str) -> Verdict | None:
+    """The verdict on what answers a question; None where it answers none."""
+    if (question is None and not closed) or not _may_answer(context):
+        return None
+    if question is not None:
+        answer = read_answer(question.question, context.text, chat.profile.texts)
+        if answer.kind is not Answered.UNRELATED:
+            return Verdict(addressed=True, question=question)
+    if not closed:
+        return None
+    quoted = (context.reply_to.native_id,) if context.reply_to is not None else ()
+    return Verdict(ReasonCode.QUESTION_CLOSED, told=closed, closes=quoted if closed in _OF_THE_QUOTED else ())
 
 
 def _may_answer(context: MessageContext) -> bool:

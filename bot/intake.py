@@ -8,7 +8,7 @@ from dataclasses import replace
 import orjson
 import structlog
 
-from bot.approval_answers import meant, pointed_out, quoted_id
+from bot.approval_answers import quoted_id
 from bot.arrivals import Arrivals
 from bot.chats import Chats
 from bot.engine.embedded import EmbeddedEngine
@@ -16,8 +16,9 @@ from bot.engine.job import Job
 from bot.gate import Verdict, judge
 from bot.inbound_text import fit
 from bot.notices import Notices
-from bot.open_questions import OpenQuestions
+from bot.open_questions import OpenQuestions, Pointed
 from bot.platforms.base import Accepted
+from bot.pointing import Pointing
 from bot.taking import Taking
 from config.settings import LimitsSettings
 from function_calls.context import Kind, MessageContext
@@ -65,6 +66,7 @@ class Intake:
         self._chats = chats
         self._functions = functions
         self._questions = questions
+        self._pointing = Pointing(questions, chats)
         self._notices = notices
         self._limits = limits
         self._history_per_chat = history_per_chat
@@ -100,7 +102,7 @@ class Intake:
         and its id, and return the verdict. Where the queue is full, nothing is kept and nothing ends. `ended` is called
         when a turn is over with it. Raises Conflict, and StoreError, when nothing was taken."""
         context = self._prepared(context)
-        verdict = self._verdict(context, 0)
+        verdict = self._verdict(context, None)
         if question is not None:
             verdict = replace(verdict, question=question)
         if verdict.reason is ReasonCode.QUEUE_FULL:
@@ -145,12 +147,12 @@ class Intake:
 
     async def _accept(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
         message = (context.chat.key, context.key.native_id)
-        quoted = await self._approval_quoted(context)
+        pointed = await self._pointed(context)
         await self._arrivals.unchanging(message)
         edited = self._arrivals.edited(message)
         if edited is not None:
             context = replace(context, text=edited)
-        verdict = self._verdict(context, quoted)
+        verdict = self._verdict(context, pointed)
         job = Job(self._ids.next(), context, verdict.addressed, verdict.question, immediate=verdict.immediate)
         # Until the first await nobody else is judged: the question and the place in the queue are this message's.
         if verdict.is_for_us:
@@ -200,31 +202,23 @@ class Intake:
             return False
         return True
 
-    async def _approval_quoted(self, context: MessageContext) -> int:
-        """The id of the question for a yes that the message quotes or reacts to; 0 when it does neither."""
+    async def _pointed(self, context: MessageContext) -> Pointed | None:
+        """The question whose message this one quotes, answers by a button or reacts to; None when it is no question."""
         chat, native_id = context.chat.key, quoted_id(context)
-        if not native_id or not self._questions.approvals_in(chat):
-            return 0
-        return await self._questions.approval_asked_by(self._store, chat, native_id)
+        if not native_id or self._chats.of(context.chat).allowed_by is None:
+            return None
+        if context.kind is Kind.REACTION and not self._questions.any_in(chat, context.sender.ref.key):
+            return None
+        return await self._questions.asked_by(self._store, chat, native_id)
 
-    def _question(self, context: MessageContext, quoted: int) -> OpenQuestion | None:
-        """What the message may answer: what it points to, what its sender was asked, or what is plainly meant."""
-        chat = context.chat
-        own = self._questions.of(chat.key, context.sender.ref.key)
-        waiting = self._questions.approvals_in(chat.key)
-        if not waiting:
-            return own
-        role = self._chats.role(context.sender.ref.key, context.sender.role)
-        found = pointed_out(context, waiting, quoted) or own
-        return found or meant(context, waiting, role, self._chats.profile(chat).texts)
-
-    def _verdict(self, context: MessageContext, quoted: int) -> Verdict:
+    def _verdict(self, context: MessageContext, pointed: Pointed | None) -> Verdict:
         """What the gate says, and a place in the queue when it is for us; without one it is not."""
         chat = context.chat
         if self._arrivals.is_deleted((chat.key, context.key.native_id)):
             return Verdict(ReasonCode.DELETED)
-        question = self._question(context, quoted)
-        verdict = judge(context, self._chats.of(chat), self._functions(context.bot), question)
+        question = self._pointing.question(context, pointed)
+        closed = self._pointing.closed(context, pointed, question)
+        verdict = judge(context, self._chats.of(chat), self._functions(context.bot), question, closed)
         if not verdict.is_for_us:
             return verdict
         limit = self._engine.keep_place(chat, verdict.immediate)

@@ -24,7 +24,7 @@ _log = structlog.get_logger("gate")
 _QUIET_SECONDS = 60.0
 _CHATS_KEPT = 10_000
 # What is usual in a group is no warning.
-_USUAL = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.NOT_A_MESSAGE, ReasonCode.EMPTY})
+_USUAL = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.NOT_A_MESSAGE, ReasonCode.EMPTY, ReasonCode.QUESTION_CLOSED})
 
 
 class Notices:
@@ -50,6 +50,23 @@ class Notices:
             self._warn(chat, verdict)
         if reason is ReasonCode.QUEUE_FULL:
             self._tell(context)
+        if verdict.told:
+            self._answer(context, verdict)
+
+    def _answer(self, context: MessageContext, verdict: Verdict) -> None:
+        """One sentence to whoever wrote, where they wrote it."""
+        chat = context.chat
+        if not self.reaches(chat):
+            return
+        write, parcel = self.notice(
+            chat,
+            self._chats.profile(chat).texts.say(verdict.told),
+            private_to=context.sender.ref if context.private else None,
+            reply_to=context.key.native_id if context.is_group else None,
+            closes=verdict.closes,
+        )
+        self._store.post([write])
+        self.send([parcel])
 
     def _warn(self, chat: str, verdict: Verdict) -> None:
         """Once for each chat and reason. Beyond as many as are kept apart, drops are counted and no more."""
@@ -75,10 +92,20 @@ class Notices:
         self._store.post([write])
         self.send([parcel])
 
-    def notice(self, chat: ChatRef, text: str, private_to: MemberRef | None = None) -> tuple[Write, Parcel]:
-        """Something to say that answers no message. `send` it once the write is on its way."""
+    def notice(
+        self,
+        chat: ChatRef,
+        text: str,
+        private_to: MemberRef | None = None,
+        *,
+        reply_to: str | None = None,
+        closes: tuple[str, ...] = (),
+    ) -> tuple[Write, Parcel]:
+        """Something to say outside of all turns. `send` it once the write is on its way."""
         row_id = self._ids.next()
-        outgoing = Outgoing(chat=chat, key=f"notice:{row_id}", text=text, private_to=private_to)
+        outgoing = Outgoing(
+            chat=chat, key=f"notice:{row_id}", text=text, reply_to=reply_to, private_to=private_to, closes=closes
+        )
         write = outbox.put(
             id=row_id,
             key=outgoing.key,

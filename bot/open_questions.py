@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import orjson
 
@@ -15,6 +16,15 @@ from services.store.port import Store, Write
 
 Asked = tuple[OpenQuestion, int]
 """A question, and when it expires, in milliseconds since 1970 UTC."""
+
+
+class Pointed(NamedTuple):
+    """A question, whatever became of it, that somebody points to by the message that asked it."""
+
+    question: OpenQuestion
+    member: str
+    """Who was asked; of an approval nobody alone."""
+    is_answered: bool
 
 
 class OpenQuestions:
@@ -52,6 +62,10 @@ class OpenQuestions:
             return None
         return asked[0]
 
+    def any_in(self, chat: str, member: str) -> bool:
+        """Whether anything waits in `chat` that `member` may answer."""
+        return self.of(chat, member) is not None or bool(self.approvals_in(chat))
+
     def approvals_in(self, chat: str) -> list[OpenQuestion]:
         """What waits in `chat` for a person's yes, oldest first."""
         if not self._approvals:
@@ -84,12 +98,24 @@ class OpenQuestions:
             if asked is not None:
                 self._leave(asked[0])
 
-    async def approval_asked_by(self, store: Store, chat: str, native_id: str) -> int:
-        """The approval that the message of that id asked for; 0 when it asked for none."""
+    async def asked_by(self, store: Store, chat: str, native_id: str) -> Pointed | None:
+        """The question that the message of that id asked; None when it asked nothing. Raises StoreError."""
         # Which id a message got is posted, and read only once it is in the store.
         await store.commit([])
         rows = await store.read(pending.asked_by_message(chat, native_id))
-        return rows[0]["id"] if rows else 0
+        if not rows:
+            return None
+        row = rows[0]
+        question = open_from_json(row["id"], orjson.loads(row["body"]))
+        member = row["member"] if question.asker is None else question.asker.sender.ref.key
+        return Pointed(question, member, row["state"] == "answered")
+
+    async def messages_of(self, store: Store, ids: Sequence[int]) -> tuple[str, ...]:
+        """The networks' ids of the messages that asked these questions, as far as they are known. Raises StoreError."""
+        if not ids:
+            return ()
+        await store.commit([])
+        return tuple([row["native_id"] for id_ in ids for row in await store.read(pending.messages(id_))])
 
     async def claim(self, store: Store, chat: str, id_: int, turn_id: int) -> bool:
         """Have the approval answered by that turn, durably; False when another turn was faster or it no longer waits.

@@ -3,7 +3,7 @@ the network takes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -43,6 +43,8 @@ class Origin:
     """It may hold words of others."""
     due: Due | None = None
     """Set where it is said by the clock."""
+    closes: tuple[str, ...] = ()
+    """The native ids of earlier messages whose choices lead nowhere any more."""
 
 
 class OutboxRows:
@@ -75,7 +77,10 @@ class OutboxRows:
         limits = to.platform.limits
         claimed = limits.sends_are_idempotent
         key, room = f"{origin.turn_id}:{origin.number}", ROOM_FOR_LATENESS if due is not None else 0
+        closes = origin.closes
         for piece in pieces(message, chat, to.private_to, key, limits, origin.texts, origin.bot_name, room):
+            if closes:
+                piece, closes = replace(piece, closes=closes), ()
             row_id = self._ids.next()
             writes.append(
                 outbox.put(

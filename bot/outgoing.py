@@ -149,6 +149,8 @@ def outgoing_to_json(outgoing: Outgoing, due: Due | None = None) -> JsonObject:
         "choices": [[choice.label, choice.value] for choice in outgoing.choices],
         "private_to": outgoing.private_to.key if outgoing.private_to else None,
     }
+    if outgoing.closes:
+        data["closes"] = list(outgoing.closes)
     if due is not None:
         data["due"] = [due.at_ms, due.was_away]
     return data
@@ -170,4 +172,5 @@ def outgoing_from_json(key: str, data: JsonObject) -> Outgoing:
         attachments=tuple(Attachment(*one) for one in data["attachments"]),
         choices=tuple(Choice(*one) for one in data["choices"]),
         private_to=MemberRef.parse(data["private_to"]) if data["private_to"] else None,
+        closes=tuple(data.get("closes", ())),
     )

@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from bot.engine.job import Job
 from bot.open_questions import Asked
+from function_calls.context import MessageContext
 from function_calls.failed_runs import unknown
 from function_calls.spec import Message
-from function_calls.turn import Turn, TurnOutcome, sent
+from function_calls.turn import OpenQuestion, Turn, TurnOutcome, sent
 from services.refs import ReasonCode
 from services.store.port import Write
+
+_NOTE_CHARS = 80
 
 
 def unheeded(job: Job, turn: Turn, outcome: TurnOutcome) -> Asked | None:
@@ -33,6 +36,30 @@ def of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[
     *others, last = messages
     note = turn.profile().texts.say("turns.edited_meanwhile")
     return [*others, replace(last, text=f"{last.text}\n{note}".strip())]
+
+
+def granted(turn: Turn) -> Sequence[Message]:
+    """What is said of what the chat allows for always from now on."""
+    return [Message(turn.profile().texts.say("grants.given", code=turn.granted))] if turn.granted else []
+
+
+def leaving(
+    left: OpenQuestion | None, messages: Sequence[Message], turn: Turn, asker: MessageContext
+) -> Sequence[Message]:
+    """`messages`, the last of which asks `asker` something; where they had been asked `left` and had not answered, it
+    says that this waits no longer."""
+    if left is None or not messages:
+        return messages
+    texts = turn.profile().texts
+    *others, last = messages
+    lines = left.question.text.strip().splitlines()
+    # What was asked in private is not repeated where others read it.
+    if not lines or (left.private and not asker.private):
+        note = texts.say("questions.leaves")
+    else:
+        short = lines[0] if len(lines[0]) <= _NOTE_CHARS else f"{lines[0][:_NOTE_CHARS].rstrip()}…"
+        note = texts.say("questions.leaves_this", question=short)
+    return [*others, replace(last, text=f"{note}\n{last.text}")]
 
 
 def explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome:

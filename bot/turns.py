@@ -19,7 +19,7 @@ from bot.outbox_rows import Address, Origin, OutboxRows
 from bot.outgoing import Due, addressed_to
 from bot.past import Past
 from bot.summaries import Summaries
-from bot.turn_ends import explained, interrupted, of_this_text, stopped, told, unheeded
+from bot.turn_ends import explained, granted, interrupted, leaving, of_this_text, stopped, told, unheeded
 from bot.turn_log import StoreTurnLog
 from bot.typing_sign import TypingSign, TypingSigns
 from config.settings import RouterSettings
@@ -28,7 +28,7 @@ from function_calls.ports import Members
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import Message
-from function_calls.turn import OutcomeKind, Turn, TurnOutcome, sent
+from function_calls.turn import OpenQuestion, OutcomeKind, Turn, TurnOutcome, sent
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
@@ -225,18 +225,22 @@ class Turns:
         now_ms = self._clock.now_ms()
         writes = log.rest()
         due = _due(job, now_ms) if outcome.reason is not ReasonCode.STOPPED else None
-        said, parcels = self._said(job, turn, of_this_text(job, turn, outcome.messages), now_ms, due)
+        given_back = unheeded(job, turn, outcome)
+        left = self._left(job, turn, outcome)
+        closes = await self._closed(job, left, is_heeded=given_back is None) if outcome.messages else ()
+        answer = leaving(left, of_this_text(job, turn, outcome.messages), turn, turn.asker or job.context)
+        said, parcels = self._said(job, turn, [*granted(turn), *answer], now_ms, due, closes)
         writes += said
         writes += told(turn, outcome.messages)
         question = outcome.question
         question_id = self._ids.next() if question is not None else 0
         asker = turn.asker or job.context
         chat, member = asker.chat.key, asker.sender.ref.key
-        if question is not None and question.question.is_of_a_run:
-            question = replace(question, asker=without_words(asker))
+        if question is not None:
+            is_told = question.question.is_of_a_run
+            question = replace(question, private=asker.private, asker=without_words(asker) if is_told else None)
         if question is not None:
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
-        given_back = unheeded(job, turn, outcome)
         if given_back is not None:
             writes += self._questions.give_back(chat, job.context.sender.ref.key, given_back, job.turn_id)
         writes.append(inbox.end(job.turn_id, outcome.reason.value, outcome.detail, now_ms))
@@ -254,11 +258,32 @@ class Turns:
         if self._after is not None:
             self._after(turn.id, job.context.chat)
 
+    def _left(self, job: Job, turn: Turn, outcome: TurnOutcome) -> OpenQuestion | None:
+        """The question that no longer waits because of what this turn asks."""
+        if outcome.question is None or outcome.question.question.terms is not None:
+            return None
+        asker = turn.asker or job.context
+        return self._questions.of(asker.chat.key, asker.sender.ref.key)
+
+    async def _closed(self, job: Job, left: OpenQuestion | None, *, is_heeded: bool) -> tuple[str, ...]:
+        """The messages whose choices lead nowhere any more once this turn has ended."""
+        ids = [left.id] if left is not None else []
+        question = job.question
+        if question is not None and is_heeded and (question.question.terms is None or await self._claimed(job)):
+            ids.append(question.id)
+        return await self._questions.messages_of(self._store, ids)
+
     def _said(
-        self, job: Job, turn: Turn, messages: Sequence[Message], now_ms: int, due: Due | None
+        self,
+        job: Job,
+        turn: Turn,
+        messages: Sequence[Message],
+        now_ms: int,
+        due: Due | None,
+        closes: tuple[str, ...],
     ) -> tuple[list[Write], list[Parcel]]:
-        """The writes and parcels of what is to be said; the first of them is `due`. A key is the same on every attempt
-        of the turn."""
+        """The writes and parcels of what is to be said; the first of them is `due` and `closes` earlier ones. A key is
+        the same on every attempt of the turn."""
         # What was asked for in private is answered in private, whoever allowed it.
         context, profile = turn.asker or job.context, turn.profile()
         writes: list[Write] = []
@@ -284,11 +309,13 @@ class Turns:
                 # What is due was worded by whoever set it, perhaps for somebody else.
                 outside=bool(turn.outside) or job.context.timer is not None,
                 due=due,
+                closes=closes if chat == context.chat else (),
             )
             rows, pieces = self._rows.of(message, Address(chat, private_to, platform), origin, now_ms)
             writes += rows
             parcels += pieces
             due = None
+            closes = () if chat == context.chat else closes
         return writes, parcels
 
     def _needs_quote(self, job: Job) -> bool:

@@ -13,6 +13,7 @@ _MARKS = ",，.。:：;；!！-–—"
 _SEPARATORS = f" \t\n{_MARKS}"
 _WORD = re.compile(r"(?<![^\s,，:：;；(（])#?([0-9a-z]+)(?![^\s,，:：;；.。!！)）])", re.IGNORECASE | re.ASCII)
 """What may be the code of an approval: a word of its own."""
+_CODE = re.compile(r"[0-9a-f]{5}", re.ASCII)
 
 
 class Answered(StrEnum):
@@ -40,9 +41,32 @@ def read_decision(code: str, text: str, texts: Phrases) -> Answer:
     word = " ".join(said.casefold().split())
     if word in texts.words("approvals.always_words"):
         return Answer(Answered.ALWAYS)
-    if word in texts.words("approvals.yes_words") or word in texts.words("answers.yes"):
-        return Answer(Answered.YES)
-    return _refusal(said, texts)
+    return read_yes_or_no(said, texts)
+
+
+def read_yes_or_no(text: str, texts: Phrases) -> Answer:
+    """What `text` says to a question whether something shall be done: yes; no, perhaps with a reason; or nothing of the
+    kind."""
+    plain = _plain_word(text, texts)
+    return _refusal(text.strip(_SEPARATORS), texts) if plain is Answered.UNRELATED else Answer(plain)
+
+
+def is_about_a_code(text: str, texts: Phrases, *, clearly: bool) -> bool:
+    """Whether `text` has the form of a decision about what bears a code. `clearly`: what people may as well say to each
+    other is none."""
+    found = [one for one in _WORD.finditer(text) if _CODE.fullmatch(one[1].lower())]
+    if len(found) != 1:
+        return False
+    code = found[0][1].lower()
+    if not found[0][0].startswith("#"):
+        # Five digits may be a number, and five letters a word.
+        if code.isalpha() or (clearly and code.isdigit()):
+            return False
+        said = without_code(code, text).strip(_SEPARATORS).casefold()
+        own_words = (f"approvals.{one}_words" for one in ("yes", "no", "always"))
+        if not any(said.startswith(word) for key in own_words for word in texts.words(key)):
+            return False
+    return read_decision(code, text, texts).kind is not Answered.UNRELATED
 
 
 def codes_in(text: str) -> frozenset[str]:
@@ -53,6 +77,38 @@ def codes_in(text: str) -> frozenset[str]:
 def without_code(code: str, text: str) -> str:
     """`text` without the code of the approval."""
     return _WORD.sub(lambda found: " " if found[1].lower() == code else found[0], text)
+
+
+def _plain_word(text: str, texts: Phrases) -> Answered:
+    """Yes or no, where `text` is nothing but words for it and what usually stands beside them."""
+    said = text.casefold().replace("’", "'").strip()
+    meanings = dict.fromkeys(texts.words("answers.beside"), Answered.UNRELATED)
+    for key in ("answers.yes", "approvals.yes_words"):
+        meanings |= dict.fromkeys(texts.words(key), Answered.YES)
+    for key in ("answers.no", "answers.cancel", "approvals.no_words"):
+        meanings |= dict.fromkeys(texts.words(key), Answered.NO)
+    phrases = sorted(meanings, key=len, reverse=True)
+    heard: set[Answered] = set()
+    at = 0
+    while at < len(said):
+        if said[at] in _SEPARATORS:
+            at += 1
+            continue
+        phrase = next((one for one in phrases if said.startswith(one, at) and _is_whole(said, at + len(one))), "")
+        if not phrase:
+            return Answered.UNRELATED
+        heard.add(meanings[phrase])
+        at += len(phrase)
+    decided = heard - {Answered.UNRELATED}
+    # “Yes, no” is neither.
+    return decided.pop() if len(decided) == 1 else Answered.UNRELATED
+
+
+def _is_whole(text: str, end: int) -> bool:
+    """Whether a word of letters that ends there goes no further."""
+    if end >= len(text) or not text[end - 1].isascii() or not text[end - 1].isalnum():
+        return True
+    return not (text[end].isascii() and (text[end].isalnum() or text[end] in "'_"))
 
 
 def _refusal(said: str, texts: Phrases) -> Answer:

@@ -21,7 +21,7 @@ from function_calls.questions import fingerprint
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Question
 from function_calls.touches import is_tainted
 from function_calls.turn import OpenQuestion, Turn
-from services.grants import Grants
+from services.grants import CODE_CHARS, Grants
 from services.json_values import JsonObject
 from services.redaction import HIDDEN
 from services.refs import ChatRef, ErrorCode, Role
@@ -124,6 +124,8 @@ class Approvals:
         approved = turn.approved
         if approved is not None and approved.digest == terms.digest:
             turn.approved = None
+            if approved.always and terms.grant:
+                turn.granted = terms.grant[:CODE_CHARS]
             return Verdict(writes=tuple(self._allowed(context, spec, values, terms, approved)))
         if is_granted:
             return ALLOWED

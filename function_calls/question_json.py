@@ -37,6 +37,7 @@ def question_to_json(question: Question) -> JsonObject:
         data["goes_on"] = [before.state, before.answer, before.kind, before.number]
     if question.is_of_a_run:
         data["said"] = list(question.said)
+        data["only_choices"] = question.only_choices
     return data
 
 
@@ -57,6 +58,7 @@ def question_from_json(data: Mapping[str, Any]) -> Question:
         said=tuple(data.get("said", ())),
         key=data.get("key", ""),
         goes_on=Resumed(*data["goes_on"]) if data.get("goes_on") else None,
+        only_choices=data.get("only_choices", False),
     )
 
 

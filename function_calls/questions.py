@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import orjson
 import structlog
 
 from config.texts import Phrases
-from function_calls.answers import Answer, Answered, read_decision
+from function_calls.answers import Answer, Answered, read_decision, read_yes_or_no
 from function_calls.context_json import context_from_json, context_to_json
 from function_calls.question_json import question_from_json, question_to_json
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Message, Question
@@ -54,20 +54,21 @@ def confirm_question(spec: FunctionSpec, arguments: JsonObject, texts: Phrases) 
     return Question("confirm", text, spec.name, arguments, choices=choices)
 
 
+def is_decision(question: Question) -> bool:
+    """Whether it offers all the answers that there are: nothing else that is said is one."""
+    return question.terms is not None or question.kind == "confirm" or question.only_choices
+
+
 def read_answer(question: Question, text: str, texts: Phrases) -> Answer:
     """What `text`, said by the one who was asked, means for `question`."""
     if question.terms is not None:
         return read_decision(question.terms.code, text, texts)
     if question.kind == "input":
         return _read_input(question, text.strip(), texts)
+    if question.kind == "confirm":
+        return read_yes_or_no(text, texts)
     word = _word(text)
     if not word:
-        return Answer(Answered.UNRELATED)
-    if question.kind == "confirm":
-        if word in texts.words("answers.yes"):
-            return Answer(Answered.YES)
-        if word in texts.words("answers.no") or word in texts.words("answers.cancel"):
-            return Answer(Answered.NO)
         return Answer(Answered.UNRELATED)
     if word in texts.words("answers.cancel"):
         return Answer(Answered.CANCELLED)
@@ -81,7 +82,22 @@ def _read_input(question: Question, said: str, texts: Phrases) -> Answer:
     for choice in question.choices:
         if said.casefold() in (choice.value.casefold(), choice.label.casefold()):
             return Answer(Answered.FILLED, choice.value)
-    return Answer(Answered.CANCELLED) if _word(said) in texts.words("answers.cancel") else Answer(Answered.FILLED, said)
+    if _word(said) in texts.words("answers.cancel"):
+        return Answer(Answered.CANCELLED)
+    return _among(question.choices, said, texts) if question.only_choices else Answer(Answered.FILLED, said)
+
+
+def _among(choices: Sequence[Choice], said: str, texts: Phrases) -> Answer:
+    """Which of `choices` is meant. A no may bear its reason, and is handed on with it."""
+    for choice in choices:
+        if _word(said) in (_word(choice.value), _word(choice.label)):
+            return Answer(Answered.FILLED, choice.value)
+    decided = read_yes_or_no(said, texts)
+    if decided.kind is not Answered.UNRELATED:
+        for choice in choices:
+            if read_yes_or_no(choice.value, texts).kind is decided.kind:
+                return Answer(Answered.FILLED, said if decided.value else choice.value)
+    return Answer(Answered.UNRELATED)
 
 
 def _word(text: str) -> str:
@@ -137,6 +153,7 @@ def open_to_json(open_question: OpenQuestion) -> JsonObject:
         "asked_at": on.asked_at,
         "remembered": on.remembered,
         "asker": None if asker is None else context_to_json(asker),
+        "private": open_question.private,
     }
 
 
@@ -150,7 +167,8 @@ def open_from_json(id_: int, data: Mapping[str, Any]) -> OpenQuestion:
         remembered=data.get("remembered", {}),
     )
     asker = data.get("asker")
-    return OpenQuestion(question_from_json(data), on, id_, None if asker is None else context_from_json(asker))
+    asked_by = None if asker is None else context_from_json(asker)
+    return OpenQuestion(question_from_json(data), on, id_, asked_by, data.get("private", False))
 
 
 def _own_words(spec: FunctionSpec, text: str, arguments: JsonObject, texts: Phrases) -> str:

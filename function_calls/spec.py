@@ -73,6 +73,8 @@ class Question:
     """For `input`: the digest of the yes that the run was given before it began; empty where it needed none."""
     said: tuple[str, ...] = ()
     """What the run that asked with `input` has said in the chat so far, with its questions."""
+    only_choices: bool = False
+    """For `input`: what matches none of the choices is no answer, and the question waits on."""
     key: str = ""
     """For `input`: of the run that asks."""
     goes_on: Resumed | None = None
@@ -165,11 +167,30 @@ class FunctionResult:
         return cls(messages=(Message(text, **fields),), data=data)
 
     @classmethod
-    def ask(cls, text: str, *, resume: JsonObject | None = None, choices: Sequence[Choice] = ()) -> FunctionResult:
+    def ask(
+        cls,
+        text: str,
+        *,
+        resume: JsonObject | None = None,
+        choices: Sequence[Choice] = (),
+        only_choices: bool = False,
+    ) -> FunctionResult:
         """Not done yet: the member is asked `text`. The answer runs the same function with the same arguments once
-        more, and `call.resumed` then holds it together with `resume`, which is plain data."""
+        more, and `call.resumed` then holds it together with `resume`, which is plain data. `only_choices`: whatever
+        else than one of `choices` the member says is talk, and the question waits on; a no may bear its reason."""
+        if only_choices and not choices:
+            raise ValueError("a question with only_choices offers some")
         # Which function it is, and with what, is known to whoever runs it.
-        return cls(question=Question("input", text, "", {}, choices=tuple(choices), resume=dict(resume or {})))
+        question = Question(
+            "input",
+            text,
+            "",
+            {},
+            choices=tuple(choices),
+            resume=dict(resume or {}),
+            only_choices=only_choices,
+        )
+        return cls(question=question)
 
     @classmethod
     def fail(cls, code: ErrorCode, text: str, fields: Sequence[str] = ()) -> FunctionResult:

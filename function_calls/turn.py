@@ -165,6 +165,8 @@ class OpenQuestion:
     asker: MessageContext | None = None
     """Of one that a handler asked: whose run it is and where, without the words. The handler is told even when no
     answer comes."""
+    private: bool = False
+    """Nobody else in the chat was shown it."""
 
 
 async def _no_status(text: str) -> None:
@@ -223,6 +225,8 @@ class Turn:
     """Whether an earlier attempt of this turn took it: then its answer was found good, and stays so."""
     approved: Approved | None = None
     """The yes that the next run may use up."""
+    granted: str = ""
+    """The code of what the chat has allowed for always in this turn, as /grants shows it."""
     asker: MessageContext | None = None
     """Set where a turn goes on for another member than the one who wrote: whose turn it is."""
     state: dict[str, Any] = field(default_factory=dict)

@@ -146,6 +146,7 @@ class ReasonCode(StrEnum):
     EDIT_TOO_LATE = "edit_too_late"  # an edit after the answer: history only
     DELETED = "deleted"
     # refused or failed, and said so
+    QUESTION_CLOSED = "question_closed"  # it answers what is decided or over
     UNKNOWN_COMMAND = "unknown_command"
     FILTERED = "filtered"  # a filter stopped it before it was routed
     USAGE = "usage"

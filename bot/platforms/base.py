@@ -59,6 +59,8 @@ class Outgoing:
     choices: tuple[Choice, ...] = ()
     private_to: MemberRef | None = None
     """Set when it is for one member alone; the platform finds the private chat."""
+    closes: tuple[str, ...] = ()
+    """The native ids of earlier messages whose choices lead nowhere any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,7 @@ def said_body(context: MessageContext, shown: str) -> str:
 
 def message_body(outgoing: Outgoing, at: str) -> str:
     """The event of something the bot says, as JSON."""
+    closes = {"closes": list(outgoing.closes)} if outgoing.closes else {}
     return _compact(
         {
             "type": "message",
@@ -148,6 +149,7 @@ def message_body(outgoing: Outgoing, at: str) -> str:
             "mentions": [member.native for member in outgoing.mentions],
             "choices": [{"label": choice.label, "value": choice.value} for choice in outgoing.choices],
             "private_to": outgoing.private_to.native if outgoing.private_to else None,
+            **closes,
         }
     )
 

@@ -84,6 +84,14 @@ def shown(step: StepFacts, stdin: str = "") -> str:
     return f"{text} <<< {visible_line(shlex.quote(stdin))}" if stdin else text
 
 
+def as_code(command: str) -> str:
+    """`command` so that chats show every character of it as it is."""
+    if "`" not in command:
+        return f"`{command}`"
+    # What would end the block early is shown as plain text.
+    return command if "```" in command or command.endswith("`") else f"```\n{command}\n```"
+
+
 def text_for(value: Any) -> str:
     """The output of a step as text."""
     if isinstance(value, Output):
@@ -106,7 +114,8 @@ def succeeded(
     if not is_worded and not texts and outputs:
         texts.append(text_for(outputs[-1]))
     text = "\n".join(text for text in texts if text.strip())
-    return FunctionResult(messages=(Message(text or done),), data=_facts(outputs, said))
+    *earlier, last = outputs or [None]
+    return FunctionResult(messages=(Message(text or done),), data=_facts(earlier, said, last, has_last=bool(outputs)))
 
 
 def failed(failure: Failure, own: Said, outputs: Sequence[JsonValue | Output], said: Sequence[Said]) -> FunctionResult:
@@ -118,8 +127,8 @@ def failed(failure: Failure, own: Said, outputs: Sequence[JsonValue | Output], s
     if before and result.error is not None:
         result = replace(result, messages=(Message("\n".join([*before, result.error.text])),))
     told_model = own.model if own.model is not None else failure.model
-    ran = [*outputs, *([failure.output] if failure.output is not None else [])]
-    return replace(result, data=_facts(ran, [*said, Said(told_model or None)]))
+    facts = _facts(outputs, [*said, Said(told_model or None)], failure.output)
+    return replace(result, data=facts)
 
 
 def fail(code: ErrorCode, texts: Phrases, key: str, *, model: str = "", **values: object) -> Failure:
@@ -127,15 +136,17 @@ def fail(code: ErrorCode, texts: Phrases, key: str, *, model: str = "", **values
     return Failure(FunctionResult.fail(code, texts.say(f"command_tools.{key}", **values)), model)
 
 
-def _facts(outputs: Sequence[JsonValue | Output], said: Sequence[Said]) -> JsonObject | None:
-    """What the model is told: the last output, those before it, and the tool's own words for it."""
+def _facts(
+    earlier: Sequence[JsonValue | Output], said: Sequence[Said], last: JsonValue | Output, *, has_last: bool = False
+) -> JsonObject | None:
+    """What the model is told: the output of the step with which it ended, where that has run, those before it, and the
+    tool's own words for all."""
     told_model = "\n".join(one.model for one in said if one.model)
     facts: JsonObject = {"message": told_model} if told_model else {}
-    if outputs:
-        *earlier, last = (_as_json(one) for one in outputs)
-        facts |= last
-        if earlier:
-            facts["earlier"] = earlier
+    if has_last or last is not None:
+        facts |= _as_json(last)
+    if earlier:
+        facts["earlier"] = [_as_json(one) for one in earlier]
     return facts or None
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from config.texts import Phrases
 from function_calls.answers import Answered, read_decision
 from function_calls.call import Resumed
-from function_calls.command_tools.outcomes import Failure, fail, shown
+from function_calls.command_tools.outcomes import Failure, as_code, fail, shown
 from function_calls.command_tools.request import StepFacts
 from function_calls.spec import Choice, FunctionResult
 from services.json_values import JsonObject
@@ -26,11 +28,18 @@ class Rejected(Exception):
         self.reason = reason
         """What the person said, where they said more than no."""
 
-    def failure(self, step: StepFacts, texts: Phrases, name: str) -> Failure:
-        """What is said of it where the tool has no words of its own."""
+    def failure(self, step: StepFacts, texts: Phrases, name: str, ran: Sequence[str]) -> Failure:
+        """What is said of it where the tool has no words of its own. `ran`: the commands that have run before."""
         key = f"command_tools.model_{self.why}{'_because' if self.reason else ''}"
         model = texts.say(key, command=shown(step), reason=self.reason)
-        return fail(ErrorCode.REFUSED, texts, f"rejected_{self.why}", model=model, name=name)
+        if not ran:
+            return fail(ErrorCode.REFUSED, texts, f"rejected_{self.why}", model=model, name=name)
+        model = f"{model} {texts.say('command_tools.model_ran_before', commands='; '.join(ran))}"
+        said = "stopped_by_person" if self.why == "by_person" else f"rejected_{self.why}"
+        failure = fail(ErrorCode.REFUSED, texts, said, model=model, name=name)
+        before = texts.say("command_tools.ran_before", commands="\n".join(map(as_code, ran)))
+        text = failure.result.error.text if failure.result.error is not None else ""
+        return replace(failure, result=failure.result.with_error_text(f"{text} {before}"))
 
 
 def question(step: StepFacts, stdin: str, texts: Phrases, name: str, state: JsonObject) -> FunctionResult:
@@ -43,8 +52,8 @@ def question(step: StepFacts, stdin: str, texts: Phrases, name: str, state: Json
         Choice(texts.say("approvals.yes_label"), texts.words("answers.yes")[0]),
         Choice(texts.say("approvals.no_label"), texts.words("answers.no")[0]),
     )
-    text = texts.say("command_tools.ask_step", name=name, command=command)
-    return FunctionResult.ask(text, resume=state, choices=choices)
+    text = texts.say("command_tools.ask_step", name=name, command=as_code(command))
+    return FunctionResult.ask(text, resume=state, choices=choices, only_choices=True)
 
 
 class Permission:
@@ -62,5 +71,5 @@ class Permission:
         answer = read_decision("", resumed.answer, self._texts)
         if answer.kind in (Answered.YES, Answered.ALWAYS):
             return
-        # Whatever else was said is no yes, and may say what to do instead.
-        raise Rejected("by_person", answer.value if answer.kind is Answered.NO else resumed.answer.strip())
+        # A no may say why, or what to do instead.
+        raise Rejected("by_person", answer.value)

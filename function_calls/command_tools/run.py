@@ -23,7 +23,7 @@ from function_calls.command_tools.kept import (
     within_bounds,
 )
 from function_calls.command_tools.machine import Machine
-from function_calls.command_tools.outcomes import Failure, Said, fail, failed, said_of, succeeded, words_for
+from function_calls.command_tools.outcomes import Failure, Said, fail, failed, said_of, shown, succeeded, words_for
 from function_calls.command_tools.permission import Permission, Rejected, question
 from function_calls.command_tools.request import Given, Request, StepFacts, ToolRun
 from function_calls.command_tools.steps import StepRunner, as_input
@@ -37,6 +37,8 @@ from services.refs import Effect, ErrorCode
 from services.workspace import WorkspaceFault
 
 _EXIT_SECONDS = 10.0
+_SHOWN_CHARS = 200
+"""Of each command that has run, where it is said that it has."""
 _log = structlog.get_logger("command_tools")
 
 
@@ -81,6 +83,7 @@ class Run:
         self._steps: list[Step] = list(self._tool.steps)
         self._argv: dict[int, tuple[str, ...]] = {}
         self._said: list[Said] = []
+        self._ran: list[str] = []
         self._at = 0
         self._allowed_at = -1
         self._began = False
@@ -180,6 +183,7 @@ class Run:
         self._run.env = state["env"]
         self._run.outputs = outputs_from_json(state["outputs"])
         self._said = said_from_json(state["said"])
+        self._ran = list(state.get("ran", ()))
         self._at = state["at"]
         self._began = bool(self._run.outputs) or self._tool.setup is not None
         if state["tool"] == self._tool.digest:
@@ -205,6 +209,7 @@ class Run:
                 self._said.append(Said(chat=output.reply or None))
                 output = output.data
             self._run.outputs.append(output)
+            self._ran.append(shown(facts)[:_SHOWN_CHARS])
             values = {**self._values, **words_for(facts, output)}
             self._said.append(await self._own(Ending.SUCCESS, values, [self._run, facts, output]))
         self.ending = Ending.SUCCESS
@@ -250,6 +255,7 @@ class Run:
             "steps": steps_to_json(self._steps, self._tool),
             "outputs": outputs_to_json(self._run.outputs),
             "said": [list(one) for one in self._said],
+            "ran": self._ran,
             "at": index,
             "asked": self._digest(index),
         }
@@ -266,7 +272,7 @@ class Run:
     async def _rejected(self, refused: Rejected) -> FunctionResult:
         self.ending = Ending.REJECTED
         facts = self._facts(self._at)
-        failure = refused.failure(facts, self._call.profile.texts, self._name)
+        failure = refused.failure(facts, self._call.profile.texts, self._name, self._ran)
         values = {**self._values, **words_for(facts, None, failure, refused.reason)}
         own = await self._own(Ending.REJECTED, values, [self._run, facts])
         return failed(failure, own, self._run.outputs, self._said)

@@ -71,11 +71,22 @@ _END_UNANSWERED = Statement(
 )
 _OPEN_ONES = Statement("pending.open", select(PENDING).where(_OPEN).order_by(PENDING.c.id))
 _FIND = Statement("pending.find", select(PENDING).where(PENDING.c.id == bindparam("row_id")))
+# Ids count upwards: what a turn says stands between its message and what it asks, so little of the outbox is looked at.
+_SAID_BY_THE_TURN = (
+    (OUTBOX.c.turn_id == PENDING.c.turn_id) & (OUTBOX.c.id > PENDING.c.turn_id) & (OUTBOX.c.id < PENDING.c.id)
+)
 _ASKED_BY = Statement(
     "pending.asked_by_message",
-    select(PENDING.c.id)
-    .join(OUTBOX, OUTBOX.c.turn_id == PENDING.c.turn_id)
-    .where(PENDING.c.chat == bindparam("in_chat"), _OPEN, OUTBOX.c.native_id == bindparam("with_id")),
+    select(PENDING)
+    .join(OUTBOX, _SAID_BY_THE_TURN)
+    .where(PENDING.c.chat == bindparam("in_chat"), OUTBOX.c.native_id == bindparam("with_id")),
+)
+_MESSAGES = Statement(
+    "pending.messages",
+    select(OUTBOX.c.native_id)
+    .join(PENDING, _SAID_BY_THE_TURN)
+    .where(PENDING.c.id == bindparam("row_id"), OUTBOX.c.native_id.is_not(None))
+    .order_by(OUTBOX.c.id),
 )
 _FORGET = Statement("pending.forget", delete(PENDING).where(PENDING.c.id < bindparam("before_id"), ~_OPEN))
 
@@ -123,8 +134,13 @@ def nobody_alone(id: int) -> str:
 
 
 def asked_by_message(chat: str, native_id: str) -> Query:
-    """The open question of the turn that sent the message of that id."""
+    """The question of the turn that sent the message of that id, whatever its state."""
     return _ASKED_BY.query(in_chat=chat, with_id=native_id)
+
+
+def messages(id: int) -> Query:
+    """The ids of the messages of the turn that asked the question."""
+    return _MESSAGES.query(row_id=id)
 
 
 def expire(id: int) -> Write:

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from bot.testing import FAMILY, Group, a_group, call
+from config.texts import Texts
 from function_calls.context import Kind, Quoted
 from services.refs import ChatRef, MemberRef, Role
 from services.store.audit import AUDIT
@@ -21,6 +22,8 @@ from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.kept import kept, last_reason
 
+EN = Texts().of("en")
+NO_SUCH_CODE = EN.say("approvals.no_such_code")
 WORK = ChatRef("test", "bot", "work")
 OWNER, ADMIN = {"role": Role.OWNER}, {"role": Role.ADMIN}
 ANN, BOB, OLGA = (MemberRef("test", "bot", name) for name in ("ann", "bob", "olga"))
@@ -216,18 +219,18 @@ async def test_it_waits_for_ten_minutes_unless_set_otherwise(tmp_path: Path) -> 
         await group.daemon.housekeeping.expire_questions()
         assert await kept(group, PENDING.c.state) == [("open",)]
         await group.clock.advance(1)
-        assert await group.say("Bob", f"approve {code}", **ADMIN) == []
+        assert await group.say("Bob", f"approve {code}", **ADMIN) == [NO_SUCH_CODE]
         await group.daemon.housekeeping.expire_questions()
         await group.settle()
         assert group.platform.sent[-1].text == "Nobody allowed “post” in time, so I did not run it."
         assert await kept(group, PENDING.c.state) == [("expired",)]
         await group.daemon.housekeeping.expire_questions()
         await group.settle()
-        assert len(group.platform.sent) == 2
+        assert len(group.platform.sent) == 3
     async with a_group([function.spec], settings=needing(expires_seconds=60)) as group:
         code = await asked(group)
         await group.clock.advance(60)
-        assert await group.say("Bob", f"approve {code}", **ADMIN) == []
+        assert await group.say("Bob", f"approve {code}", **ADMIN) == [NO_SUCH_CODE]
     assert function.runs == []
 
 
@@ -321,6 +324,41 @@ async def test_others_can_talk_to_the_bot_while_it_waits() -> None:
 async def reply_to(group: Group, text: str = "…") -> Quoted:
     """The bot's latest message, as a network quotes it."""
     return Quoted(f"sent-{group.platform.sent[-1].key}", "Rollcall", text, from_bot=True)
+
+
+@pytest.mark.parametrize("text", ["approve 1a2b3", "always 1a2b3", "reject #12345", "yes #abcde", "no #1a2b3, late"])
+async def test_a_decision_about_a_code_under_which_nothing_waits_is_told_so(text: str) -> None:
+    function = post()
+    async with a_group([function.spec], settings=needing()) as group:
+        assert await group.say("Bob", text, **ADMIN) == [NO_SUCH_CODE]
+        assert group.platform.sent[-1].reply_to is not None
+        assert await group.say("Bob", text, is_group=False, **ADMIN) == [NO_SUCH_CODE]
+        await asked(group)
+        assert await group.say("Bob", f"@Rollcall {text}", **ADMIN) == [NO_SUCH_CODE]
+        assert await group.say("Ann", text) == [NO_SUCH_CODE]
+        assert await kept(group, PENDING.c.state) == [("open",)]
+    assert group.model.requests == []
+
+
+@pytest.mark.parametrize("text", ["ok 12345", "yes 12345", "allow added", "approve it 1a2b3 or 2b3c4", "no idea 1a2b3"])
+async def test_what_people_say_to_each_other_is_no_decision_about_a_code(text: str) -> None:
+    async with a_group([post().spec], settings=needing()) as group:
+        assert await group.say("Bob", text, **ADMIN) == []
+
+
+async def test_an_old_button_or_reply_decides_nothing_else_and_is_told_so() -> None:
+    function = post()
+    async with a_group([function.spec], settings=needing()) as group:
+        code = await asked(group, "Oslo")
+        first = await reply_to(group)
+        await group.say("Bob", f"approve {code}", kind=Kind.CHOICE, reply_to=first, **ADMIN)
+        assert function.runs == [{"city": "Oslo"}]
+        await asked(group, "Rome", "Cleo")
+        for text, kind in [(f"approve {code}", Kind.CHOICE), ("yes", Kind.MESSAGE), ("ok do it", Kind.MESSAGE)]:
+            said = await group.say("Bob", text, kind=kind, reply_to=first, **ADMIN)
+            assert said == [EN.say("approvals.closed")]
+        assert await last_reason(group) == ("question_closed", "")
+        assert function.runs == [{"city": "Oslo"}]
 
 
 async def test_a_reply_to_the_question_answers_that_one() -> None:
@@ -460,7 +498,8 @@ async def test_always_is_for_exactly_this_in_this_chat_until_an_admin_takes_it_b
     async with a_group([function.spec], settings=needing(), home=tmp_path) as group:
         assert await group.say("Ann", "/grants") == ["Nothing is allowed here without asking that would need a yes."]
         code = await asked(group)
-        assert await group.say("Bob", f"always {code}", **ADMIN) == ["posted"]
+        [given, posted] = await group.say("Bob", f"always {code}", **ADMIN)
+        assert posted == "posted"
         assert await group.say("Ann", "/post Oslo") == ["posted"]
         assert await group.say("Cleo", "/post Oslo") == ["posted"]
         assert code_in(await group.say("Ann", "/post Rome"))
@@ -474,7 +513,8 @@ async def test_always_is_for_exactly_this_in_this_chat_until_an_admin_takes_it_b
         assert await group.say("Bob", f"/grants revoke {grant}", chat=WORK, **ADMIN) == [
             f"There is no grant “{grant}” here. /grants shows them."
         ]
-        assert await group.say("Bob", f"/grants revoke {grant}", **ADMIN) == [
+        assert given == EN.say("grants.given", code=grant)
+        assert await group.say("Bob", given[given.index("/grants") :], **ADMIN) == [
             f"From now on “post” is asked for again ({grant})."
         ]
         assert code_in(await group.say("Ann", "/post Oslo"))

@@ -19,7 +19,7 @@ async def test_a_sensitive_argument_is_neither_shown_nor_kept_with_what_is_allow
     async with a_group([function.spec], settings=rules) as group:
         question = await group.say("Ann", "/enter hunter2 Oslo")
         assert "(key = ***, place = Oslo)" in question[0]
-        assert await group.say("Bob", f"always {code_in(question)}", **ADMIN) == ["in"]
+        assert (await group.say("Bob", f"always {code_in(question)}", **ADMIN))[1:] == ["in"]
         assert function.runs == [{"key": "hunter2", "place": "Oslo"}]
         assert await kept(group, GRANTS.c.arguments) == [("key = ***, place = Oslo",)]
         [shown] = await group.say("Cleo", "/grants")

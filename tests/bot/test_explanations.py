@@ -155,6 +155,7 @@ CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = 
     ReasonCode.EDIT_TAKEN: (changed, ""),
     ReasonCode.EDIT_TOO_LATE: (changed_late, ""),
     ReasonCode.DELETED: (taken_back, ""),
+    ReasonCode.QUESTION_CLOSED: (says("approve #1a2b3"), ""),
     ReasonCode.UNKNOWN_COMMAND: (says("/nosuch"), "nosuch"),
     ReasonCode.FILTERED: (says("@Rollcall the casino"), r"filters\.turn\[0\]\.blacklist"),
     ReasonCode.USAGE: (says("/why often"), "why"),

@@ -9,7 +9,8 @@ import pytest
 
 from bot.platforms.base import Accepted
 from bot.testing import Group, a_group, call
-from function_calls.context import Quoted
+from config.texts import Texts
+from function_calls.context import Kind, Quoted
 from services.clock import VirtualClock
 from services.refs import MemberRef
 from services.store.pending import PENDING
@@ -17,6 +18,8 @@ from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.kept import kept, last_reason
 
+EN = Texts().of("en")
+CLOSED = EN.say("questions.closed")
 BOB = MemberRef("test", "bot", "bob")
 WHERE_AND_WHEN = {
     "city": {"type": "string", "description": "The place", "required": True},
@@ -331,3 +334,118 @@ async def test_a_newer_question_stays_when_the_answer_to_the_older_one_is_stoppe
         assert await group.say("Ann", "Oslo") == ["it snows"]
         assert function.runs == []
         assert [state for (state,) in await kept(group, PENDING.c.state)] == ["answered", "answered"]
+
+
+def latest(group: Group) -> Quoted:
+    """The bot's latest message, as a network quotes it."""
+    return Quoted(f"sent-{group.platform.sent[-1].key}", "Rollcall", "…", from_bot=True)
+
+
+async def test_a_reply_to_a_question_that_is_closed_answers_no_other_and_is_told_so() -> None:
+    """Once a yes to an older question was taken for the answer to the newer one."""
+    place, gone = rain(), wipe()
+    async with a_group([place.spec, gone.spec]) as group:
+        await group.say("Ann", "/rain")
+        where = latest(group)
+        await group.say("Ann", "/wipe")
+        really = latest(group)
+        assert await group.say("Ann", "ok", reply_to=where) == [CLOSED]
+        assert group.platform.sent[-1].reply_to is not None
+        assert (place.runs, gone.runs) == ([], [])
+        assert await group.say("Ann", "yes please", reply_to=really) == ["done"]
+        assert await group.say("Ann", "yes", reply_to=really) == [CLOSED]
+        assert await group.say("Ann", "no thanks", reply_to=really, kind=Kind.CHOICE) == [CLOSED]
+        assert gone.runs == [{}]
+
+
+async def test_a_reply_to_a_question_that_expired_is_told_so_through_a_restart(tmp_path: Path) -> None:
+    place, gone = rain(), wipe()
+    async with a_group([place.spec, gone.spec], home=tmp_path) as group:
+        await group.say("Ann", "/wipe")
+        really = latest(group)
+        await group.clock.advance(301)
+        assert await group.say("Ann", "yes", reply_to=really) == [CLOSED]
+        await group.daemon.housekeeping.expire_questions()
+    async with a_group([place.spec, gone.spec], home=tmp_path) as group:
+        assert await group.say("Ann", "yes", reply_to=really) == [CLOSED]
+        group.model.says("It would be gone.")
+        assert await group.say("Ann", "what would that have done?", reply_to=really) == ["It would be gone."]
+    assert gone.runs == []
+
+
+async def test_a_reply_to_what_another_member_was_asked_answers_nothing_of_ones_own() -> None:
+    place, gone = rain(), wipe()
+    async with a_group([place.spec, gone.spec]) as group:
+        await group.say("Ann", "/rain")
+        where = latest(group)
+        await group.say("Bob", "/wipe")
+        group.model.says("Ann decides.")
+        assert await group.say("Bob", "yes", reply_to=where) == ["Ann decides."]
+        assert await group.say("Bob", "yes", reply_to=where, kind=Kind.CHOICE) == []
+        assert gone.runs == []
+        assert await group.say("Bob", "yes") == ["done"]
+        assert await group.say("Ann", "Oslo", reply_to=where) == ["done"]
+        group.model.says("You are welcome.")
+        assert await group.say("Ann", "thanks", reply_to=where) == ["You are welcome."]
+
+
+@pytest.mark.parametrize(
+    ("said", "runs"),
+    [
+        ("yes please", 1),
+        ("OK, do it!", 1),
+        ("sure, thanks", 1),
+        ("no thanks", 0),
+        ("No, don't.", 0),
+        ("don’t do it", 0),
+        ("never mind", 0),
+    ],
+)
+async def test_a_yes_or_no_may_stand_in_usual_company(said: str, runs: int) -> None:
+    gone = wipe()
+    async with a_group([gone.spec]) as group:
+        await group.say("Ann", "/wipe")
+        assert await group.say("Ann", said) == ["done" if runs else EN.say("questions.dropped")]
+        assert len(gone.runs) == runs
+
+
+@pytest.mark.parametrize("said", ["yes but not now", "yes no", "ok?", "is that ok", "no idea", "please", "okra", "👍"])
+async def test_what_is_neither_leaves_the_question_open(said: str) -> None:
+    gone = wipe()
+    async with a_group([gone.spec]) as group:
+        await group.say("Ann", "/wipe")
+        assert await group.say("Ann", said, **({"kind": Kind.REACTION, "id": "else"} if said == "👍" else {})) == []
+        assert gone.runs == []
+        assert await group.say("Ann", "yes") == ["done"]
+
+
+async def test_a_newer_question_says_that_it_leaves_the_older_one_and_closes_its_buttons() -> None:
+    place, gone = rain(), wipe()
+    async with a_group([place.spec, gone.spec]) as group:
+        await group.say("Ann", "/wipe")
+        really = latest(group).native_id
+        assert await group.say("Bob", "/rain") == ["Where?"]
+        assert group.platform.sent[-1].closes == ()
+        assert await group.say("Ann", "/rain") == ["(I leave what I asked you before: “Really wipe?”)\nWhere?"]
+        assert group.platform.sent[-1].closes == (really,)
+        where = latest(group).native_id
+        assert await group.say("Ann", "Oslo") == ["done"]
+        assert group.platform.sent[-1].closes == (where,)
+        assert await group.say("Ann", "/rain") == ["Where?"]
+
+
+async def test_what_was_asked_in_private_is_not_repeated_in_the_group() -> None:
+    place, gone = rain(), wipe()
+    async with a_group([place.spec, gone.spec]) as group:
+        await group.say("Ann", "/wipe", private=True)
+        assert await group.say("Ann", "/rain") == ["(I leave what I asked you before.)\nWhere?"]
+
+
+async def test_a_reply_to_a_closed_question_closes_its_buttons() -> None:
+    gone = wipe()
+    async with a_group([gone.spec]) as group:
+        await group.say("Ann", "/wipe")
+        really = latest(group)
+        await group.clock.advance(301)
+        assert await group.say("Ann", "yes", reply_to=really) == [CLOSED]
+        assert group.platform.sent[-1].closes == (really.native_id,)

@@ -23,6 +23,7 @@ from playwright.async_api import (
 
 from bot.platforms.base import Outgoing
 from function_calls.context import Kind
+from function_calls.spec import Choice
 from services.refs import ChatRef, Role
 from tests.bot.web_world import World, a_world
 
@@ -119,6 +120,21 @@ async def test_the_bot_answers_a_mention_and_a_reply_to_it(tabs: Tabs, tmp_path:
         quoted = world.daemon.received[1].reply_to
         assert quoted is not None
         assert (quoted.from_bot, quoted.text) == (True, "You said: what's the weather in Oslo")
+
+
+async def test_buttons_of_a_question_that_is_closed_go_dead(tabs: Tabs, tmp_path: Path) -> None:
+    async with a_world(tmp_path) as world:
+        ann = await tabs.person(world, "Ann")
+        choices = (Choice("Allow", "yes"), Choice("Again", "/again"))
+        await world.web.send(Outgoing(LOBBY, "one", "Shall it run `rm -- x`?", choices=choices))
+        await expect(ann.get_by_role("button", name="Allow", exact=True)).to_be_enabled()
+        await expect(ann.locator("code", has_text="rm -- x")).to_be_visible()
+        await world.web.send(Outgoing(LOBBY, "two", "Shall it?", choices=choices[:1], closes=("bot:one",)))
+        await expect(ann.get_by_role("button", name="Allow", exact=True).nth(0)).to_be_disabled()
+        await expect(ann.get_by_role("button", name="Allow", exact=True).nth(1)).to_be_enabled()
+        await expect(ann.get_by_role("button", name="Again", exact=True)).to_be_enabled()
+        await ann.reload()
+        await expect(ann.get_by_role("button", name="Allow", exact=True).nth(0)).to_be_disabled()
 
 
 async def test_a_choice_is_a_button_and_pressing_it_is_a_message(tabs: Tabs, tmp_path: Path) -> None:

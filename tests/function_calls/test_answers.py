@@ -74,6 +74,17 @@ def test_an_answer_is_a_clear_yes_or_no_and_all_else_is_talk(text: str, kind: An
         ("不知道", Answered.UNRELATED, ""),
         ("同意吗？", Answered.UNRELATED, ""),
         ("approve", Answered.YES, ""),
+        ("好的，谢谢", Answered.YES, ""),
+        ("那就可以吧", Answered.YES, ""),
+        ("不用了", Answered.NO, ""),
+        ("不可以", Answered.NO, ""),
+        ("不用了谢谢", Answered.NO, ""),
+        ("可以吗", Answered.UNRELATED, ""),
+        ("好不好", Answered.UNRELATED, ""),
+        ("对不起", Answered.UNRELATED, ""),
+        ("好了", Answered.UNRELATED, ""),
+        ("别的", Answered.UNRELATED, ""),
+        ("不好意思，我晚了", Answered.UNRELATED, ""),
     ],
 )
 def test_it_is_understood_in_chinese_too(text: str, kind: Answered, reason: str) -> None:

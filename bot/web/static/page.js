@@ -275,6 +275,7 @@
     if (known) rows.delete(event.id);
     show(event);
     if (event.kind === "choice" && event.sender?.id === me.id) spend(event.reply_to, event.text);
+    for (const id of event.closes ?? []) retire(id);
     if (!stay || known) toBottom(); else unseen += 1;
     if (document.hidden && !stay) unseen += 1;
     showUnseen();
@@ -404,10 +405,16 @@
     return box;
   }
 
+  const buttonsOf = (id) => rows.get(id)?.element.querySelectorAll(".choices button") ?? [];
+
+  function retire(id) {
+    // A command may be given again: a vote can be changed.
+    for (const button of buttonsOf(id)) button.disabled = !button.dataset.value.startsWith("/");
+  }
+
   function spend(id, chosen) {
-    const row = rows.get(id)?.element;
-    for (const button of row?.querySelectorAll(".choices button") ?? []) {
-      button.disabled = !button.dataset.value.startsWith("/"); // a command may be given again: a vote can be changed
+    retire(id);
+    for (const button of buttonsOf(id)) {
       button.setAttribute("aria-pressed", String(button.dataset.value === chosen || button.textContent === chosen));
     }
   }

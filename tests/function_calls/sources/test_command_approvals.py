@@ -10,12 +10,14 @@ import pytest
 from bot.testing import Group, call
 from config.texts import Texts
 from function_calls.call import Call, Resumed
+from function_calls.context import Kind, Quoted
 from function_calls.spec import FunctionResult
 from services.json_values import JsonObject
 from services.refs import ErrorCode, Role
 from services.threads import Threads
 from tests.fakes.builders import a_call, a_message, a_profile
 from tests.fakes.command_tools import a_group_with, data_of, faults_of
+from tests.fakes.kept import last_reason
 
 EN = Texts().of("en")
 STEPS = """
@@ -71,7 +73,7 @@ def log(tmp_path: Path) -> Log:
 
 
 def asked(*words: str, name: str = "/steps") -> list[str]:
-    return [EN.say("command_tools.ask_step", name=name, command=shlex.join(words))]
+    return [EN.say("command_tools.ask_step", name=name, command=f"`{shlex.join(words)}`")]
 
 
 def first(log: Log, word: str) -> list[str]:
@@ -90,7 +92,7 @@ async def test_each_step_is_shown_as_it_runs_and_waits_for_its_yes(log: Log, tmp
         assert await group.say("Ann", "/steps a b") == first(log, "a b")
         assert log.lines == ["env", "setup"]
         assert await group.say("Ann", "yes") == [
-            EN.say("command_tools.ask_step", name="/steps", command="./own.py:act")
+            EN.say("command_tools.ask_step", name="/steps", command="`./own.py:act`")
         ]
         assert log.lines == ["env", "setup", "first a b"]
         assert await group.say("Ann", "ok") == asked("echo", "a b", "kept")
@@ -112,8 +114,8 @@ async def test_a_yes_holds_through_a_restart_and_nothing_is_done_twice(log: Log,
 
 
 @pytest.mark.requirement("C22", "C25", "C26")
-@pytest.mark.parametrize("answer", ["no", "no, use the other one", "use the other one", "cancel"])
-async def test_what_is_no_yes_ends_the_run(log: Log, tmp_path: Path, answer: str) -> None:
+@pytest.mark.parametrize("answer", ["no", "no thanks", "no, use the other one", "cancel"])
+async def test_a_no_ends_the_run(log: Log, tmp_path: Path, answer: str) -> None:
     async with a_group_with(tmp_path, log.tools, log.python) as group:
         group.model.says(call("steps", word="x"), "Which one?")
         await group.say("Ann", "@Rollcall go")
@@ -123,7 +125,7 @@ async def test_what_is_no_yes_ends_the_run(log: Log, tmp_path: Path, answer: str
         if answer != "cancel":
             result = data_of(group)
             assert (result["error"], result["message"]) == ("refused", EN.say("command_tools.rejected_by_person"))
-            reason = answer.removeprefix("no").removeprefix(", ")
+            reason = answer.removeprefix("no").removeprefix(" thanks").removeprefix(", ")
             assert (f"“{reason}”" in result["result"]["message"]) == bool(reason)
 
 
@@ -134,8 +136,78 @@ async def test_who_refuses_the_last_step_ends_the_run_once(log: Log, tmp_path: P
         await group.say("Ann", "/steps x")
         await group.say("Ann", "yes")
         await group.say("Ann", "yes")
-        assert await group.say("Ann", "no") == [EN.say("command_tools.rejected_by_person")]
+        [said] = await group.say("Ann", "no")
+        ran = first(log, "x")[0].partition("\n")[2]
+        assert said == f"All right, I stopped there. Before that I ran:\n{ran}\n`./own.py:act`"
     assert log.lines == ["env", "setup", "first x", "act", "exit rejected 2"]
+
+
+@pytest.mark.requirement("C22", "C25")
+async def test_a_model_is_told_what_ran_before_a_step_was_refused(log: Log, tmp_path: Path) -> None:
+    """Once it was told that nothing had been done."""
+    home = tmp_path / "home"
+    async with a_group_with(tmp_path, log.tools, log.python, home=home) as group:
+        group.model.says(call("steps", word="x"))
+        await group.say("Ann", "@Rollcall go")
+        await group.say("Ann", "yes")
+    async with a_group_with(tmp_path, log.tools, log.python, home=home) as group:
+        await group.say("Ann", "yes")
+        group.model.says("I stopped.")
+        assert await group.say("Ann", "no, that will do") == ["I stopped."]
+        result = data_of(group)
+        assert result["error"] == "refused"
+        assert "Before that I ran:" in result["message"]
+        told_it = result["result"]["message"]
+        assert told_it.startswith("The person refused to let this run: echo x kept It was not run.")
+        assert "“that will do”" in told_it
+        assert "these ran" in told_it
+        assert "first x" in told_it
+        assert "./own.py:act" in told_it
+        assert [one.get("output", one.get("exit_code")) for one in result["result"]["earlier"]] == [0, {"did": 1}]
+        assert "stdout" not in result["result"]
+
+
+@pytest.mark.requirement("C25")
+@pytest.mark.parametrize("answer", ["yes please", "ok, do it", "Sure, thanks!", "👍", "allow"])
+async def test_a_yes_may_stand_in_usual_company(log: Log, tmp_path: Path, answer: str) -> None:
+    async with a_group_with(tmp_path, log.tools, log.python) as group:
+        await group.say("Ann", "/steps x")
+        assert await group.say("Ann", answer) == asked("./own.py:act")
+
+
+@pytest.mark.requirement("C25")
+async def test_what_is_neither_yes_nor_no_is_an_ordinary_message_and_the_step_waits_on(
+    log: Log, tmp_path: Path
+) -> None:
+    """Once talk with others was taken for a no."""
+    async with a_group_with(tmp_path, log.tools, log.python) as group:
+        await group.say("Ann", "/steps x")
+        for talk in ("Bob, are you coming tonight?", "what does that do?", "use the other one", "yes but not now"):
+            assert await group.say("Ann", talk) == []
+            assert await last_reason(group) == ("not_addressed", "")
+        group.model.says("It is Monday.")
+        assert await group.say("Ann", "@Rollcall which day is it?") == ["It is Monday."]
+        assert log.lines == ["env", "setup"]
+        assert await group.say("Ann", "yes") == asked("./own.py:act")
+
+
+@pytest.mark.requirement("C25")
+@pytest.mark.parametrize("kind", [Kind.MESSAGE, Kind.CHOICE])
+async def test_an_older_question_does_not_allow_what_a_newer_one_asks_for(log: Log, tmp_path: Path, kind: Kind) -> None:
+    """Once a button under the first question ran the second command."""
+    async with a_group_with(tmp_path, log.tools, log.python) as group:
+        await group.say("Ann", "/steps one")
+        first_asked = Quoted(f"sent-{group.platform.sent[-1].key}", "Rollcall", "…", from_bot=True)
+        await group.say("Ann", "/steps two")
+        second_asked = Quoted(f"sent-{group.platform.sent[-1].key}", "Rollcall", "…", from_bot=True)
+        closed = [EN.say("questions.closed")]
+        assert await group.say("Ann", "yes", kind=kind, reply_to=first_asked) == closed
+        assert await last_reason(group) == ("question_closed", "")
+        assert "first one" not in "".join(log.lines)
+        assert "first two" not in "".join(log.lines)
+        assert await group.say("Ann", "yes", kind=kind, reply_to=second_asked) == asked("./own.py:act")
+        assert await group.say("Ann", "yes", kind=kind, reply_to=second_asked) == closed
+        assert log.lines[-1] == "first two"
 
 
 @pytest.mark.requirement("C25")
@@ -286,7 +358,7 @@ async def test_what_setup_adds_is_asked_for_as_well_and_kept(tmp_path: Path) -> 
     home = tmp_path / "home"
     async with a_group_with(tmp_path, tools, python, home=home) as group:
         [question] = await group.say("Ann", "/dynamic hi")
-        assert question == EN.say("command_tools.ask_step", name="/dynamic", command="own.py:own")
+        assert question == EN.say("command_tools.ask_step", name="/dynamic", command="`own.py:own`")
     async with a_group_with(tmp_path, tools, python, home=home) as group:
         assert await group.say("Ann", "yes") == asked("echo", "${x}", "hi", name="/dynamic")
     async with a_group_with(tmp_path, tools, python, home=home) as group:
