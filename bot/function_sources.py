@@ -70,6 +70,11 @@ class FunctionSources:
                 found.append(self._broken[name])
         return (*found, *self._left_out)
 
+    @property
+    def have_spoken(self) -> bool:
+        """Whether every source that runs has said what it has."""
+        return all(one.spoken.is_set() or (one.task is not None and one.task.done()) for one in self._running.values())
+
     def on_change(self, told: Callable[[], None]) -> None:
         """Call `told` after the registry or the faults have changed."""
         self._on_change.append(told)

@@ -59,6 +59,7 @@ from bot.shadow_records import ShadowRecords
 from bot.summaries import Summaries
 from bot.timers import Timers
 from bot.turns import Turns
+from bot.unknown_names import UnknownNames, names_in
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.approvals import Approvals
@@ -128,6 +129,8 @@ class Given:
     """Around the functions that name them."""
     read_settings: Callable[[], Settings] | None = None
     """The settings as they are in their file now; raises SettingsInvalid. None: they stay as they are."""
+    settings_file: Path | None = None
+    """Where they stand; for the places of what is wrong with them."""
     faults: FaultPoints = field(default_factory=FaultPoints)
     deadlines: Deadlines | None = None
     on_broken: Callable[[StoreBroken], None] | None = None
@@ -307,6 +310,10 @@ def build_daemon(
     news.watch("settings", lambda: reload.faults)
     news.watch("functions", lambda: functions.faults)
     functions.on_change(news.changed)
+    names = UnknownNames(lambda: live.now, functions, lambda: registry.specs, given.settings_file)
+    functions.on_change(names.look)
+    names.on_change(news.changed)
+    news.watch("names", lambda: names.faults)
     intake = Intake(
         store=store,
         engine=engine,
@@ -349,9 +356,12 @@ def build_daemon(
     sources_live(live, functions, wanted_sources)
     live.take("operators", prepare=lambda fresh: partial(news.use, fresh.operators))
     live.take(prepare=lambda fresh: partial(redact.learn, secrets_of(fresh)), hears_of=secrets_of)
+    # Behind all others: by then the sources are those of the new settings.
+    live.take(prepare=lambda fresh: names.look, hears_of=names_in)
     return Daemon(
         live=live,
         reload=reload,
+        names=names,
         news=news,
         store=store,
         ids=ids,
