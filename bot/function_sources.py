@@ -46,8 +46,12 @@ class FunctionSources:
         sources: Sequence[WantedSource],
         registry: FunctionRegistry,
         problems_of: Callable[[FunctionSpec], Sequence[str]],
+        *,
+        logs_faults: bool = True,
     ) -> None:
-        """`problems_of` says why a well-defined function cannot run in this daemon; empty when it can."""
+        """`problems_of` says why a well-defined function cannot run in this daemon; empty when it can. `logs_faults`:
+        nobody else says what cannot be used."""
+        self._logs_faults = logs_faults
         self._registry = registry
         self._problems_of = problems_of
         self._running = {one.source.name: _Running(one) for one in sources}
@@ -216,11 +220,12 @@ class FunctionSources:
     def _note(self, before: Sequence[Diagnostic]) -> None:
         """Log what is other than it was, each fault once, and tell those who want to know."""
         known, now = set(before), self.faults
-        for one in now:
-            if one not in known:
-                _log.error("function_unusable", problem=str(one))
-        for one in known.difference(now):
-            _log.info("function_mended", was=str(one))
+        if self._logs_faults:
+            for one in now:
+                if one not in known:
+                    _log.error("function_unusable", problem=str(one))
+            for one in known.difference(now):
+                _log.info("function_mended", was=str(one))
         self._tell()
 
     def _tell(self) -> None:

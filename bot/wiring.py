@@ -123,6 +123,8 @@ class Given:
     """Who tells sources that files have changed."""
     asks_servers: bool = True
     """Whether servers of tools of which nothing is known are asked for them; else only those whose tools are called."""
+    logs_faults: bool = True
+    """Whether the log says which functions cannot be used; commands say it themselves."""
     filters: Sequence[CallFilter] = ()
     """Around every run, the first one outermost."""
     named_filters: Mapping[str, CallFilter] = field(default_factory=dict)
@@ -242,7 +244,9 @@ def build_daemon(
         record=records.record,
         faults=faults,
     )
-    functions = FunctionSources(wanted_sources(settings), registry, invoker.problems_of)
+    functions = FunctionSources(
+        wanted_sources(settings), registry, invoker.problems_of, logs_faults=given.logs_faults
+    )
     functions.on_change(lambda: invoker.keep(registry.specs))
     rehearsal.bind(registry.of, invoker, approvals)
     asked = ModelRecords(model_log, clock)
