@@ -244,9 +244,7 @@ def build_daemon(
         record=records.record,
         faults=faults,
     )
-    functions = FunctionSources(
-        wanted_sources(settings), registry, invoker.problems_of, logs_faults=given.logs_faults
-    )
+    functions = FunctionSources(wanted_sources(settings), registry, invoker.problems_of, logs_faults=given.logs_faults)
     functions.on_change(lambda: invoker.keep(registry.specs))
     rehearsal.bind(registry.of, invoker, approvals)
     asked = ModelRecords(model_log, clock)

@@ -12,8 +12,6 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any
 
-import structlog
-
 from config.diagnostics import Diagnostic
 from config.mcp_servers import McpServerSettings, McpToolSettings
 from function_calls.call import Call
@@ -21,6 +19,7 @@ from function_calls.context import MessageContext
 from function_calls.definition import DefinitionError, build_spec, schema_arguments
 from function_calls.definition_faults import Code, fault, faults_of
 from function_calls.encodings import imported_definition
+from function_calls.failed_runs import noted
 from function_calls.foreign_results import ResultSchema, failed, progress_text, result_of
 from function_calls.foreign_text import capped, described, has_unseen
 from function_calls.groups import ToolGroup
@@ -47,9 +46,9 @@ TAG = "mcp"
 _DESCRIPTION_CHARS = 1024
 _PARAMETER_CHARS = 500
 _PROGRESS_SECONDS = 3.0
+_LOGGED_CHARS = 2000
 _SHARED = ("scope", "require_at", "approval", "timeout_seconds")
 """What is set for a server, and may be set otherwise for one of its tools."""
-_log = structlog.get_logger("mcp")
 
 
 def prefix_of(server: str) -> str:
@@ -234,11 +233,12 @@ class McpFunctions:
                     on_progress=_Status(name, call, self._clock).show,
                 )
             except ServerProblem as problem:
-                _log.info("mcp_call_failed", function=name, kind=type(problem).__name__, problem=str(problem))
-                return self._failed(problem, name, effect, call)
-            return result_of(
+                failed = self._failed(problem, name, effect, call)
+                return _noted(failed, name, call, kind=type(problem).__name__, problem=str(problem))
+            result = result_of(
                 answer, name=_spoken(name), is_read=effect is Effect.READ, fits=schema.fits(answer), texts=texts
             )
+            return result if result.error is None else _noted(result, name, call, answer=str(result.data))
 
         return handle
 
@@ -278,6 +278,12 @@ class _Status:
         self._shown_at = now
         text = progress_text(self._name, progress.done, progress.total, self._call.profile.texts)
         await self._call.status(text)
+
+
+def _noted(result: FunctionResult, name: str, call: Call, **facts: str) -> FunctionResult:
+    """A failure, in the log with what the server says of it."""
+    capped_facts = {key: text[:_LOGGED_CHARS] for key, text in facts.items()}
+    return noted(result, name, call.key.rpartition(":")[0], **capped_facts)
 
 
 def _spoken(name: str) -> str:

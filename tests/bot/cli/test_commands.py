@@ -125,7 +125,9 @@ def in_a_process(folder: Path, *arguments: str, stdout: Any = subprocess.PIPE) -
     )
 
 
-@pytest.mark.parametrize("arguments", [["check"], ["functions"], ["call", "broken"], ["call", "calculate"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["check"], ["functions"], ["call", "broken"], ["call", "calculate"]], ids=" ".join
+)
 def test_a_function_that_cannot_be_used_is_told_once_and_in_no_line_of_a_log(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str]
 ) -> None:

@@ -168,6 +168,9 @@ async def test_a_yes_to_a_tool_that_has_changed_since_runs_nothing(log: Log, tmp
     changed = log.tools.replace("first ${word}", "other ${word}")
     async with a_group_with(tmp_path, changed, log.python, home=home) as group:
         assert await group.say("Ann", "yes") == [EN.say("command_tools.rejected_changed", name="/steps")]
+        [said] = await group.say("Bob", "/why")
+        assert "“/steps” has changed since I asked" in said
+        assert "settings" not in said
     assert log.lines == ["env", "setup", "exit rejected 0"]
 
 
