@@ -51,7 +51,7 @@ class HelpArguments(BaseModel, frozen=True):
 async def help_(ctx: MessageContext, args: HelpArguments, *, call: Call) -> FunctionResult:
     """List the functions that this member may call here, or one in detail."""
     functions = _for_people(call)
-    typed = [spec for spec in functions if spec.commands and OfferedTo.COMMAND in spec.offered_to]
+    typed = [spec for spec in functions if _is_typed(spec)]
     if args.topic:
         return _one(args.topic, call)
     head, foot = call.say("help.head", name=call.profile.bot_name), call.say("help.foot")
@@ -70,17 +70,21 @@ def _is_there(spec: FunctionSpec, call: Call) -> bool:
     return spec.activation is Activation.ALWAYS or bool(spec.commands) or call.is_at_hand(spec)
 
 
+def _is_typed(spec: FunctionSpec) -> bool:
+    return bool(spec.commands) and OfferedTo.COMMAND in spec.offered_to
+
+
 def _in_words(functions: Sequence[FunctionSpec], call: Call) -> Sequence[str]:
     """A line that names what has no command, by the names that `/help` knows; the first of many. What models alone may
     call is theirs to use, and nobody asks for it."""
-    names = [spec.name for spec in functions if not spec.commands and spec.offered_to != _MODELS_ALONE]
+    names = [spec.name for spec in functions if not _is_typed(spec) and spec.offered_to != _MODELS_ALONE]
     if not names:
         return []
     more = len(names) - _MOST_IN_WORDS
     told = ", ".join(names[:_MOST_IN_WORDS])
-    return [
-        call.say("help.in_words_many", names=told, count=more) if more > 0 else call.say("help.in_words", names=told)
-    ]
+    if more > 0:
+        return [call.say("help.in_words_many", names=told, count=more)]
+    return [call.say("help.in_words", names=told)]
 
 
 def _on_request(call: Call) -> Sequence[str]:
