@@ -9,6 +9,7 @@ from bot.function_findings import finding
 from bot.function_lints import lints
 from bot.function_lints import text_reads as text_reads
 from bot.groups_check import check_groups
+from bot.programs_check import check_programs
 from bot.schedule_plans import ScheduleFault
 from bot.scratch import scratch_daemon
 from bot.unknown_names import in_settings, unknown_names
@@ -47,6 +48,7 @@ async def check_functions(settings: Settings, document: YamlDocument | None = No
     found += [_of_schedule(fault, document) for fault in schedules.faults]
     found += lints(specs, functions_of)
     found += check_groups(groups, specs)
+    found += check_programs(settings, specs, document)
     for bot, functions in functions_of.items():
         sound = [spec for spec in functions.specs if spec not in bad_schemas]
         found += _contested(bot, functions, sound)

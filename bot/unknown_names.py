@@ -156,13 +156,17 @@ def _near(name: str, known: Collection[str]) -> str:
 
 
 def in_settings(
-    document: YamlDocument | None, location: Location, message: str, severity: Severity = "error"
+    document: YamlDocument | None,
+    location: Location,
+    message: str,
+    severity: Severity = "error",
+    code: str = UNKNOWN,
 ) -> Diagnostic:
     """At its place in the file, where there is one."""
     # A name in a list is told by its list.
     keys = location[:-1] if isinstance(location[-1], int) else location
     where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
     if document is None:
-        return fault("settings", f"{where}: {message}", UNKNOWN, severity)
+        return fault("settings", f"{where}: {message}", code, severity)
     at = document.key_at(location)
-    return Diagnostic(document.file, at.line, at.column, UNKNOWN, f"{where}: {message}", severity)
+    return Diagnostic(document.file, at.line, at.column, code, f"{where}: {message}", severity)
