@@ -308,7 +308,7 @@ def build_daemon(
     actions.bind(engine)
     members.bind(delivery)
     notices = Notices(store, delivery, chats, clock, ids, epoch)
-    news = OperatorNews(settings.operators, notices, chats, store, clock, redact)
+    news = OperatorNews(settings.operators, notices, chats, store, clock, redact, registry.serves_of)
     news.watch("settings", lambda: reload.faults)
     news.watch("functions", lambda: functions.faults)
     functions.on_change(news.changed)

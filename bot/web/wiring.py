@@ -210,7 +210,7 @@ def _faulty(faults: Sequence[Diagnostic], doubtful: Sequence[Diagnostic] = ()) -
 
 
 def _places(faults: Sequence[Diagnostic]) -> str:
-    places = [f"{one.file}:{one.line}" for one in faults[:_PLACES_SHOWN]]
+    places = [one.place for one in faults[:_PLACES_SHOWN]]
     more = [f"{len(faults) - len(places)} more"] if len(faults) > len(places) else []
     return ", ".join([*places, *more])
 

@@ -136,3 +136,7 @@ async def test_programs_that_this_machine_does_not_have_are_doubtful_at_their_pl
     ]
     assert "'own': there is no program no_such_program_x" in found[0].message
     assert "mcp.servers[0].command: there is no program no_such_server_x" in found[1].message
+
+
+async def test_the_plugins_that_come_with_it_give_no_reason_for_complaint_either(tmp_path: Path) -> None:
+    assert await found(tmp_path, plugins=["file", "shell", "human"]) == []
