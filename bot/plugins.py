@@ -66,7 +66,8 @@ def _server_of(one: Diagnostic, document: YamlDocument) -> int | None:
     settings = document.value
     mcp = settings.get("mcp") if one.file.startswith(SERVERS) and isinstance(settings, dict) else None
     servers = mcp.get("servers") if isinstance(mcp, dict) else None
-    names = [each.get("name") if isinstance(each, dict) else None for each in servers or ()]
+    listed = servers if isinstance(servers, list) else []
+    names = [each.get("name") if isinstance(each, dict) else None for each in listed]
     name = one.file.removeprefix(SERVERS)
     return names.index(name) if name in names else None
 
