@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.metrics import Metrics
 from function_calls.context import MessageContext
+from function_calls.failed_runs import FAILURE_ID
 from function_calls.results import ended_as
 from function_calls.spec import FunctionResult
 from function_calls.turn import Run
@@ -47,8 +48,9 @@ class CallRecords:
             "outcome": outcome,
             "request_id": run.request_id,
         }
-        if "failure_id" in result.metadata:
-            line["failure_id"] = result.metadata["failure_id"]
+        if FAILURE_ID in result.metadata:
+            line["failure_id"] = result.metadata[FAILURE_ID]
+        if "exception" in result.metadata:
             line["exception"] = self._redact(str(result.metadata["exception"]))
             line["traceback"] = self._redact(str(result.metadata.get("traceback", "")))
         self._log.append(line)

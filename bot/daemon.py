@@ -25,6 +25,7 @@ from bot.reload import Reload
 from bot.settings_schedules import SettingsSchedules
 from bot.summaries import Summaries
 from bot.timers import Timers
+from bot.unknown_names import UnknownNames
 from function_calls.invocation import Invoker
 from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
@@ -61,6 +62,7 @@ class Daemon:
     live: LiveSettings
     """The settings in force."""
     reload: Reload
+    names: UnknownNames
     news: OperatorNews
     store: Store
     ids: Ids
@@ -100,6 +102,7 @@ class Daemon:
         await self.questions.load(self.store)
         await self.grants.load()
         await self.schedules.keep_in_step()
+        self.names.begin()
         unsent = await self.delivery.recover()
         unfinished = await self.intake.recover()
         if unsent or unfinished:
@@ -125,6 +128,7 @@ class Daemon:
         """Finish what runs, within twenty seconds; the rest is taken up at the next start."""
         await self.timers.close()
         await self.engine.drain(DRAIN_SECONDS)
+        await self.names.close()
         await self.functions.close()
         await self.news.close()
         self.faults.reach("shutdown.during_drain")

@@ -25,6 +25,7 @@ class Code(StrEnum):
     NO_TAGS = "functions.no_tags"
     NO_TIMEOUT = "functions.no_timeout"
     REFUSED_NAME = "functions.refused_name"
+    NO_PROGRAM = "functions.no_program"
     GROUP_MEMBER = "functions.group_member"
 
 

@@ -46,8 +46,12 @@ class FunctionSources:
         sources: Sequence[WantedSource],
         registry: FunctionRegistry,
         problems_of: Callable[[FunctionSpec], Sequence[str]],
+        *,
+        logs_faults: bool = True,
     ) -> None:
-        """`problems_of` says why a well-defined function cannot run in this daemon; empty when it can."""
+        """`problems_of` says why a well-defined function cannot run in this daemon; empty when it can. `logs_faults`:
+        nobody else says what cannot be used."""
+        self._logs_faults = logs_faults
         self._registry = registry
         self._problems_of = problems_of
         self._running = {one.source.name: _Running(one) for one in sources}
@@ -69,6 +73,11 @@ class FunctionSources:
             if name in self._broken:
                 found.append(self._broken[name])
         return (*found, *self._left_out)
+
+    @property
+    def have_spoken(self) -> bool:
+        """Whether every source that runs has said what it has."""
+        return all(one.spoken.is_set() or (one.task is not None and one.task.done()) for one in self._running.values())
 
     def on_change(self, told: Callable[[], None]) -> None:
         """Call `told` after the registry or the faults have changed."""
@@ -211,11 +220,12 @@ class FunctionSources:
     def _note(self, before: Sequence[Diagnostic]) -> None:
         """Log what is other than it was, each fault once, and tell those who want to know."""
         known, now = set(before), self.faults
-        for one in now:
-            if one not in known:
-                _log.error("function_unusable", problem=str(one))
-        for one in known.difference(now):
-            _log.info("function_mended", was=str(one))
+        if self._logs_faults:
+            for one in now:
+                if one not in known:
+                    _log.error("function_unusable", problem=str(one))
+            for one in known.difference(now):
+                _log.info("function_mended", was=str(one))
         self._tell()
 
     def _tell(self) -> None:

@@ -75,7 +75,8 @@ class Notices:
         self._seen.add((chat, verdict.reason))
         # The detail of an unknown command is a word of the message, and those stay out of logs.
         because = "" if verdict.reason is ReasonCode.UNKNOWN_COMMAND else verdict.detail
-        _log.warning("message_not_answered", chat=chat, reason=verdict.reason.value, because=because)
+        facts = {"because": because} if because else {}
+        _log.warning("message_not_answered", chat=chat, reason=verdict.reason.value, **facts)
         if len(self._seen) >= _CHATS_KEPT:
             _log.warning("further_drops_are_only_counted", kept=_CHATS_KEPT)
 

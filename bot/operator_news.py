@@ -60,8 +60,17 @@ class OperatorNews:
     """Compares what is broken with what the chat was told last."""
 
     def __init__(
-        self, settings: OperatorsSettings, notices: Notices, chats: Chats, store: Store, clock: Clock, redact: Redactor
+        self,
+        settings: OperatorsSettings,
+        notices: Notices,
+        chats: Chats,
+        store: Store,
+        clock: Clock,
+        redact: Redactor,
+        still_serves: Callable[[str], bool],
     ) -> None:
+        """`still_serves` says whether functions of a file serve at this moment."""
+        self._still_serves = still_serves
         self._settings = settings
         self._notices = notices
         self._chats = chats
@@ -161,10 +170,12 @@ class OperatorNews:
                 lines = [*lines[:_MOST_LINES], texts.say("operators.more", count=more)]
             if lines:
                 parts.append(texts.say(f"operators.{what}_broke", lines="\n".join(lines)))
+            if any(kind == what and self._still_serves(one.file) for kind, one in found):
+                parts[-1] += f"\n{texts.say('operators.serves_on')}"
         return "\n\n".join(parts)
 
     def _line(self, found: Diagnostic) -> str:
-        line = visible_line(self._redact(f"{found.file}:{found.line}: {' '.join(found.message.split())}"))
+        line = visible_line(self._redact(f"{found.place}: {' '.join(found.message.split())}"))
         return line if len(line) <= _LINE_CHARS else f"{line[:_LINE_CHARS]}…"
 
     def _say(self, chat: ChatRef, text: str) -> None:

@@ -12,6 +12,7 @@ import function_calls.tool_modules
 from config.diagnostics import Diagnostic
 from config.settings import Settings
 from config.yaml_document import Location, YamlDocument
+from function_calls.definition_faults import SERVERS
 from function_calls.sources.python_modules import Named
 
 ALWAYS_ON = frozenset({"todo"})
@@ -45,15 +46,30 @@ def modules_of(settings: Settings, plugins: Iterable[Named]) -> Sequence[Named]:
 
 
 def at_their_places(faults: Iterable[Diagnostic], document: YamlDocument) -> list[Diagnostic]:
-    """The same, those of modules that the settings name at the name in the file of the settings."""
+    """The same, those of modules and servers that the settings name at the name in the file of the settings."""
     placed: list[Diagnostic] = []
     for one in faults:
         found = _SETTING.match(one.message) or _SETTING.fullmatch(one.file)
-        if found is not None and one.file in ("functions", found[0]):
+        server = _server_of(one, document)
+        if server is not None:
+            at = document.key_at(("mcp", "servers", server))
+            one = replace(one, file=document.file, line=at.line, column=at.column)
+        elif found is not None and one.file in ("functions", found[0]):
             at = document.value_at(_location(found))
             one = replace(one, file=document.file, line=at.line, column=at.column)
         placed.append(one)
     return placed
+
+
+def _server_of(one: Diagnostic, document: YamlDocument) -> int | None:
+    """The place in the list of servers of the one that the fault is of; None where it is of none."""
+    settings = document.value
+    mcp = settings.get("mcp") if one.file.startswith(SERVERS) and isinstance(settings, dict) else None
+    servers = mcp.get("servers") if isinstance(mcp, dict) else None
+    listed = servers if isinstance(servers, list) else []
+    names = [each.get("name") if isinstance(each, dict) else None for each in listed]
+    name = one.file.removeprefix(SERVERS)
+    return names.index(name) if name in names else None
 
 
 def _location(found: re.Match[str]) -> Location:

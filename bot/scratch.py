@@ -28,7 +28,7 @@ async def scratch_daemon(settings: Settings, given: Given | None = None) -> Asyn
     given = given or Given()
     if given.model is None:
         given = replace(given, model=OfflineModel(texts))
-    given = replace(given, asks_servers=False)
+    given = replace(given, asks_servers=False, logs_faults=False)
     accepted = _accepted(settings)
     with tempfile.TemporaryDirectory(prefix="rollcall-") as folder:
         logging = settings.logging.model_copy(update={"folder": Path(folder) / "logs"})

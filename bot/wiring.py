@@ -61,6 +61,7 @@ from bot.shadow_records import ShadowRecords
 from bot.summaries import Summaries
 from bot.timers import Timers
 from bot.turns import Turns
+from bot.unknown_names import UnknownNames, names_in
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.approvals import Approvals
@@ -124,12 +125,16 @@ class Given:
     """Who tells sources that files have changed."""
     asks_servers: bool = True
     """Whether servers of tools of which nothing is known are asked for them; else only those whose tools are called."""
+    logs_faults: bool = True
+    """Whether the log says which functions cannot be used; commands say it themselves."""
     filters: Sequence[CallFilter] = ()
     """Around every run, the first one outermost."""
     named_filters: Mapping[str, CallFilter] = field(default_factory=dict)
     """Around the functions that name them."""
     read_settings: Callable[[], Settings] | None = None
     """The settings as they are in their file now; raises SettingsInvalid. None: they stay as they are."""
+    settings_file: Path | None = None
+    """Where they stand; for the places of what is wrong with them."""
     faults: FaultPoints = field(default_factory=FaultPoints)
     deadlines: Deadlines | None = None
     on_broken: Callable[[StoreBroken], None] | None = None
@@ -241,7 +246,7 @@ def build_daemon(
         record=records.record,
         faults=faults,
     )
-    functions = FunctionSources(wanted_sources(settings), registry, invoker.problems_of)
+    functions = FunctionSources(wanted_sources(settings), registry, invoker.problems_of, logs_faults=given.logs_faults)
     functions.on_change(lambda: invoker.keep(registry.specs))
     rehearsal.bind(registry.of, invoker, approvals)
     asked = ModelRecords(model_log, clock)
@@ -305,10 +310,14 @@ def build_daemon(
     actions.bind(engine)
     members.bind(delivery)
     notices = Notices(store, delivery, chats, clock, ids, epoch)
-    news = OperatorNews(settings.operators, notices, chats, store, clock, redact)
+    news = OperatorNews(settings.operators, notices, chats, store, clock, redact, registry.serves_of)
     news.watch("settings", lambda: reload.faults)
     news.watch("functions", lambda: functions.faults)
     functions.on_change(news.changed)
+    names = UnknownNames(lambda: live.now, functions, lambda: registry.specs, given.settings_file)
+    functions.on_change(names.look)
+    names.on_change(news.changed)
+    news.watch("names", lambda: names.faults)
     intake = Intake(
         store=store,
         engine=engine,
@@ -352,9 +361,12 @@ def build_daemon(
     sources_live(live, functions, wanted_sources)
     live.take("operators", prepare=lambda fresh: partial(news.use, fresh.operators))
     live.take(prepare=lambda fresh: partial(redact.learn, secrets_of(fresh)), hears_of=secrets_of)
+    # Behind all others: by then the sources are those of the new settings.
+    live.take(prepare=lambda fresh: names.look, hears_of=names_in)
     return Daemon(
         live=live,
         reload=reload,
+        names=names,
         news=news,
         store=store,
         ids=ids,

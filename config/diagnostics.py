@@ -58,6 +58,7 @@ class Diagnostic:
 
     file: str
     line: int
+    """From 1 on; 0 where it stands in no line that is known."""
     column: int
     code: str
     """A member of a closed set: `Code`, or that of the subject whose file it is."""
@@ -65,8 +66,14 @@ class Diagnostic:
     """What is wrong and what to do. Never holds a value that could be a secret."""
     severity: Severity = "error"
 
+    @property
+    def place(self) -> str:
+        """`file:line`, or what stands for it where there is no line, such as a key of the settings."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column} {self.code} {self.message}"
+        column = f":{self.column}" if self.line else ""
+        return f"{self.place}{column} {self.code} {self.message}"
 
 
 class Diagnostics(list[Diagnostic]):

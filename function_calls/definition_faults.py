@@ -8,6 +8,8 @@ from enum import StrEnum
 from config.diagnostics import Diagnostic, Severity
 from function_calls.definition import DefinitionError
 
+SERVERS = "mcp.servers."
+"""What the places of faults of MCP servers begin with: the key of the settings that names them."""
 _PLACE = re.compile(r"\((?P<source>[^()\n]+:\d+)\)")
 
 
@@ -32,8 +34,9 @@ def faults_of(error: DefinitionError, file: str = "") -> list[Diagnostic]:
 
 
 def fault(source: str, message: str, code: str = Code.UNUSABLE, severity: Severity = "error") -> Diagnostic:
-    """At `source`, which is `file:line`, a file, or empty."""
+    """At `source`, which is `file:line`, a file, a key of the settings, or empty."""
     file, _, line = source.rpartition(":")
     if not line.isdecimal():
-        file, line = source, "1"
+        # Where the settings stand is not known here, so a key has no line.
+        file, line = source, "0" if source.startswith(SERVERS) else "1"
     return Diagnostic(file or "functions", int(line), 1, str(code), message, severity)

@@ -14,6 +14,11 @@ from function_calls.spec import FunctionResult, FunctionSpec, ToolError
 from function_calls.usage import plain_name, spoken_name
 from services.refs import Effect, ErrorCode
 
+REFUSED_BY = "refused_by"
+"""In the metadata of a refusal: the setting, role or rule that decided, or `@key name`: a sentence of the texts and the
+function that it speaks of."""
+FAILURE_ID = "failure_id"
+"""In the metadata of a failure: the id under which the log has it."""
 _log = structlog.get_logger("invocation")
 
 
@@ -34,10 +39,18 @@ def broken(spec: FunctionSpec, turn_id: str, error: BaseException, texts: Phrase
     return replace(failed, metadata=_failure(short_id, error))
 
 
+def noted(result: FunctionResult, function: str, turn_id: str, **facts: object) -> FunctionResult:
+    """`result`, a failure that the handler knows of, with the id under which the log has what operators need to know of
+    it. `facts` may be long and hold secrets: the log hides these."""
+    short_id = uuid.uuid4().hex[:8]
+    _log.warning("function_did_not_work", function=function, id=short_id, turn=turn_id, **facts)
+    return replace(result, metadata={**result.metadata, FAILURE_ID: short_id})
+
+
 def _failure(short_id: str, error: BaseException) -> dict[str, str]:
     """For the call log; never for a chat."""
     return {
-        "failure_id": short_id,
+        FAILURE_ID: short_id,
         "exception": f"{type(error).__name__}: {error}",
         "traceback": "".join(traceback.format_exception(error, limit=-8)),
     }

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from config.texts import Phrases
+from function_calls.failed_runs import REFUSED_BY as REFUSED_BY
 from function_calls.permissions import Refusal
 from function_calls.profile import ChatProfile
 from function_calls.questions import argument_question
@@ -14,8 +15,6 @@ from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec
 from function_calls.usage import fault_text, spoken_name
 from services.refs import ErrorCode
 
-REFUSED_BY = "refused_by"
-"""In the metadata of a refusal: the setting, role or rule that decided."""
 LASTS = "lasts"
 """In the metadata of a refusal that stays the same until somebody does something about it. One of a filter or a budget
 does not say so: it may be gone in a minute."""

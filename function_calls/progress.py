@@ -13,6 +13,7 @@ from config.texts import Phrases
 from function_calls.calls_made import FROM_BEFORE, CallsMade, calls_from_json
 from function_calls.claims import Act
 from function_calls.conversation import doubt_message, result_text
+from function_calls.failed_runs import FAILURE_ID, REFUSED_BY
 from function_calls.fencing import fenced
 from function_calls.find_functions import FIND_FUNCTIONS
 from function_calls.loops import LoopWatch, loops_from_json
@@ -52,6 +53,8 @@ class Progress:
     asked: tuple[str, ...] = ()
     cause: str = ""
     """Of `error`, for `/why`."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """The ids under which the log has what failed and was not made good, by the functions' names."""
     loops: LoopWatch = field(default_factory=LoopWatch)
     acts: list[Act] = field(default_factory=list)
     """Effects that went well."""
@@ -85,7 +88,9 @@ class Progress:
             code = result.error.code
             if code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS):
                 code = ErrorCode.SCHEMA_MISMATCH
-            self.cause = self.cause if self.error else cause(result) or code.value
+            self.cause = self.cause if self.error else (code.value if spec is None else cause(result, spec))
+            if spec is not None and FAILURE_ID in result.metadata:
+                self.failed[spec.name] = str(result.metadata[FAILURE_ID])
             self.error = self.error or code
             self.failure = result.error.text if spec is not None and call.fault is None else ""
             if _may_have_happened(result):
@@ -100,6 +105,7 @@ class Progress:
             if not shown(result):
                 self.quiet.append(spec)
         self.called.append(spec.name)
+        self.failed.pop(spec.name, None)
         self.handled = self.handled or result.handled
         (self.found if spec.effect is Effect.READ else self.said).extend(shown(result))
         return False
@@ -220,7 +226,11 @@ class Progress:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=self.called[-1])
         if self.error is ErrorCode.REFUSED and not self.called:
             return sent(ReasonCode.REFUSED, messages, self.cause, self.error)
-        return sent(reason, messages, ", ".join(dict.fromkeys(self.called)), self.error)
+        if self.failed and not self.called:
+            # The model has put it in words; what it was, the log knows.
+            return sent(ReasonCode.FUNCTION_FAILED, messages, ", ".join(self.failed.values()), self.error)
+        failed = [f"{name} (✗ {short_id})" for name, short_id in self.failed.items()]
+        return sent(reason, messages, ", ".join([*dict.fromkeys(self.called), *failed]), self.error)
 
     def gave_up(self, turn: Turn, text: str) -> TurnOutcome:
         """The rounds are used up, the model runs in a circle, or it keeps making faulty calls."""
@@ -265,9 +275,14 @@ _FAULTS_OF_THE_MODEL = frozenset(
 )
 
 
-def cause(result: FunctionResult) -> str:
-    """The key of the settings that refused a run, or the id under which the log has its failure; else empty."""
-    return str(result.metadata.get("refused_by") or result.metadata.get("failure_id") or "")
+def cause(result: FunctionResult, spec: FunctionSpec) -> str:
+    """The key of the settings that refused a run or gave it too little time, or the id under which the log has its
+    failure; else the name of the function."""
+    found = result.metadata.get(REFUSED_BY) or result.metadata.get(FAILURE_ID)
+    if found:
+        return str(found)
+    is_late = result.error is not None and result.error.code is ErrorCode.TIMEOUT
+    return f"functions.{spec.name}.timeout_seconds" if is_late else spec.name
 
 
 def shown(result: FunctionResult) -> tuple[Message, ...]:

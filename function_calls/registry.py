@@ -257,6 +257,10 @@ class FunctionRegistry:
         """Every spec, in the order of registration."""
         return tuple(self._specs)
 
+    def serves_of(self, file: str) -> bool:
+        """Whether functions of `file` can be called."""
+        return any(spec.source.rpartition(":")[0] == file for spec in self._specs)
+
     @property
     def groups(self) -> tuple[ToolGroup, ...]:
         """Every group, source after source."""

@@ -43,8 +43,7 @@ def outcome_of(
         return TurnOutcome(OutcomeKind.SENT, ReasonCode.ASKED, messages, OpenQuestion(question, on), detail=spec.name)
     if result.error is not None:
         reason = _REASONS.get(result.error.code, ReasonCode.FUNCTION_FAILED)
-        limit = f"functions.{spec.name}.timeout_seconds" if result.error.code is ErrorCode.TIMEOUT else spec.name
-        detail = cause(result) or limit
+        detail = cause(result, spec)
         if OVER_BUDGET in result.metadata:
             is_told = result.metadata[OVER_BUDGET] == "told" and turn.answering is None
             return sent(ReasonCode.OVER_BUDGET, () if is_told else result.for_chat(), detail, result.error.code)

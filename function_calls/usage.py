@@ -36,14 +36,16 @@ def plain_name(name: str) -> str:
 
 def usage_line(spec: FunctionSpec) -> str:
     """`/weather <city> [days]`, in the order in which a command line fills the parameters; those that are only named
-    come last, as `[days=…]`."""
+    come last, as `[days=…]`. What has no command is not typed: of that the name alone."""
+    if not spec.commands:
+        return spec.name
     required = spec.parameters["required"]
     properties = [spec.line] if spec.line else spec.parameters["properties"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
     by_name = [name for name in order if spec.positional and name not in spec.positional]
     shown = [(name, name) for name in order if name not in by_name] + [(name, f"{name}=…") for name in by_name]
     parts = [f"<{text}>" if name in required else f"[{text}]" for name, text in shown]
-    return " ".join([f"/{spec.commands[0]}" if spec.commands else plain_name(spec.name), *parts])
+    return " ".join([f"/{spec.commands[0]}", *parts])
 
 
 def allowed(schema: JsonObject, texts: Phrases) -> str:
@@ -63,7 +65,7 @@ def allowed(schema: JsonObject, texts: Phrases) -> str:
 
 
 def fault_text(spec: FunctionSpec, fault: ArgumentFault, texts: Phrases) -> str:
-    """What is wrong, field by field, and the usage line."""
+    """What is wrong, field by field, and the usage line of what can be typed."""
     lines = [
         texts.say("arguments.no_such", name=name)
         if schema is None
@@ -72,7 +74,8 @@ def fault_text(spec: FunctionSpec, fault: ArgumentFault, texts: Phrases) -> str:
         if name
     ]
     lines += [texts.say("arguments.missing", name=name) for name in fault.missing]
-    return "\n".join([*lines, texts.say("arguments.usage", usage=usage_line(spec))])
+    usage = [texts.say("arguments.usage", usage=usage_line(spec))] if spec.commands else []
+    return "\n".join([*lines, *usage])
 
 
 def _bound(schema: JsonObject, *keys: str) -> object | None:

@@ -96,8 +96,12 @@ async def _called(settings: Settings, options: argparse.Namespace) -> Called:
         is_group=True,
         path=Path.CLI,
     )
-    async with a_daemon_for_calls(settings) as daemon:
+    async with a_daemon_for_calls(settings, logs_faults=False) as daemon:
         await _server_asked(daemon, settings, caller, options.name)
+        if daemon.direct_calls.functions(caller.chat).find(options.name) is None:
+            # It may be among what cannot be used.
+            for one in daemon.functions.faults:
+                print(one, file=sys.stderr)
         return await daemon.direct_calls.call(caller, options.name, options.json, confirmed=options.yes)
 
 
@@ -118,8 +122,6 @@ async def _server_asked(daemon: Daemon, settings: Settings, caller: Caller, name
             while daemon.direct_calls.functions(caller.chat).find(name) is None and not told():
                 await changed.wait()
                 changed.clear()
-    for one in told():
-        print(one, file=sys.stderr)
 
 
 def _say_what_nobody_was_told(called: Called, options: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bot.cli.options import add_config, config_path
 from bot.cli.web_checks import web_checks
-from bot.functions_check import check_functions
+from bot.functions_check import Code, check_functions
 from bot.models import online_models
 from bot.process_uses import ProcessUse, processes_of
 from bot.wiring import database_of
@@ -89,7 +89,9 @@ def _functions(settings: Settings) -> Diagnostic | str:
     errors = [one for one in found if one.severity == "error"]
     if errors:
         return errors[0]
-    return f"usable; {len(found)} warnings, `rollcall check` lists them" if found else "usable"
+    missing = [one.message for one in found if one.code == Code.NO_PROGRAM]
+    told = f": {'; '.join(missing)}" if missing else ""
+    return f"usable; {len(found)} warnings, `rollcall check` lists them{told}" if found else "usable"
 
 
 def _database(settings: Settings) -> Diagnostic | str:

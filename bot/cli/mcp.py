@@ -132,7 +132,7 @@ async def _serve(settings: Settings, options: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
     with suppress(asyncio.CancelledError):
-        async with a_daemon_for_calls(settings) as daemon:
+        async with a_daemon_for_calls(settings, logs_faults=True) as daemon:
             caller = Caller(
                 member=options.member,
                 name=options.member.native,

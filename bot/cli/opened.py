@@ -14,13 +14,14 @@ from services.store.ids import Ids
 
 
 @asynccontextmanager
-async def a_daemon_for_calls(settings: Settings) -> AsyncIterator[Daemon]:
-    """It knows what chats have set and allowed for themselves. Raises StoreError, StoreInUse among them where a daemon
+async def a_daemon_for_calls(settings: Settings, *, logs_faults: bool) -> AsyncIterator[Daemon]:
+    """It knows what chats have set and allowed for themselves. `logs_faults`: the log says which functions cannot be
+    used, since whoever asks for the daemon does not. Raises StoreError, StoreInUse among them where a daemon
     runs, and DefinitionError."""
     clock = SystemClock()
     store = await open_store(settings, clock)
     try:
-        daemon = build_daemon(settings, store, [], Ids(clock), Texts(), Given(clock=clock))
+        daemon = build_daemon(settings, store, [], Ids(clock), Texts(), Given(clock=clock, logs_faults=logs_faults))
     except BaseException:
         await store.close()
         raise

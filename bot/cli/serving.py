@@ -118,7 +118,7 @@ async def _served(settings: Settings, file: SettingsFile, redact: Redactor, *, c
         if console:
             name = settings.platforms.console.name
             platforms.append(Console(name, clock, read_from=sys.stdin, write_to=sys.stdout))
-        given = Given(clock=clock, changes=watcher, read_settings=file.read, faults=faults)
+        given = Given(clock=clock, changes=watcher, read_settings=file.read, settings_file=file.path, faults=faults)
         daemon = build_daemon(settings, store, platforms, ids, Texts(), given)
     except BaseException:
         await store.close()

@@ -199,7 +199,7 @@ def probes_of(daemon: Daemon) -> Probes:
             "store": "broken" if broken else "ok",
             "turns_waiting": str(daemon.engine.waiting),
             "turns_running": str(daemon.engine.running),
-            "settings": _faulty(daemon.reload.faults),
+            "settings": _faulty(daemon.reload.faults, daemon.names.faults),
             "functions": _faulty(daemon.functions.faults),
             "timers": _HELD if daemon.timers.is_holding else "ok",
             **{f"model.{state.name}": _in_words(state) for state in daemon.model_states()},
@@ -211,13 +211,18 @@ def probes_of(daemon: Daemon) -> Probes:
     return Probes(alive=alive, ready=ready, metrics=daemon.metrics.render)
 
 
-def _faulty(faults: Sequence[Diagnostic]) -> str:
-    """Where it is broken; what, the log says. It does not make the daemon unready: what worked before goes on."""
-    if not faults:
-        return "ok"
-    places = [f"{one.file}:{one.line}" for one in faults[:_PLACES_SHOWN]]
+def _faulty(faults: Sequence[Diagnostic], doubtful: Sequence[Diagnostic] = ()) -> str:
+    """Where it is broken, and where it says what it hardly means; what, the log says. It does not make the daemon
+    unready: what worked before goes on."""
+    told = [f"{len(faults)} cannot be used: {_places(faults)}"] if faults else []
+    told += [f"{len(doubtful)} of names that no function has: {_places(doubtful)}"] if doubtful else []
+    return "; ".join(told) or "ok"
+
+
+def _places(faults: Sequence[Diagnostic]) -> str:
+    places = [one.place for one in faults[:_PLACES_SHOWN]]
     more = [f"{len(faults) - len(places)} more"] if len(faults) > len(places) else []
-    return f"{len(faults)} cannot be used: {', '.join([*places, *more])}"
+    return ", ".join([*places, *more])
 
 
 def _in_words(state: ModelState) -> str:

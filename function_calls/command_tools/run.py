@@ -29,7 +29,7 @@ from function_calls.command_tools.request import Given, Request, StepFacts, Tool
 from function_calls.command_tools.steps import StepRunner, as_input
 from function_calls.command_tools.words import WordFault, argv_of, holds, text_of, told
 from function_calls.context import MessageContext
-from function_calls.failed_runs import broken, own_words, unknown
+from function_calls.failed_runs import REFUSED_BY, broken, own_words, unknown
 from function_calls.spec import FunctionResult, FunctionSpec, ToolError
 from function_calls.usage import done_text, spoken_name
 from services.json_values import JsonObject
@@ -275,7 +275,9 @@ class Run:
         failure = refused.failure(facts, self._call.profile.texts, self._name, self._ran)
         values = {**self._values, **words_for(facts, None, failure, refused.reason)}
         own = await self._own(Ending.REJECTED, values, [self._run, facts])
-        return failed(failure, own, self._run.outputs, self._said)
+        result = failed(failure, own, self._run.outputs, self._said)
+        why = "@" + f"command_tools.rejected_{refused.why}"
+        return replace(result, metadata={**result.metadata, REFUSED_BY: f"{why} {self._tool.name}"})
 
     async def _failed(self, facts: StepFacts, failure: Failure) -> FunctionResult:
         values = {**self._values, **words_for(facts, None, failure)}

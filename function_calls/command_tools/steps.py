@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import structlog
 
 from function_calls.call import Call
 from function_calls.command_tools.definition import Definition, Step
 from function_calls.command_tools.machine import Machine, RanOutOfTime
 from function_calls.command_tools.outcomes import CallHook, Failure, fail
 from function_calls.command_tools.request import Output, StepFacts, ToolRun
-from function_calls.failed_runs import own_words
+from function_calls.failed_runs import noted, own_words
 from function_calls.results import normalised
 from function_calls.spec import FunctionResult, ToolError
 from services.json_values import JsonValue
 from services.refs import ErrorCode
 from services.sandbox import CannotStart, NotIsolated
 
-_log = structlog.get_logger("command_tools")
+_LOGGED_CHARS = 2000
 
 
 class StepRunner:
@@ -60,15 +59,24 @@ class StepRunner:
             output = await self._machine.run(self._tool, argv, stdin, folder, tell)
         except RanOutOfTime as late:
             failure = fail(ErrorCode.TIMEOUT, texts, "out_of_time", name=name)
-            return Failure(failure.result, output=late.output)
+            why = f"it ran out of its {self._tool.opts.timeout_seconds:g} seconds"
+            return self._noted(replace(failure, output=late.output), problem=why)
         except (CannotStart, NotIsolated) as error:
-            _log.error("command_not_started", tool=self._tool.name, problem=str(error))
-            return fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=name)
+            return self._noted(fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=name), problem=str(error))
         # The code alone tells: programs write to their standard error when all is well, and fail without a word.
         if output.exit_code in step.succeeds_with:
             return output
         failure = fail(ErrorCode.FAILED, texts, "failed", name=name, exit_code=output.exit_code)
-        return Failure(failure.result, output=output)
+        return self._noted(replace(failure, output=output), exit_code=output.exit_code)
+
+    def _noted(self, failure: Failure, **facts: object) -> Failure:
+        """The failure of a command, in the log with the end of what it wrote."""
+        ran = failure.output
+        if ran is not None:
+            stream = "stderr" if ran.stderr.strip() else "stdout"
+            facts[stream] = getattr(ran, stream).strip()[-_LOGGED_CHARS:]
+        turn = self._call.key.rpartition(":")[0]
+        return replace(failure, result=noted(failure.result, self._tool.name, turn, **facts))
 
 
 def as_input(outputs: Sequence[JsonValue | Output]) -> Any:

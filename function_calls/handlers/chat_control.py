@@ -63,6 +63,9 @@ def _explained(one: Explanation, call: Call) -> str:
 def _known_as(detail: str, call: Call) -> str:
     """`detail` with functions that this member may call under the names that people know."""
     names = {spec.name: spoken_name(spec, call.profile.texts.language) for spec in call.functions()}
+    if detail.startswith("@"):
+        sentence, _, name = detail.partition(" ")
+        return f"{sentence} {names.get(name, name)}"
     return ", ".join(names.get(part, part) for part in detail.split(", "))
 
 

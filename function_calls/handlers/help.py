@@ -10,12 +10,14 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import Activation, FunctionResult, FunctionSpec, OfferedTo
-from function_calls.usage import allowed, usage_line
+from function_calls.usage import allowed, plain_name, usage_line
 from services.refs import ErrorCode
 
 _PEOPLES_WAYS = frozenset({OfferedTo.COMMAND, OfferedTo.MODEL})
+_MODELS_ALONE = frozenset({OfferedTo.MODEL})
 
 _MOST_NAMED = 12
+_MOST_IN_WORDS = 6
 
 
 class HelpArguments(BaseModel, frozen=True):
@@ -49,11 +51,12 @@ class HelpArguments(BaseModel, frozen=True):
 async def help_(ctx: MessageContext, args: HelpArguments, *, call: Call) -> FunctionResult:
     """List the functions that this member may call here, or one in detail."""
     functions = _for_people(call)
+    typed = [spec for spec in functions if _is_typed(spec)]
     if args.topic:
         return _one(args.topic, call)
     head, foot = call.say("help.head", name=call.profile.bot_name), call.say("help.foot")
     names = [spec.name for spec in functions]
-    lines = [head, *_lines(functions, call), *_on_request(call), foot]
+    lines = [head, *_lines(typed, call), *_in_words(functions, call), *_on_request(call), foot]
     return FunctionResult.say("\n".join(lines), data=names)
 
 
@@ -65,6 +68,23 @@ def _for_people(call: Call) -> list[FunctionSpec]:
 
 def _is_there(spec: FunctionSpec, call: Call) -> bool:
     return spec.activation is Activation.ALWAYS or bool(spec.commands) or call.is_at_hand(spec)
+
+
+def _is_typed(spec: FunctionSpec) -> bool:
+    return bool(spec.commands) and OfferedTo.COMMAND in spec.offered_to
+
+
+def _in_words(functions: Sequence[FunctionSpec], call: Call) -> Sequence[str]:
+    """A line that names what has no command, by the names that `/help` knows; the first of many. What models alone may
+    call is theirs to use, and nobody asks for it."""
+    names = [spec.name for spec in functions if not _is_typed(spec) and spec.offered_to != _MODELS_ALONE]
+    if not names:
+        return []
+    more = len(names) - _MOST_IN_WORDS
+    told = ", ".join(names[:_MOST_IN_WORDS])
+    if more > 0:
+        return [call.say("help.in_words_many", names=told, count=more)]
+    return [call.say("help.in_words", names=told)]
 
 
 def _on_request(call: Call) -> Sequence[str]:
@@ -99,7 +119,7 @@ def _one(topic: str, call: Call) -> FunctionResult:
     for spec in call.functions():
         if spec.offered_to.isdisjoint(_PEOPLES_WAYS):
             continue
-        if wanted == spec.name.casefold() or wanted in spec.commands:
+        if wanted in (spec.name.casefold(), plain_name(spec.name).casefold()) or wanted in spec.commands:
             return FunctionResult.say(_detail(spec, call), data={"name": spec.name, "parameters": spec.parameters})
     return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("help.unknown", topic=topic))
 

@@ -21,6 +21,7 @@ from function_calls.context import MessageContext
 from function_calls.definition import DefinitionError, build_spec, schema_arguments
 from function_calls.definition_faults import Code, fault, faults_of
 from function_calls.encodings import imported_definition
+from function_calls.failed_runs import noted
 from function_calls.foreign_results import ResultSchema, failed, progress_text, result_of
 from function_calls.foreign_text import UnseenIn, capped, described, has_unseen
 from function_calls.groups import ToolGroup
@@ -45,15 +46,16 @@ from services.mcp.server import McpServer
 from services.mcp.tools import Progress, ToolDefinition
 from services.refs import Effect, ErrorCode
 
+_log = structlog.get_logger("mcp")
 PREFIX = "mcp__"
 TAG = "mcp"
 """Borne by every function of a server, for rules that speak of all of them."""
 _DESCRIPTION_CHARS = 1024
 _PARAMETER_CHARS = 500
 _PROGRESS_SECONDS = 3.0
+_LOGGED_CHARS = 2000
 _SHARED = ("scope", "require_at", "approval", "timeout_seconds")
 """What is set for a server, and may be set otherwise for one of its tools."""
-_log = structlog.get_logger("mcp")
 
 
 def prefix_of(server: str) -> str:
@@ -263,11 +265,12 @@ class McpFunctions:
                     on_progress=_Status(name, call, self._clock).show,
                 )
             except ServerProblem as problem:
-                _log.info("mcp_call_failed", function=name, kind=type(problem).__name__, problem=str(problem))
-                return self._failed(problem, name, effect, call)
-            return result_of(
+                failed = self._failed(problem, name, effect, call)
+                return _noted(failed, name, call, kind=type(problem).__name__, problem=str(problem))
+            result = result_of(
                 answer, name=_spoken(name), is_read=effect is Effect.READ, fits=schema.fits(answer), texts=texts
             )
+            return result if result.error is None else _noted(result, name, call, answer=str(result.data))
 
         return handle
 
@@ -315,6 +318,12 @@ def _awaiting(pin: Pin, said: str) -> str:
     """What a tool waits for. A name that is no plain one stands in no line that somebody may paste into a shell."""
     which = f"{pin.server} {pin.tool}" if is_plain(pin.tool) else pin.server
     return f"{shown(pin.tool)} {said}; `rollcall mcp accept {which}` shows it and accepts it"
+
+
+def _noted(result: FunctionResult, name: str, call: Call, **facts: str) -> FunctionResult:
+    """A failure, in the log with what the server says of it."""
+    capped_facts = {key: text[:_LOGGED_CHARS] for key, text in facts.items()}
+    return noted(result, name, call.key.rpartition(":")[0], **capped_facts)
 
 
 def _spoken(name: str) -> str:

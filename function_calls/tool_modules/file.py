@@ -103,6 +103,7 @@ async def file_read(ctx: MessageContext, args: ReadArguments, *, workspaces: Wor
     scope="private",
     roles="admin",
     touches="reaches_out",
+    timeout_seconds=30,
     effect="once",
     ask={"path": "@files.ask_path", "text": "@files.ask_text"},
 )

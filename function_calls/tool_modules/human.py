@@ -39,6 +39,7 @@ class HumanArguments(BaseModel):
         "Ask the member who wrote something that you need to go on, and wait for the answer. Only for what nobody but "
         "a person can know or decide; never ask for passwords or keys"
     ),
+    examples=("ask me {question}", "ask me before you go on: {question}", "问我：{question}", "先问我{question}"),
     offered_to=("model",),
     effect="read",
 )

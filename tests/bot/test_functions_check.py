@@ -10,6 +10,7 @@ import pytest
 from bot.functions_check import Code, check_functions, text_reads
 from config.diagnostics import Diagnostic
 from config.settings import Settings
+from config.yaml_document import read_yaml
 
 HEAD = """\
 from pydantic import BaseModel, Field
@@ -110,3 +111,32 @@ def three(ctx: Other) -> str:
     return ctx.text
 """
     assert text_reads(source) == [3, 8]
+
+
+async def test_programs_that_this_machine_does_not_have_are_doubtful_at_their_places(tmp_path: Path) -> None:
+    tools = tmp_path / "tools.yaml"
+    tools.write_text(
+        "tools:\n"
+        "  - name: own\n"
+        "    description: Run something that is not there.\n"
+        "    parameters: {word: {type: string, description: The program}}\n"
+        "    tags: [own]\n"
+        "    examples: [grumble loudly at the moon]\n"
+        "    commands: [own]\n"
+        "    cmds: [[no_such_program_x], [python3, -V]]\n"
+    )
+    servers = [{"name": "tiny", "command": ["no_such_server_x"]}, {"name": "there", "command": ["python3"]}]
+    text = f"sources: {{commands: [{tools}]}}\nmcp:\n  servers:\n    - name: tiny\n      command: [no_such_server_x]\n"
+    document = read_yaml(text, "bot.yaml")
+    settings = Settings.model_validate({"sources": {"commands": [str(tools)]}, "mcp": {"servers": servers}})
+    found = [one for one in await check_functions(settings, document) if one.code == Code.NO_PROGRAM]
+    assert [(one.file, one.line, one.severity) for one in found] == [
+        (str(tools), 2, "warning"),
+        ("bot.yaml", 5, "warning"),
+    ]
+    assert "'own': there is no program no_such_program_x" in found[0].message
+    assert "mcp.servers[0].command: there is no program no_such_server_x" in found[1].message
+
+
+async def test_the_plugins_that_come_with_it_give_no_reason_for_complaint_either(tmp_path: Path) -> None:
+    assert await found(tmp_path, plugins=["file", "shell", "human"]) == []

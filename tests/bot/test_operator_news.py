@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from bot.reload import Reload
@@ -13,6 +14,7 @@ from config.diagnostics import Code, Diagnostic, Diagnostics
 from config.loader import SettingsInvalid
 from config.settings import Settings
 from config.texts import Texts
+from function_calls.definition_faults import fault
 from tests.fakes.functions import Recorder
 from tests.fakes.sources import Written
 
@@ -222,3 +224,24 @@ async def test_a_server_that_cannot_be_reached_for_ever_new_reasons_is_one_fault
             await world.is_broken(Diagnostic("mcp.servers.one", 1, 1, "functions.unreachable", f"reason {number % 3}"))
             told += await world.told_after(300)
     assert len(told) == 1
+
+
+async def test_that_a_version_from_before_serves_on_is_said_only_where_one_does() -> None:
+    async with a_world() as world:
+        await world.is_broken(broken())
+        [told] = await world.told_after(2)
+        assert EN.say("operators.serves_on") not in told
+    there = replace(Recorder("act", commands=["act"]).spec, source="tools.yaml:1")
+    async with a_world() as world:
+        world.source.write(there, faults=[broken()])
+        await world.source.read()
+        [told] = await world.told_after(2)
+        assert told.endswith(EN.say("operators.serves_on"))
+
+
+async def test_a_server_of_tools_has_its_key_as_its_place_and_no_line() -> None:
+    async with a_world() as world:
+        await world.is_broken(fault("mcp.servers.tiny", "the tool is withdrawn"))
+        [told] = await world.told_after(2)
+        assert "\nmcp.servers.tiny: the tool is withdrawn" in told
+        assert probes_of(world.group.daemon).ready().details["functions"] == "1 cannot be used: mcp.servers.tiny"

@@ -357,7 +357,7 @@ def test_the_usage_line_names_what_is_only_named() -> None:
         (TASK, ["task", "任务"], "/task <text> [priority] [days]"),
         ({"days": NUMBER, "city": required(TEXT)}, ["weather"], "/weather <city> [days]"),
         (NOTHING, ["id"], "/id"),
-        (SOLE, [], "act <text>"),
+        (SOLE, [], "act"),
     ],
 )
 def test_the_usage_line_shows_the_order_in_which_words_are_taken(

@@ -9,6 +9,9 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
+from bot.plugins import at_their_places
+from config.yaml_document import read_yaml
+from function_calls.definition_faults import fault
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY
@@ -92,3 +95,10 @@ def test_the_schema_is_valid_and_admits_the_shipped_settings(capsys: pytest.Capt
     shipped = YAML(typ="safe").load(REPOSITORY / "config" / "bot.yaml")
     assert list(validator(printed.json).iter_errors(shipped)) == []
     assert not validator(printed.json).is_valid({**shipped, "router": {"max_rounds": "many"}})
+
+
+def test_a_fault_of_a_server_of_tools_stands_at_its_place_in_the_settings() -> None:
+    text = "mcp:\n  servers:\n    - {name: one, command: [python3]}\n    - {name: two, command: [python3]}\n"
+    document = read_yaml(text, "bot.yaml")
+    [placed] = at_their_places([fault("mcp.servers.two", "it cannot be reached")], document)
+    assert str(placed).startswith("bot.yaml:4:7 functions.unusable")

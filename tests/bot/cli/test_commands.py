@@ -123,3 +123,18 @@ def in_a_process(folder: Path, *arguments: str, stdout: Any = subprocess.PIPE) -
         timeout=30,
         check=False,
     )
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check"], ["functions"], ["call", "broken"], ["call", "calculate"]], ids=" ".join
+)
+def test_a_function_that_cannot_be_used_is_told_once_and_in_no_line_of_a_log(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str]
+) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("def (")
+    settings = a_settings_file(tmp_path, f"sources: {{python: [{broken}]}}\n")
+    printed = command(capsys, *arguments, "--config", settings)
+    said = printed.out + printed.err
+    assert said.count(f"{broken}:1:") == (arguments[-1] != "calculate")
+    assert "function_unusable" not in said

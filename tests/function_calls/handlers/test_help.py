@@ -103,6 +103,21 @@ async def test_what_only_the_clock_or_other_functions_call_is_not_in_the_list() 
         assert "nothing here called" in (await group.say("Ann", "/help reminder_for_others"))[0]
 
 
+async def test_what_has_no_command_is_named_as_help_knows_it_and_shortened_to_a_few() -> None:
+    tools = [Recorder(f"mcp__tiny__tool{number}", {"word": {"type": "string"}}) for number in range(9)]
+    model_only = Recorder("human_input", offered_to=("model",))
+    routing = Routing(*specs_of(help_handlers, {}), WEATHER, *tools, model_only)
+    text = said(await routing.hears("/help"))[0]
+    assert "human" not in text
+    [line] = [line for line in text.splitlines() if "mcp" in line]
+    names = [f"mcp__tiny__tool{number}" for number in range(6)]
+    assert line == f"Ask me in words for: {', '.join(names)} … and 3 more"
+    for topic in (names[0], "mcp tiny tool0"):
+        assert said(await routing.hears(f"/help {topic}"))[0].startswith(f"{names[0]} — ")
+    few = Routing(*specs_of(help_handlers, {}), tools[0])
+    assert "Ask me in words for: mcp__tiny__tool0" in said(await few.hears("/help"))[0].splitlines()
+
+
 def typed_lines() -> list[str]:
     """The command lines that help shows, without what is said about them."""
     found: list[str] = []

@@ -240,6 +240,8 @@ async def test_a_yes_to_a_tool_that_has_changed_since_runs_nothing(log: Log, tmp
     changed = log.tools.replace("first ${word}", "other ${word}")
     async with a_group_with(tmp_path, changed, log.python, home=home) as group:
         assert await group.say("Ann", "yes") == [EN.say("questions.changed", name="/steps")]
+        [said] = await group.say("Bob", "/why")
+        assert "settings" not in said
     # What the old one has left is unknown to the new one, its `on_exit` included.
     assert log.lines == ["env", "setup"]
 
