@@ -100,7 +100,7 @@ async def test_the_daemon_says_the_line_of_the_settings_file(tmp_path: Path) -> 
         file = tmp_path / "bot.yaml"
         line = len(file.read_text().splitlines()) + 2
         file.write_text(file.read_text() + "\nfunctions: {wether: {enabled: false}}\n")
-        await until(lambda: "unknown_name" in daemon.log.read_text())
+        await until(lambda: daemon.log.exists() and "unknown_name" in daemon.log.read_text())
         assert f"{file}:{line}:" in daemon.log.read_text()
         await daemon.told_to_stop()
         assert await daemon.ended() == 0
