@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -314,6 +314,41 @@ async def test_a_bad_answer_ends_in_time_with_its_cause(page: Page, code: ErrorC
             await client.get_json(server.url("/"))
         assert caught.value.code is code
         await client.close()
+
+
+async def _backslash_in_a_redirect() -> WebError:
+    return await refusal(a_client(Wire(example_com=to("http:\\\\127.0.0.1\\"))), "http://example.com/")
+
+
+async def _name_of_another_name() -> WebError:
+    """A name that is only another one's ends in the addresses of that one, which are what is judged."""
+    return await refusal(a_client(Wire(), Names(example_com=[["127.0.0.1"]])), "http://example.com/")
+
+
+async def _too_much(page: Page) -> WebError:
+    async with WebServer({"/": page}) as server:
+        client = WebClient(WebLimits(timeout_seconds=5, body_bytes=1_000_000), allow_loopback=True)
+        error = await refusal(client, server.url("/"))
+        await client.close()
+        return error
+
+
+SCENARIOS: dict[str, Callable[[], Awaitable[WebError]]] = {
+    "meta-refresh / Location with backslash": _backslash_in_a_redirect,
+    "CNAME to localhost": _name_of_another_name,
+    "response 5 GB / endless chunked (cap bytes and time)": lambda: _too_much(Page(b"x" * 70_000, endless=True)),
+    "Content-Type: text/html but body binary 50 MB": lambda: _too_much(
+        Page(b"\0" * 50_000_000, headers={"Content-Type": "text/html"})
+    ),
+}
+
+
+async def test_every_scenario_of_the_attack_set_is_blocked(data: Callable[[str], Path]) -> None:
+    rows = [json.loads(line) for line in data("G_faults/ssrf_urls.jsonl").read_text().splitlines()]
+    for row in rows:
+        if "scenario" in row:
+            error = await SCENARIOS[row["scenario"]]()
+            assert error.code in (ErrorCode.REFUSED, ErrorCode.FAILED), row["id"]
 
 
 async def test_the_next_address_is_tried_where_the_first_takes_no_connection() -> None:
