@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 
 from bot.cli.opened import a_daemon_for_calls
-from bot.cli.options import add_config, settings_or_faults
+from bot.cli.options import add_config, chat_ref, member_ref, settings_or_faults
 from bot.daemon import Daemon
 from bot.direct_calls import Called, Caller
 from config.diagnostics import Diagnostic
@@ -18,7 +18,7 @@ from function_calls.definition import DefinitionError
 from function_calls.sources.mcp_servers import prefix_of
 from function_calls.turn import Path
 from services.json_values import JsonObject
-from services.refs import ChatRef, MemberRef, Role
+from services.refs import MemberRef, Role
 from services.store.port import StoreError
 
 
@@ -32,14 +32,14 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--as",
         dest="member",
-        type=_member,
+        type=member_ref,
         default="cli:main:operator",
         metavar="MEMBER",
         help="who calls, platform:account:member",
     )
     parser.add_argument("--role", default="owner", choices=[role.value for role in Role], help="as what (owner)")
     parser.add_argument(
-        "--chat", type=_chat, default="cli:main:terminal", help="the group where, platform:account:chat"
+        "--chat", type=chat_ref, default="cli:main:terminal", help="the group where, platform:account:chat"
     )
     parser.add_argument("--yes", action="store_true", help="do what the function asks a yes for before it runs")
     add_config(parser)
@@ -70,20 +70,6 @@ def _json_object(text: str) -> JsonObject:
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError("the arguments have to be a JSON object, {…}")
     return value
-
-
-def _chat(text: str) -> ChatRef:
-    try:
-        return ChatRef.parse(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form platform:account:chat") from None
-
-
-def _member(text: str) -> MemberRef:
-    try:
-        return MemberRef.parse(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form platform:account:member") from None
 
 
 async def _called(settings: Settings, options: argparse.Namespace) -> Called:

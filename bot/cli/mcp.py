@@ -12,7 +12,7 @@ from typing import Any
 from bot import mcp_package
 from bot.cli import mcp_pins
 from bot.cli.opened import a_daemon_for_calls
-from bot.cli.options import add_config, settings_or_faults
+from bot.cli.options import add_config, chat_ref, member_ref, settings_or_faults
 from bot.direct_calls import Caller
 from bot.mcp_callers import McpCaller
 from config.bots import ChatSettings
@@ -20,7 +20,7 @@ from config.mcp_serve import ACCOUNT, PLATFORM
 from config.settings import Settings
 from function_calls.definition import DefinitionError
 from function_calls.turn import Path
-from services.refs import ChatRef, MemberRef, Role
+from services.refs import ChatRef, Role
 from services.store.lock import StoreInUse
 from services.store.port import StoreError
 
@@ -69,14 +69,14 @@ def _add_options(parser: argparse.ArgumentParser, **default: Any) -> None:
     parser.add_argument(
         "--as",
         dest="member",
-        type=_member,
+        type=member_ref,
         metavar="MEMBER",
         help=f"as whom it calls, platform:account:member ({_HERE})",
         **{"default": _HERE, **default},
     )
     parser.add_argument(
         "--chat",
-        type=_chat,
+        type=chat_ref,
         help=f"the chat where, platform:account:chat ({_HERE}, a private one)",
         **{"default": _HERE, **default},
     )
@@ -85,20 +85,6 @@ def _add_options(parser: argparse.ArgumentParser, **default: Any) -> None:
     )
     add_config(parser, **default)
     parser.set_defaults(run=run)
-
-
-def _chat(text: str) -> ChatRef:
-    try:
-        return ChatRef.parse(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form platform:account:chat") from None
-
-
-def _member(text: str) -> MemberRef:
-    try:
-        return MemberRef.parse(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form platform:account:member") from None
 
 
 def _problem(settings: Settings, options: argparse.Namespace) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from bot.version import VERSION as VERSION
 from config.loader import SettingsInvalid, load_settings
 from config.settings import Settings
+from services.refs import ChatRef, MemberRef
 
 SHIPPED = Path(__file__).parents[2] / "config" / "bot.yaml"
 _MOST_HOURS = 1_000_000.0
@@ -73,3 +74,19 @@ def settings_or_faults(options: argparse.Namespace) -> Settings | None:
     except SettingsInvalid as error:
         print(error, file=sys.stderr)
         return None
+
+
+def chat_ref(text: str) -> ChatRef:
+    """The chat that an argument names. Raises ArgumentTypeError."""
+    try:
+        return ChatRef.parse(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form platform:account:chat") from None
+
+
+def member_ref(text: str) -> MemberRef:
+    """The member that an argument names. Raises ArgumentTypeError."""
+    try:
+        return MemberRef.parse(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form platform:account:member") from None

@@ -49,7 +49,7 @@ async def attack(code: str, folder: Path, *arguments: str, limits: Limits | None
         "/etc/shadow",
         "/etc/passwd",
         "/etc/hostname",
-        "/root/.bashrc",
+        str(Path.home() / ".bashrc"),
         "/boot",
         "/var",
         "/proc/1/root/etc/passwd",
