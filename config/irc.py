@@ -6,10 +6,10 @@ import ipaddress
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, StringConstraints, WithJsonSchema, field_validator
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints, field_validator
 from pydantic import ValidationInfo as Info
 
-from config.terms import Count, LocalPath, MemberKey, Number, Seconds, Section, Word, fault
+from config.terms import Count, LocalPath, MemberKey, Number, Seconds, Section, Word, described_matching, fault
 
 BY_NICK = "~"
 """Begins the id of a member of whom nothing is known but a nick."""
@@ -18,17 +18,6 @@ _CHANNEL = r"[#&+!][^\x00-\x20\x7f,:*]{1,63}"
 _NO_BREAK = r"[^\x00\r\n]*"
 _WORD = r"[^\x00-\x20\x7f:@][^\x00-\x20\x7f@]{0,63}"
 _ACCOUNT = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
-
-
-def _matching(pattern: str, message: str) -> tuple[AfterValidator, WithJsonSchema]:
-    compiled = re.compile(pattern)
-
-    def check(text: str) -> str:
-        if compiled.fullmatch(text) is None:
-            raise fault(message)
-        return text
-
-    return AfterValidator(check), WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
 
 
 def _no_nick(key: str) -> str:
@@ -54,13 +43,13 @@ def _a_key(secret: SecretStr) -> SecretStr:
 
 RoleHolder = Annotated[MemberKey, AfterValidator(_no_nick)]
 """The key of a member who may be given a role."""
-_Nick = Annotated[str, *_matching(_NICK, "has to be a nick: a letter, then letters, digits and []\\`_^{|}-")]
+_Nick = Annotated[str, *described_matching(_NICK, "has to be a nick: a letter, then letters, digits and []\\`_^{|}-")]
 _Channel = Annotated[
-    str, *_matching(_CHANNEL, "has to be a channel such as #family, without spaces, commas and colons")
+    str, *described_matching(_CHANNEL, "has to be a channel such as #family, without spaces, commas and colons")
 ]
-_Account = Annotated[str, *_matching(_ACCOUNT, "has to hold only letters, digits, `.`, `_` and `-`")]
-_Username = Annotated[str, *_matching(_WORD, "has to be one word, without @")]
-_Text = Annotated[str, StringConstraints(max_length=128), *_matching(_NO_BREAK, "must not hold line ends")]
+_Account = Annotated[str, *described_matching(_ACCOUNT, "has to hold only letters, digits, `.`, `_` and `-`")]
+_Username = Annotated[str, *described_matching(_WORD, "has to be one word, without @")]
+_Text = Annotated[str, StringConstraints(max_length=128), *described_matching(_NO_BREAK, "must not hold line ends")]
 _Secret = Annotated[SecretStr, AfterValidator(_a_secret)]
 _Key = Annotated[SecretStr, AfterValidator(_a_key)]
 

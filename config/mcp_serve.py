@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, SecretStr, WithJsonSchema, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic import ValidationInfo as Info
 
-from config.terms import SHORTEST_TOKEN, BotName, ChatKey, RoleName, Section, Word, fault
+from config.terms import SHORTEST_TOKEN, BotName, ChatKey, RoleName, Section, Word, described_matching, fault
 
 PLATFORM = "mcp"
 ACCOUNT = "main"
@@ -18,21 +17,11 @@ _TAKEN = ("api", "static", "owner", "healthz", "readyz", "metrics")
 """What the web app's other routes begin with."""
 
 
-def _matching(pattern: str, message: str) -> tuple[AfterValidator, WithJsonSchema]:
-    compiled = re.compile(pattern)
-
-    def check(text: str) -> str:
-        if compiled.fullmatch(text) is None:
-            raise fault(message)
-        return text
-
-    return AfterValidator(check), WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
-
-
 _Name = Annotated[
-    str, *_matching(_NAME, "has to begin with a letter or digit and hold only letters, digits, `.`, `_` and `-`")
+    str,
+    *described_matching(_NAME, "has to begin with a letter or digit and hold only letters, digits, `.`, `_` and `-`"),
 ]
-_Path = Annotated[str, *_matching(_PATH, "has to be a path such as /mcp, of letters, digits, `_` and `-`")]
+_Path = Annotated[str, *described_matching(_PATH, "has to be a path such as /mcp, of letters, digits, `_` and `-`")]
 
 
 class McpClientSettings(Section):

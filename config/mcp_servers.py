@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, WithJsonSchema, field_validator
 from pydantic import ValidationInfo as Info
 
-from config.terms import BotName, Count, LocalPath, RoleName, Roles, Seconds, Section, Word, fault
+from config.terms import BotName, Count, LocalPath, RoleName, Roles, Seconds, Section, Word, described_matching, fault
 
 EffectName = Literal["read", "idempotent", "once"]
 """What a tool does to the world."""
@@ -22,17 +22,6 @@ _HEADER = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
 _OURS = frozenset(
     {"accept", "accept-encoding", "connection", "content-length", "content-type", "host", "mcp-session-id"}
 )
-
-
-def _matching(pattern: str, message: str) -> tuple[AfterValidator, WithJsonSchema]:
-    compiled = re.compile(pattern)
-
-    def check(text: str) -> str:
-        if compiled.fullmatch(text) is None:
-            raise fault(message)
-        return text
-
-    return AfterValidator(check), WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
 
 
 def _a_header(name: str) -> str:
@@ -55,15 +44,15 @@ def _without_nul(secret: SecretStr) -> SecretStr:
 
 _Name = Annotated[
     str,
-    *_matching(
+    *described_matching(
         _NAME,
         "has to hold only a-z, 0-9, - and single _, at most 32 of them, and to begin and end with none of the latter",
     ),
 ]
-_Url = Annotated[str, *_matching(f"({_URL})?", "has to be http(s)://host/path without user or fragment")]
-_Variable = Annotated[str, *_matching(_VARIABLE, "has to be the name of an environment variable")]
+_Url = Annotated[str, *described_matching(f"({_URL})?", "has to be http(s)://host/path without user or fragment")]
+_Variable = Annotated[str, *described_matching(_VARIABLE, "has to be the name of an environment variable")]
 _Header = Annotated[str, AfterValidator(_a_header), WithJsonSchema({"type": "string", "pattern": f"^{_HEADER}$"})]
-_Argument = Annotated[str, StringConstraints(max_length=8192), *_matching(r"[^\x00]*", "must not hold NUL")]
+_Argument = Annotated[str, StringConstraints(max_length=8192), *described_matching(r"[^\x00]*", "must not hold NUL")]
 _Sentences = Annotated[tuple[Word, ...], Field(max_length=100)]
 
 

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from config.risky_programs import runs_others
-from config.terms import Count, Number, Section, Word, fault
+from config.terms import Count, Number, Section, Word, fault, matching
 
 _OPTION = r"-NUMBER|-[A-Za-z0-9]=?|--[a-z0-9][a-z0-9-]*=?"
 _PROGRAM = r"/[^\s\x00-\x1f\x7f]+"
 
 
-def _matching(pattern: str, message: str) -> AfterValidator:
-    compiled = re.compile(pattern)
-
-    def check(text: str) -> str:
-        if compiled.fullmatch(text) is None:
-            raise fault(message)
-        return text
-
-    return AfterValidator(check)
-
-
 ProgramOption = Annotated[
     str,
-    _matching(_OPTION, "has to be an option such as -l or --all, with = behind it if it takes a value, or -NUMBER"),
+    matching(_OPTION, "has to be an option such as -l or --all, with = behind it if it takes a value, or -NUMBER"),
     WithJsonSchema({"type": "string", "pattern": f"^({_OPTION})$"}),
 ]
 """An option that a program may be given."""
 ProgramPath = Annotated[
     str,
-    _matching(_PROGRAM, "has to be the absolute path of a program, without spaces"),
+    matching(_PROGRAM, "has to be the absolute path of a program, without spaces"),
     WithJsonSchema({"type": "string", "pattern": f"^{_PROGRAM}$"}),
 ]
 """Where a program is."""

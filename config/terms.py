@@ -80,7 +80,8 @@ def _timezone(text: str) -> str:
     return text
 
 
-def _matching(pattern: str, message: str) -> AfterValidator:
+def matching(pattern: str, message: str) -> AfterValidator:
+    """A text has to be all that `pattern` describes; `message` says what it has to be."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> str:
@@ -89,6 +90,11 @@ def _matching(pattern: str, message: str) -> AfterValidator:
         return text
 
     return AfterValidator(check)
+
+
+def described_matching(pattern: str, message: str) -> tuple[AfterValidator, WithJsonSchema]:
+    """The same, and editors are told the pattern."""
+    return matching(pattern, message), WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
 
 
 def _roles(value: object) -> object:
@@ -121,7 +127,7 @@ Temperature = Annotated[float, Field(ge=0, le=2), _A_NUMBER]
 """How much chance there is in what a language model says."""
 Language = Annotated[
     str,
-    _matching(_LANGUAGE, "has to be a language tag such as en, zh or pt-BR"),
+    matching(_LANGUAGE, "has to be a language tag such as en, zh or pt-BR"),
     WithJsonSchema({"type": "string", "pattern": f"^{_LANGUAGE}$"}),
 ]
 """A language tag."""
@@ -129,7 +135,7 @@ Timezone = Annotated[str, AfterValidator(_timezone)]
 """The name of an IANA time zone."""
 ClockTime = Annotated[
     str,
-    _matching(_CLOCK_TIME, "has to be a time of day such as 09:00 or 17:30"),
+    matching(_CLOCK_TIME, "has to be a time of day such as 09:00 or 17:30"),
     WithJsonSchema({"type": "string", "pattern": f"^{_CLOCK_TIME}$"}),
 ]
 """A time of day, `HH:MM`."""
@@ -137,19 +143,19 @@ Roles = Annotated[frozenset[RoleName], BeforeValidator(_roles, json_schema_input
 """The roles that may do something: in YAML a list, or the least of them."""
 BotName = Annotated[
     str,
-    _matching(_BOT, "has to begin with a small letter and hold only a-z, 0-9, _ and -"),
+    matching(_BOT, "has to begin with a small letter and hold only a-z, 0-9, _ and -"),
     WithJsonSchema({"type": "string", "pattern": f"^{_BOT}$"}),
 ]
 """The key of a bot."""
 RoomId = Annotated[
     str,
-    _matching(_ROOM, "has to hold only a-z, 0-9, _ and -, at most 64 of them"),
+    matching(_ROOM, "has to hold only a-z, 0-9, _ and -, at most 64 of them"),
     WithJsonSchema({"type": "string", "pattern": f"^{_ROOM}$"}),
 ]
 """The id of a room of the web page."""
 ChatPattern = Annotated[
     str,
-    _matching(
+    matching(
         f"{_NATIVE_KEY}|{_PATTERN}",
         "has to be platform:account:chat, such as web:main:family; * stands for any characters",
     ),
@@ -158,13 +164,13 @@ ChatPattern = Annotated[
 """The key of a chat, or a pattern for keys of chats in which `*` stands for any characters."""
 ChatKey = Annotated[
     str,
-    _matching(_NATIVE_KEY, "has to be platform:account:chat, such as web:main:family, without *"),
+    matching(_NATIVE_KEY, "has to be platform:account:chat, such as web:main:family, without *"),
     WithJsonSchema({"type": "string", "pattern": f"^{_NATIVE_KEY}$"}),
 ]
 """The key of one chat."""
 MemberKey = Annotated[
     str,
-    _matching(_NATIVE_KEY, "has to be platform:account:member, such as web:main:ann, without *"),
+    matching(_NATIVE_KEY, "has to be platform:account:member, such as web:main:ann, without *"),
     WithJsonSchema({"type": "string", "pattern": f"^{_NATIVE_KEY}$"}),
 ]
 """The key of one member."""
@@ -172,26 +178,26 @@ Word = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 """A name or a short text that is not empty."""
 BaseUrl = Annotated[
     str,
-    _matching(f"({_URL})?", "has to be http(s)://host/path without user, query or fragment; empty for the usual one"),
+    matching(f"({_URL})?", "has to be http(s)://host/path without user, query or fragment; empty for the usual one"),
     WithJsonSchema({"type": "string", "pattern": f"^({_URL})?$"}),
 ]
 """Where an API is; empty means the address that its protocol usually has."""
 WebUrl = Annotated[
     str,
-    _matching(_WEB_URL, "has to be http(s)://host/path without user or fragment"),
+    matching(_WEB_URL, "has to be http(s)://host/path without user or fragment"),
     WithJsonSchema({"type": "string", "pattern": f"^{_WEB_URL}$"}),
 ]
 """Where something on the web is."""
 FunctionPath = Annotated[
     str,
-    _matching(f"({_FUNCTION})?", "has to be package.module:function"),
+    matching(f"({_FUNCTION})?", "has to be package.module:function"),
     WithJsonSchema({"type": "string", "pattern": f"^({_FUNCTION})?$"}),
 ]
 """A Python function; empty for none."""
 ModuleName = Annotated[
     str,
     Field(max_length=500),
-    _matching(_MODULE, "has to be the name of a Python module, such as package.module"),
+    matching(_MODULE, "has to be the name of a Python module, such as package.module"),
 ]
 """The dotted name of a Python module."""
 LocalPath = Annotated[Path, AfterValidator(_path)]
