@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from config.approvals import ApprovalsSettings
+from config.basic import BasicSettings, BasicSources
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings, Plugins
 from config.budgets import BudgetsSettings
 from config.failover import FailoverSettings
@@ -234,6 +235,8 @@ class SourcesSettings(Section):
     """Whether installed packages may bring functions by entry points in the group `rollcall.functions`."""
     commands: tuple[LocalPath, ...] = Field(default=(), max_length=1000)
     """YAML files of command tools, or folders of them: docs/command-tools.md."""
+    basic: BasicSources = ()
+    """BASIC scripts: docs/basic.md. An entry is a path, or a path with options."""
 
 
 class Settings(Section):
@@ -264,6 +267,7 @@ class Settings(Section):
     sandbox: SandboxSettings = SandboxSettings()
     files: FilesSettings = FilesSettings()
     shell: ShellSettings = ShellSettings()
+    basic: BasicSettings = BasicSettings()
     questions: QuestionsSettings = QuestionsSettings()
     approvals: ApprovalsSettings = ApprovalsSettings()
     timers: TimersSettings = TimersSettings()

@@ -1,0 +1,55 @@
+"""Settings of BASIC scripts: where they lie, which are allowed, and what a run of one may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from config.terms import BotName, Count, LocalPath, Number, Section
+
+
+class BasicSource(Section):
+    """A folder of scripts, or one file."""
+
+    path: LocalPath
+    """A folder with `<bot>.gbai/<bot>.gbdialog/*.bas`, a folder of `*.bas`, or one file."""
+    bot: BotName = "default"
+    """Whose the scripts are that lie in no folder of a bot."""
+    profile: Literal["extended", "strict"] = "extended"
+    """strict: only what the documents of the language say."""
+    may_call: tuple[str, ...] = Field(default=(), max_length=100)
+    """Functions that the scripts may CALL though these act beyond the chat; patterns such as `file_*`. What does not
+    reach beyond the chat may always be called, with the rights of whoever calls the script."""
+
+
+class BasicSettings(Section):
+    """What one run of a script may use at the most."""
+
+    steps: Count = Field(default=1_000_000, ge=1000, le=100_000_000)
+    """Operations of the language."""
+    cpu_seconds: Number = Field(default=2, gt=0, le=60)
+    """Time of the processor."""
+    memory_megabytes: Count = Field(default=16, ge=1, le=1024)
+    """All its values together."""
+    depth: Count = Field(default=64, ge=4, le=1000)
+    """Calls of SUBs and FUNCTIONs within one another."""
+    output_chars: Count = Field(default=4000, ge=100, le=100_000)
+    """All that it says, together."""
+    source_kilobytes: Count = Field(default=64, ge=1, le=1024)
+    """The longest script."""
+
+
+def _as_source(value: object) -> object:
+    return value if isinstance(value, Mapping | BasicSource) else {"path": value}
+
+
+BasicSources = Annotated[
+    tuple[
+        Annotated[BasicSource, BeforeValidator(_as_source, json_schema_input_type=Mapping[str, Any] | str)],
+        ...,
+    ],
+    Field(max_length=100),
+]
+"""A list of folders, each as a path alone or with its options."""

@@ -1,0 +1,107 @@
+"""What can be wrong with a script, when it is read and when it runs. Closed: authors' tools rely on the names."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from config.diagnostics import Diagnostic, Severity
+from function_calls.basic.nodes import At
+
+
+class Profile(StrEnum):
+    """Which scripts are allowed."""
+
+    STRICT = "strict"
+    """What the documents of the language say: parameters at the start, three types, all required, all described."""
+    EXTENDED = "extended"
+    """What real scripts need."""
+
+
+class Code(StrEnum):
+    """Found when a script is read."""
+
+    UNREADABLE = "basic.unreadable"
+    TOO_LONG = "basic.too_long"
+    BAD_CHARACTER = "basic.bad_character"
+    OPEN_TEXT = "basic.open_text"
+    SYNTAX = "basic.syntax"
+    TOO_DEEP = "basic.too_deep"
+    UNKNOWN_STATEMENT = "basic.unknown_statement"
+    UNKNOWN_FUNCTION = "basic.unknown_function"
+    WRONG_COUNT = "basic.wrong_count"
+    NOT_CLOSED = "basic.not_closed"
+    STRAY_END = "basic.stray_end"
+    MISPLACED = "basic.misplaced"
+    UNKNOWN_LABEL = "basic.unknown_label"
+    DUPLICATE_NAME = "basic.duplicate_name"
+
+    BAD_PARAM = "basic.bad_param"
+    BAD_TYPE = "basic.bad_type"
+    BAD_NAME = "basic.bad_name"
+    LATE_PARAM = "basic.late_param"
+    NOT_IN_STRICT = "basic.not_in_strict"
+    MISSING_DESCRIPTION = "basic.missing_description"
+    MISSING_PARAM_DESCRIPTION = "basic.missing_param_description"
+    MISSING_LIKE = "basic.missing_like"
+    UNCLEAR_NAME = "basic.unclear_name"
+    UNKNOWN_VARIABLE = "basic.unknown_variable"
+    DUPLICATE_TOOL = "basic.duplicate_tool"
+    UNKNOWN_BOT = "basic.unknown_bot"
+    UNKNOWN_TOOL = "basic.unknown_tool"
+
+
+class Fault(NamedTuple):
+    """One fault of a script."""
+
+    at: At
+    code: Code
+    message: str
+    """What is wrong and what is allowed, for the author."""
+    severity: Severity = "error"
+
+    def diagnostic(self, file: str) -> Diagnostic:
+        """The same, of this file."""
+        return Diagnostic(file, self.at.line, self.at.column, self.code.value, self.message, self.severity)
+
+
+class ScriptFault(Exception):
+    """Raised while a script is read: what stands here cannot be understood."""
+
+    def __init__(self, at: At, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.fault = Fault(at, code, message)
+
+
+class RunCode(StrEnum):
+    """Why a run stopped. `config/texts/` has a sentence for each: `basic.stopped.<code>`."""
+
+    STEPS = "steps"
+    TIME = "time"
+    MEMORY = "memory"
+    DEPTH = "depth"
+    OUTPUT = "output"
+    WRONG_TYPE = "wrong_type"
+    BAD_VALUE = "bad_value"
+    DIVISION = "division"
+    NO_SUCH_INDEX = "no_such_index"
+    NO_SUCH_THING = "no_such_thing"
+    NOT_ALLOWED = "not_allowed"
+    THROWN = "thrown"
+    ASSERTION = "assertion"
+    UNAVAILABLE = "unavailable"
+    FAILED = "failed"
+
+
+CATCHABLE = frozenset(RunCode) - {RunCode.STEPS, RunCode.TIME, RunCode.MEMORY, RunCode.DEPTH, RunCode.OUTPUT}
+"""What ON ERROR of a script holds. A limit ends the run whatever the script says."""
+
+
+class RunFault(Exception):
+    """Raised by an operation, a function of the language or a keyword: the statement cannot be done."""
+
+    def __init__(self, code: RunCode, detail: str = "") -> None:
+        super().__init__(detail or code.value)
+        self.code = code
+        self.detail = detail
+        """What exactly, in our own words or the script's: never a stranger's. Shown to people."""

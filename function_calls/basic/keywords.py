@@ -1,0 +1,104 @@
+"""Keywords: statements of scripts that the host carries out. A module of keywords is a module of marked functions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from function_calls.basic.nodes import At
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.spec import Choice, Message
+from services.json_values import JsonObject, JsonValue
+
+Value = JsonValue
+"""A value of a script: None, a bool, an int, a float, a text, a list or a map with texts as keys. Dates are texts in
+ISO form. A row set of FIND is a list of maps."""
+Function = TypeVar("Function", bound=Callable[..., Any])
+_MARK = "__rollcall_keyword__"
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordDeclaration:
+    """What the decorator was given."""
+
+    forms: tuple[str, ...]
+    description: str
+    effect: str
+    touches: tuple[str, ...]
+
+
+def basic_keyword(
+    *forms: str, effect: str = "read", touches: Sequence[str] = (), description: str = ""
+) -> Callable[[Function], Function]:
+    """Mark `async def f(run: ScriptRun, slot, …, *, service: Type) -> Value | Asks` as a keyword of scripts.
+
+    A form is written as the statement is, with words in upper case and slots in braces:
+    `SEND MAIL {to}, {subject}, {body} [, {files}]` (see forms.py). The first words name the keyword, and all forms
+    begin with the same number of arguments' names as the function has parameters; what a form leaves out is the
+    parameter's default. `effect` and `touches` as of a function; a script has those of all its keywords together.
+    Without `description` the first paragraph of the docstring serves."""
+
+    def mark(function: Function) -> Function:
+        text = description or " ".join((function.__doc__ or "").strip().split("\n\n", 1)[0].split())
+        setattr(function, _MARK, KeywordDeclaration(forms, text, effect, tuple(touches)))
+        return function
+
+    return mark
+
+
+def keyword_declaration(candidate: object) -> KeywordDeclaration | None:
+    """The mark on `candidate`, or None."""
+    declaration = getattr(candidate, _MARK, None)
+    return declaration if isinstance(declaration, KeywordDeclaration) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """A keyword's result that is not there yet: the member is asked, the turn ends, and the keyword is carried out once
+    more with the answer in `run.answer`."""
+
+    text: str
+    """Empty: what the script has said last is the question."""
+    choices: tuple[Choice, ...] = ()
+    only_choices: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """What a script may, beside what its caller may."""
+
+    functions: tuple[str, ...] = ()
+    """The functions that it may CALL, as patterns of their names; beside those that touch nothing outside the chat."""
+
+
+@dataclass(slots=True)
+class ScriptRun:
+    """What a keyword may know and do in one run of a script."""
+
+    context: MessageContext
+    call: Call
+    bot: str
+    """The bot whose script it is."""
+    tool: str
+    """The name of the script's tool."""
+    folder: str
+    """Where the script lies in its storage, with `/` at the end; empty at the top."""
+    grants: Grants
+    say: Callable[[Message], None]
+    """Let the chat, or whom the message names, hear this when the run ends or asks. Raises RunFault over the limit."""
+    kept: JsonObject
+    """Plain data that keywords keep for the rest of the run, by their own keys; it outlives questions."""
+    at: At
+    """Where the keyword stands that is carried out now."""
+    answer: str | None = None
+    """What the member said to the keyword's question."""
+    asked: int = 0
+    """How often the keyword has asked so far."""
+    outside: bool = False
+    """Set by a keyword whose value holds words of others: web pages, files, what other members said."""
+
+
+KeywordHandler = Callable[[ScriptRun, Mapping[str, Value]], Awaitable["Value | Asks"]]
+"""Takes the values of the slots by name. Raises RunFault."""
