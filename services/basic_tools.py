@@ -87,6 +87,10 @@ class BasicTools:
             compiled_ms=self._clock.now_ms(),
         )
 
+    def gone(self, tool: KeptTool) -> Write:
+        """The tool serves nobody any more; it stays to be looked at."""
+        return basic_tools.deactivate(tool.bot, tool.tool_name, tool.source)
+
     async def commit(self, writes: Sequence[Write]) -> None:
         """All of them or nothing. Raises StoreError."""
         if writes:

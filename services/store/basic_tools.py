@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, or_, select, update
+from sqlalchemy import and_, bindparam, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
@@ -35,7 +35,10 @@ _KEEP = Statement(
         index_elements=["bot", "tool_name"],
         set_={one.name: _INSERT.excluded[one.name] for one in BASIC_TOOLS.columns if not one.primary_key},
         # Of two files that would be the same tool, the one that came first is it.
-        where=or_(_TOOLS.is_active == 0, _TOOLS.source == _INSERT.excluded.source),
+        where=or_(
+            _TOOLS.is_active == 0,
+            and_(_TOOLS.source == _INSERT.excluded.source, _TOOLS.path == _INSERT.excluded.path),
+        ),
     ),
 )
 _SEEN = Statement(
