@@ -1,0 +1,71 @@
+"""From a tool of the library to the function that it is in chats."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from function_calls.arguments import SchemaArguments
+from function_calls.basic.compiler import SESSION_SCRIPT
+from function_calls.basic.program import Program
+from function_calls.definition import build_spec
+from function_calls.scripts.keyword_table import KeywordTable
+from function_calls.scripts.kept_tools import LibraryTool
+from function_calls.spec import FunctionSpec, Handler
+from services.json_values import JsonObject
+
+TAG = "basic"
+"""Borne by every function that is a script, for rules that speak of all of them."""
+SESSION = "session"
+"""The key of the metadata of a script that begins a conversation."""
+_TIMEOUT_SECONDS = 60.0
+"""Pages that are slow and models that think are among what scripts wait for."""
+LoadProgram = Callable[[], Awaitable[Program]]
+MakeHandler = Callable[[LibraryTool, LoadProgram, Sequence[str]], Handler]
+"""From a tool, what loads its program, and the functions that it may CALL beyond the chat."""
+
+
+class ArgumentsLater:
+    """Reads arguments by a schema that is known to be usable. What reads them is made when the first ones come: of a
+    thousand scripts few are called."""
+
+    def __init__(self, schema: JsonObject) -> None:
+        self._schema = schema
+        self._made: SchemaArguments | None = None
+
+    def parse(self, raw: Mapping[str, Any]) -> Any:
+        """The arguments with defaults filled in. Raises ArgumentFault."""
+        if self._made is None:
+            self._made = SchemaArguments(self._schema)
+        return self._made.parse(raw)
+
+    def dump(self, arguments: Any) -> JsonObject:
+        """The same dict."""
+        return dict(arguments)
+
+
+def spec_of(tool: LibraryTool, handler: Handler, table: KeywordTable) -> FunctionSpec:
+    """The function. Raises DefinitionError."""
+    definition = tool.definition
+    parameters = definition.schema()
+    is_session = definition.name.casefold() == SESSION_SCRIPT
+    options: JsonObject = {
+        "bot": tool.place.bot,
+        "effect": table.effect_of(tool.keywords),
+        "touches": table.touches_of(tool.keywords),
+        "timeout_seconds": _TIMEOUT_SECONDS,
+        "tags": [TAG],
+        "metadata": {**definition.metadata, **({SESSION: True} if is_session else {})},
+    }
+    # Nobody calls what begins a conversation.
+    options |= {"offered_to": []} if is_session else {"commands": [definition.name]}
+    return build_spec(
+        name=definition.name,
+        description=definition.description,
+        handler=handler,
+        arguments=ArgumentsLater(parameters),
+        parameters=parameters,
+        options=options,
+        source=f"{tool.file}:{definition.line}",
+        version=tool.digest,
+    )
