@@ -59,7 +59,8 @@ KeywordModules = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=1
 Parameters = Annotated[
     Mapping[
         Annotated[
-            str, matching(_PARAMETER, "has to begin with a letter and hold only letters, digits and _, at most 64 of them")
+            str,
+            matching(_PARAMETER, "has to begin with a letter and hold only letters, digits and _, at most 64 of them"),
         ],
         Annotated[str, Field(max_length=8000)] | bool | int | float,
     ],

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
 from function_calls.basic.values import as_number, text_of
-from function_calls.scripts.heard import ALIASES, KINDS, Heard, NotHeard, chosen, read
+from function_calls.scripts.heard import KINDS, Heard, NotHeard, chosen, read
+from function_calls.scripts.heard_words import ALIASES
 from function_calls.spec import Choice
 from services.clock import Clock
 from services.times import Times
@@ -25,14 +26,14 @@ _WANTED = f"[AS ( {{kind={_KINDS}}} | {{choices...}} )]"
 async def hear(
     run: ScriptRun, kind: Value = "text", choices: Value = None, *, clock: Clock, times: Times
 ) -> Value | Asks:
-    """Wait for what the member answers: in words, as a kind such as EMAIL, or as one of some texts. What does not fit is
-    asked for again, three times."""
+    """Wait for what the member answers: in words, as a kind such as EMAIL, or as one of some texts. What does not fit
+    is asked for again, three times."""
     if run.answer is None:
         return Asks("", _buttons(run, text_of(kind), _texts(choices)))
     return _understood(run, text_of(kind).casefold(), _texts(choices), clock, times)
 
 
-@basic_keyword("INPUT {prompt}, {into:variable}", "INPUT {into:variable}", effect="idempotent")
+@basic_keyword("INPUT {prompt} (, | ;) {into:variable}", "INPUT {into:variable}", effect="idempotent")
 async def input_line(run: ScriptRun, prompt: Value = None) -> Value | Asks:
     """Ask and wait for the answer, as HEAR does; an answer that is a number becomes one."""
     if run.answer is None:
@@ -77,6 +78,4 @@ def _buttons(run: ScriptRun, kind: str, choices: Sequence[str]) -> tuple[Choice,
     if ALIASES.get(kind.casefold(), kind.casefold()) != "boolean":
         return ()
     texts = run.call.profile.texts
-    return tuple(
-        Choice(texts.say(f"questions.{one}_label"), texts.words(f"answers.{one}")[0]) for one in ("yes", "no")
-    )
+    return tuple(Choice(texts.say(f"questions.{one}_label"), texts.words(f"answers.{one}")[0]) for one in ("yes", "no"))

@@ -38,10 +38,12 @@ async def talk_to(run: ScriptRun, to: Value, text: Value, *, members: KnownMembe
         run.say(Message(said, to=member))
 
 
-@basic_keyword("PRINT [{values...}]", effect="idempotent")
-async def print_line(run: ScriptRun, values: Value = None) -> None:
-    """Say values in a line, with spaces between."""
-    _say(run, _line(values))
+@basic_keyword("PRINT [{values...} [; {second...} [; {third...} [; {fourth...}]]] [;]]", effect="idempotent")
+async def print_line(
+    run: ScriptRun, values: Value = None, second: Value = None, third: Value = None, fourth: Value = None
+) -> None:
+    """Say values in a line: with spaces between them at commas, with none at semicolons."""
+    _say(run, "".join(map(_line, (values, second, third, fourth))))
 
 
 @basic_keyword("LOG {values...}", "DEBUG {values...}")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.events import Ended, Failed, Paused, Wants
 from function_calls.basic.keywords import Asks, ScriptRun, Value
-from function_calls.basic.machine import Ended, Failed, Machine, Paused, Wants
-from function_calls.basic.nodes import At
+from function_calls.basic.machine import Machine
 from function_calls.failed_runs import own_words
 from function_calls.scripts.ending import EndOfRun, NeedsYes
 from function_calls.scripts.keyword_table import BoundKeyword, KeywordTable
@@ -53,7 +53,7 @@ class Spent:
 
     cpu_seconds: float = 0.0
     is_begun: bool = False
-    """A keyword that acts only once has been carried out: what it did stays done."""
+    """What acts only once has been done, and stays done."""
 
 
 class Driver:
@@ -68,17 +68,14 @@ class Driver:
         cpu_seconds: float,
         pause: Pause,
         spent: Spent | None = None,
-        wants: Wants | None = None,
     ) -> None:
-        """`wants`: what the run was held up with, which is carried out first. `pause` lets others of this process
-        work."""
+        """`pause` lets others of this process work. A machine that was held up wants once more what it had wanted."""
         self._machine = machine
         self._script = script
         self._table = table
         self._most_cpu_seconds = cpu_seconds
         self._pause = pause
         self.spent = spent or Spent()
-        self._wants = wants
         self._steps = _FIRST_STEPS
         self._unpaused_seconds = 0.0
 
@@ -86,11 +83,11 @@ class Driver:
         """Go on until the run ends or asks. Raises what a keyword raises that it should not."""
         while True:
             if self.spent.cpu_seconds > self._most_cpu_seconds:
-                return Failed(RunCode.TIME, "", self._script.at)
+                self._machine.fail(RunFault(RunCode.TIME, f"it reckoned for more than {self._most_cpu_seconds:g} s"))
             if self._unpaused_seconds >= _STRETCH_SECONDS:
                 self._unpaused_seconds = 0.0
                 await self._pause()
-            event = self._wants or self._go()
+            event = self._go()
             if isinstance(event, Wants):
                 stop = await self._carried_out(event)
                 if stop is not None:
@@ -100,10 +97,9 @@ class Driver:
 
     def state(self) -> JsonObject:
         """What a run needs to go on from where it has asked or is held up."""
-        wants, script = self._wants, self._script
+        script = self._script
         return {
             "machine": self._machine.state(),
-            "wants": None if wants is None else [wants.keyword, wants.arguments, list(wants.at)],
             "asked": script.asked,
             "kept": script.kept,
             "outside": script.outside,
@@ -128,34 +124,37 @@ class Driver:
 
     async def _carried_out(self, wants: Wants) -> Stop | None:
         """Carry out a keyword, and hand the machine what it gives. None: the run goes on."""
-        script, keyword = self._script, self._table.find(wants.keyword)
         self._take(_WANT_SECONDS)
-        script.at = wants.at
+        self._script.at = wants.at
         try:
-            if keyword is None:
-                raise RunFault(RunCode.UNAVAILABLE, script.call.say("basic.no_keyword", keyword=wants.keyword))
-            given = await self._given(keyword, wants)
+            given = await self._given(self._keyword(wants), wants)
         except RunFault as fault:
             self._settled()
             self._machine.fail(fault)
             return None
         except NeedsYes as held_up:
-            self._waits(wants)
+            self._script.asked += 1
             return HeldUp(held_up.question)
         except EndOfRun:
             return Over()
         if isinstance(given, Asks):
-            self._waits(wants)
+            self._script.asked += 1
             return Asked(given)
         self._settled()
         self._machine.give(given)
         return None
 
+    def _keyword(self, wants: Wants) -> BoundKeyword:
+        """What is wanted. Raises RunFault where the operator has taken it away since the script was compiled."""
+        keyword = self._table.find(wants.keyword)
+        if keyword is None:
+            text = self._script.call.say("basic.no_keyword", keyword=wants.keyword)
+            raise RunFault(RunCode.UNAVAILABLE, text)
+        return keyword
+
     async def _given(self, keyword: BoundKeyword, wants: Wants) -> Value | Asks:
         script = self._script
         was_outside = script.outside
-        if keyword.effect is Effect.ONCE:
-            self.spent.is_begun = True
         try:
             given = await keyword.handler(script, wants.arguments)
         except ToolError as error:
@@ -163,22 +162,9 @@ class Driver:
         finally:
             if script.outside and not was_outside:
                 script.call.has_read_outside()
+        self.spent.is_begun = self.spent.is_begun or keyword.effect is Effect.ONCE
         return given
 
-    def _waits(self, wants: Wants) -> None:
-        self._wants = wants
-        self._script.asked += 1
-
     def _settled(self) -> None:
-        self._wants = None
         self._script.asked = 0
         self._script.answer = None
-
-
-def wants_from_json(data: list[object] | None) -> Wants | None:
-    """What a run was held up with, as `Driver.state` wrote it."""
-    if data is None:
-        return None
-    keyword, arguments, at = data
-    assert isinstance(keyword, str) and isinstance(arguments, dict) and isinstance(at, list)
-    return Wants(keyword, arguments, At(*at))

@@ -13,15 +13,17 @@ import structlog
 from config.basic import BasicSettings
 from function_calls.basic.codes import RunCode
 from function_calls.basic.definitions import ToolDefinition
+from function_calls.basic.events import Ended, Failed
 from function_calls.basic.keywords import Grants, ScriptRun, Value
-from function_calls.basic.machine import Ended, Failed, Limits, Machine, StaleState
+from function_calls.basic.limits import Limits
+from function_calls.basic.machine import Machine, StaleState
 from function_calls.basic.nodes import At
 from function_calls.basic.program import Program
 from function_calls.call import Call, Resumed
 from function_calls.context import Kind, MessageContext
 from function_calls.failed_runs import noted
 from function_calls.scripts.calling import SAID, Said
-from function_calls.scripts.driver import Asked, Driver, HeldUp, Over, Pause, Spent, Stop, wants_from_json
+from function_calls.scripts.driver import Asked, Driver, HeldUp, Over, Pause, Spent, Stop
 from function_calls.scripts.keyword_table import KeywordTable
 from function_calls.scripts.said import SaidSoFar
 from function_calls.scripts.session import ChatWorld, session_variables, variables_of
@@ -107,7 +109,6 @@ class ScriptHandler:
             cpu_seconds=self._settings.cpu_seconds,
             pause=self._pause,
             spent=Spent(state.get("cpu_seconds", 0.0), state.get("is_begun", False)),
-            wants=wants_from_json(state.get("wants")),
         )
         stop = await driver.run()
         result = self._result(stop, driver, said, context, arguments, call)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, get_type_hints
 
-from function_calls.basic.forms import BadForm, Form, Forms, form_of
+from function_calls.basic.form_parts import SlotKind, slots_of
+from function_calls.basic.forms import BadForm, Form, Forms, form_of, usage_of
 from function_calls.basic.keywords import (
     Asks,
     KeywordDeclaration,
@@ -38,7 +39,7 @@ class BoundKeyword:
     touches: frozenset[Touch]
     description: str
     usage: tuple[str, ...]
-    """Its forms, as they are declared."""
+    """Its forms, as authors of scripts read them."""
     source: str
     """`file:line` of the function."""
 
@@ -89,9 +90,7 @@ class KeywordTable:
             return (touches | {Touch.REACHES_OUT}) - {Touch.STAYS_HERE}
         return touches
 
-    def _add(
-        self, function: Callable[..., Any], declaration: KeywordDeclaration, services: Services
-    ) -> Sequence[Form]:
+    def _add(self, function: Callable[..., Any], declaration: KeywordDeclaration, services: Services) -> Sequence[Form]:
         where = place_of(function)
         forms, problems = _forms(declaration)
         effect, touches = _effect(declaration, problems), _touches(declaration, problems)
@@ -108,10 +107,8 @@ class KeywordTable:
             raise DefinitionError(where, problems)
         handler = _handler(function, bound)
         for name in names:
-            usage = tuple(text for text, form in zip(declaration.forms, forms, strict=True) if form.name == name)
-            self._keywords[name] = BoundKeyword(
-                name, handler, effect, touches, declaration.description, usage, where
-            )
+            usage = tuple(usage_of(form) for form in forms if form.name == name)
+            self._keywords[name] = BoundKeyword(name, handler, effect, touches, declaration.description, usage, where)
         return forms
 
 
@@ -136,7 +133,7 @@ def _marked(modules: Iterable[ModuleType]) -> list[tuple[Callable[..., Any], Key
 
 def _forms(declaration: KeywordDeclaration) -> tuple[list[Form], list[str]]:
     forms: list[Form] = []
-    problems: list[str] = [] if declaration.forms else ["it has no form; write @basic_keyword(\"MY WORD {value}\")"]
+    problems: list[str] = [] if declaration.forms else ['it has no form; write @basic_keyword("MY WORD {value}")']
     for text in declaration.forms:
         try:
             forms.append(form_of(text))
@@ -188,14 +185,15 @@ def _signature(function: Callable[..., Any], problems: list[str]) -> _Signature:
 
 def _misfits(form: Form, signature: _Signature) -> list[str]:
     """How a form and the parameters differ."""
-    given = form.given
+    # A variable that receives the result is nothing that the function is given.
+    given = dict.fromkeys(slot.name for slot in slots_of(form.parts) if slot.kind is not SlotKind.VARIABLE)
     problems = [
-        f"the form `{form.usage}` has the slot {{{slot}}}, but the function has no parameter {slot!r}"
+        f"the form `{form.text}` has the slot {{{slot}}}, but the function has no parameter {slot!r}"
         for slot in given
         if slot not in signature.slots
     ]
     problems += [
-        f"the form `{form.usage}` may leave out {name!r}, so the parameter needs a default"
+        f"the form `{form.text}` may leave out {name!r}, so the parameter needs a default"
         for name, is_needed in signature.slots.items()
         if is_needed and name not in form.required
     ]
