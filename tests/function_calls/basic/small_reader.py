@@ -1,4 +1,5 @@
-"""A small tokenizer and a small reader of expressions: what forms and headers are tested with."""
+"""A small tokenizer, a small reader of expressions and one of whole scripts: what forms, headers and definitions are
+tested with, beside the language's own."""
 
 from __future__ import annotations
 
@@ -6,11 +7,14 @@ import re
 from collections.abc import Sequence
 from typing import cast
 
-from function_calls.basic.forms import Forms
+from function_calls.basic.forms import Forms, form_of
+from function_calls.basic.header import read_description, read_param
 from function_calls.basic.nodes import (
     Apply,
+    Assign,
     At,
     Binary,
+    Evaluate,
     Expression,
     Index,
     IsNull,
@@ -20,14 +24,20 @@ from function_calls.basic.nodes import (
     Member,
     Name,
     Operator,
+    Param,
+    Return,
+    Script,
+    Statement,
     Target,
     Template,
     Unary,
+    Unit,
 )
 from function_calls.basic.tokens import Cursor, Inner, Kind, Token
 
 _TOKEN = re.compile(
-    r"(?P<space>[ \t]+)|(?P<line>\n)|(?P<block>«[^»]*»)|(?P<text>\"[^\"\n]*\")|(?P<number>\d+(\.\d+)?)|(?P<word>[^\W\d]\w*\$?)"
+    r"(?P<space>[ \t]+)|(?P<line>\n)|(?P<block>«[^»]*»)|(?P<text>\"[^\"\n]*\")|(?P<number>\d+(\.\d+)?)"
+    r"|(?P<word>[^\W\d]\w*\$?)"
     r"|(?P<symbol>#\{|<>|<=|>=|[()\[\]{},.:;=<>+\-*/\\^&])|(?P<other>.)"
 )
 _LEVELS: Sequence[tuple[str, ...]] = (
@@ -179,3 +189,62 @@ class SmallExpressions:
                 cursor.expect("]", "an index")
             else:
                 return of
+
+
+def small_script(text: str) -> Script:
+    """A script of PARAM, DESCRIPTION, comments with `#`, TALK, assignments and RETURN; behind a RETURN with a header a
+    new unit begins."""
+    comments, lines = _without_comments(text)
+    units: list[Unit] = []
+    draft = _Draft()
+    cursor, read = Cursor(small_tokens("\n".join(lines))), SmallExpressions(Forms([form_of("TALK {text}")]))
+    while cursor.now.kind is not Kind.END:
+        if cursor.now.kind is Kind.LINE:
+            cursor.take()
+            continue
+        if cursor.is_at("PARAM") or cursor.is_at("DESCRIPTION"):
+            if draft.body and isinstance(draft.body[-1], Return):
+                units.append(draft.unit(comments))
+                draft = _Draft(begins=cursor.now.at.line)
+            if cursor.is_at("PARAM"):
+                draft.params.append(read_param(cursor, read))
+            else:
+                draft.description, draft.description_at = read_description(cursor, read)
+        else:
+            draft.body.append(_statement(cursor, read))
+    return Script((*units, draft.unit(comments)), ())
+
+
+def _without_comments(text: str) -> tuple[dict[int, str], list[str]]:
+    lines = text.splitlines()
+    comments = {number: line.lstrip("# ") for number, line in enumerate(lines, 1) if line.startswith("#")}
+    return comments, ["" if line.startswith("#") else line for line in lines]
+
+
+class _Draft:
+    """A unit that is being read."""
+
+    def __init__(self, begins: int = 1) -> None:
+        self.begins = begins
+        self.params: list[Param] = []
+        self.description = ""
+        self.description_at: At | None = None
+        self.body: list[Statement] = []
+
+    def unit(self, comments: dict[int, str]) -> Unit:
+        places = [one.at.line for one in (*self.params, *self.body)]
+        first = min([*places, *([self.description_at.line] if self.description_at else [])], default=10_000)
+        comment = "\n".join(text for line, text in comments.items() if line < first)
+        at = At(self.begins, 1)
+        return Unit(at, tuple(self.params), self.description, self.description_at, comment, tuple(self.body))
+
+
+def _statement(cursor: Cursor, read: SmallExpressions) -> Statement:
+    at = cursor.now.at
+    if cursor.words("RETURN"):
+        return Return(at, None if cursor.is_line_end else read.expression(cursor))
+    if cursor.ahead().text == "=" or cursor.ahead().text == "[":
+        target = read.target(cursor)
+        cursor.expect("=", "a variable")
+        return Assign(at, target, read.expression(cursor))
+    return Evaluate(at, read.expression(cursor))
