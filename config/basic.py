@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from config.terms import BotName, Count, LocalPath, Number, Section
+from config.terms import BotName, Count, LocalPath, Number, Section, matching
+
+_PARAMETER = r"[A-Za-z]\w{0,63}"
 
 
 class BasicSource(Section):
@@ -22,6 +24,12 @@ class BasicSource(Section):
     may_call: tuple[str, ...] = Field(default=(), max_length=100)
     """Functions that the scripts may CALL though these act beyond the chat; patterns such as `file_*`. What does not
     reach beyond the chat may always be called, with the rights of whoever calls the script."""
+    shared_tables: tuple[str, ...] = Field(default=(), max_length=100)
+    """Tables that all chats of the bot have in common; patterns such as `products*`. The rows of any other table are
+    those of the chat in which a script saved them, and no other chat sees them."""
+    shared_memory: tuple[str, ...] = Field(default=(), max_length=100)
+    """Names under which BOT MEMORY holds for all chats of the bot, and USER MEMORY for the member wherever they are;
+    patterns such as `analytics_*`. Anything else is remembered for the chat alone."""
 
 
 class BasicSettings(Section):
@@ -44,6 +52,21 @@ class BasicSettings(Section):
 def _as_source(value: object) -> object:
     return value if isinstance(value, Mapping | BasicSource) else {"path": value}
 
+
+KeywordModules = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...], Field(max_length=100)]
+"""Python files and packages by their paths, or installed modules by their dotted names."""
+
+Parameters = Annotated[
+    Mapping[
+        Annotated[
+            str,
+            matching(_PARAMETER, "has to begin with a letter and hold only letters, digits and _, at most 64 of them"),
+        ],
+        Annotated[str, Field(max_length=8000)] | bool | int | float,
+    ],
+    Field(max_length=500),
+]
+"""Values by the names that scripts know them by."""
 
 BasicSources = Annotated[
     tuple[
