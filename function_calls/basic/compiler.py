@@ -65,6 +65,8 @@ class BasicCompiler:
     """The functions of the language, by their names in lower case."""
     source_bytes: int = 64 * 1024
     """The longest script."""
+    spellings: tuple[str, ...] = ()
+    """The forms as they are declared."""
     compilations: int = field(default=0, init=False)
     """How many scripts were read so far."""
     _counting: Lock = field(default_factory=Lock, init=False, repr=False)
@@ -137,9 +139,7 @@ class BasicCompiler:
     def digest(self) -> str:
         """Of all that decides what a text becomes, beside the text: another one means that nothing that was compiled
         before may be used."""
-        summed = hashlib.sha256(repr((self.source_bytes, sorted(self.functions.items()))).encode())
-        for one in sorted(map(repr, self.forms.forms)):
-            summed.update(one.encode())
+        summed = hashlib.sha256(repr((self.source_bytes, sorted(self.functions.items()), self.spellings)).encode())
         for folder in function_calls.basic.__path__:
             # The files of the compiler itself, so that no release with another one trusts what this one has made.
             for file in sorted(Path(folder).rglob("*.py")):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from config.basic import BasicSource
 from function_calls.arguments import SchemaArguments
 from function_calls.basic.compiler import SESSION_SCRIPT
 from function_calls.basic.program import Program
@@ -21,8 +22,8 @@ SESSION = "session"
 _TIMEOUT_SECONDS = 60.0
 """Pages that are slow and models that think are among what scripts wait for."""
 LoadProgram = Callable[[], Awaitable[Program]]
-MakeHandler = Callable[[LibraryTool, LoadProgram, Sequence[str]], Handler]
-"""From a tool, what loads its program, and the functions that it may CALL beyond the chat."""
+MakeHandler = Callable[[LibraryTool, LoadProgram, BasicSource], Handler]
+"""From a tool, what loads its program, and the entry of the settings that it comes from."""
 
 
 class ArgumentsLater:

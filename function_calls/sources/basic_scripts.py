@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 
 import structlog
 
@@ -76,24 +76,27 @@ class BasicScripts:
         """Publish what can be compiled, and again when something has changed, or somebody wants it compiled anew."""
         await self._begin(publish)
         asked = asyncio.Event()
-        hearing = asyncio.create_task(self._hear(asked, publish), name=f"{self.name} asked")
         try:
             with self._kept.watched(asked):
-                async with aclosing(self._changes.of(*(one.path for one in self._sources))) as told:
-                    async for _ in told:
-                        await self._look(publish)
-                for _, library in self._libraries:
-                    await library.finish()
+                async with asyncio.TaskGroup() as tasks:
+                    hearing = tasks.create_task(self._hear(asked, publish), name=f"{self.name} asked")
+                    await self._follow(publish)
+                    hearing.cancel()
         finally:
-            hearing.cancel()
-            with suppress(asyncio.CancelledError):
-                await hearing
             for _, library in self._libraries:
                 library.close()
 
+    async def _follow(self, publish: Publish) -> None:
+        """Until nobody tells of changes any more, and what is being read then has been."""
+        async with aclosing(self._changes.of(*(one.path for one in self._sources))) as told:
+            async for _ in told:
+                await self._look(publish)
+        for _, library in self._libraries:
+            await library.finish()
+
     async def _begin(self, publish: Publish) -> None:
         """Take up what was kept."""
-        digest = await self._threads.run(self._compiler.digest)
+        digest = await self._threads.run(self._compiler.digest) if self._sources else ""
         compiling = Compiling(self._compiler, digest)
         programs = Programs(self._work, self._kept, self._compiler, self._threads)
         shop = Workshop(compiling, programs, Writing(self._work, self._kept), self._kept, Names(), self._clock)
@@ -171,7 +174,7 @@ class BasicScripts:
         }
 
     def _spec(self, source: BasicSource, library: ScriptLibrary, tool: LibraryTool) -> FunctionSpec | DefinitionError:
-        handler = self._handler(tool, lambda: library.program(tool), source.may_call)
+        handler = self._handler(tool, lambda: library.program(tool), source)
         try:
             return spec_of(tool, handler, self._table)
         except DefinitionError as error:
