@@ -68,9 +68,7 @@ class ScriptTrial:
         self._trying = trying
         self._turns = 0
 
-    async def steps(
-        self, spec: FunctionSpec, arguments: JsonObject, next_answer: NextAnswer
-    ) -> AsyncIterator[Step]:
+    async def steps(self, spec: FunctionSpec, arguments: JsonObject, next_answer: NextAnswer) -> AsyncIterator[Step]:
         """What happens, in its order; the last step is Ended."""
         texts = self._daemon.chats.profile(self._trying.chat).texts
         context = self._context("")
@@ -97,9 +95,7 @@ class ScriptTrial:
                 yield Said(message, is_question=False)
         yield Ended(result)
 
-    async def _goes_on(
-        self, question: Question, kind: Answered, value: str, context: MessageContext
-    ) -> FunctionResult:
+    async def _goes_on(self, question: Question, kind: Answered, value: str, context: MessageContext) -> FunctionResult:
         """The run that the question held up, with what was said to it."""
         before = question.goes_on or (
             None if question.resume is None else Resumed(question.resume, "", number=question.number)
@@ -109,8 +105,12 @@ class ScriptTrial:
             if says_no:
                 return FunctionResult(messages=(Message(self._say("questions.dropped")),))
             arguments = {**question.arguments, **({question.field: value} if question.field else {})}
-            return await self._run(question.function, arguments, Path.COMMAND, context, question=question, confirmed=True)
-        ends: Resumed = Resumed(before.state, "" if says_no else value, "cancelled" if says_no else "answered", before.number)
+            return await self._run(
+                question.function, arguments, Path.COMMAND, context, question=question, confirmed=True
+            )
+        ends: Resumed = Resumed(
+            before.state, "" if says_no else value, "cancelled" if says_no else "answered", before.number
+        )
         result = await self._run(question.function, question.arguments, Path.COMMAND, context, ends, question)
         if says_no and not result.messages and result.error is None:
             return FunctionResult(messages=(Message(self._say("questions.dropped")),))

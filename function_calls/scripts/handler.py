@@ -12,7 +12,7 @@ import structlog
 
 from config.basic import BasicSettings
 from function_calls.basic.codes import RunCode
-from function_calls.basic.definitions import ToolDefinition
+from function_calls.basic.tool_definition import ToolDefinition
 from function_calls.basic.events import Ended, Failed
 from function_calls.basic.keywords import Grants, ScriptRun, Value
 from function_calls.basic.limits import Limits

@@ -19,8 +19,8 @@ from function_calls.basic.functions import ARITIES
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.scripts.keyword_table import KeywordTable
 from function_calls.scripts.kept_tools import LibraryTool
+from function_calls.scripts.keyword_table import KeywordTable
 from function_calls.scripts.specs import LoadProgram
 from function_calls.scripts.work_folder import WorkFolder
 from function_calls.source import Changes, Snapshot, Unwatched
