@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from types import ModuleType
 from typing import cast
 
-import function_calls.script_keywords
 from bot.function_sources import WantedSource
+from bot.keyword_modules import built_in_keyword_modules, own_keyword_modules
 from config.basic import BasicSettings, BasicSource
 from config.settings import Settings
 from function_calls.basic.compiler import BasicCompiler
@@ -36,9 +34,11 @@ WORK = Path("work")
 
 def scripts_of(settings: Settings, services: Services, changes: Changes) -> WantedSource:
     """The source of the settings' scripts. Raises DefinitionError for keywords that cannot be used."""
-    modules = keyword_modules()
+    modules = keyword_modules(settings)
     table = KeywordTable(modules, services)
     clock, chance = cast(Clock, services[Clock]), cast(Random, services[Random])
+
+    parameters = {name: bot.parameters for name, bot in settings.bots.items()}
 
     def handler_of(tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
         return ScriptHandler(
@@ -46,10 +46,11 @@ def scripts_of(settings: Settings, services: Services, changes: Changes) -> Want
             load,
             table,
             settings.basic,
-            Grants(source.may_call),
+            Grants(source.may_call, source.shared_tables, source.shared_memory),
             clock=clock,
             chance=chance,
             folder=tool.place.folder,
+            parameters=lambda bot: parameters.get(bot, {}),
         ).handle
 
     source = BasicScripts(
@@ -69,14 +70,13 @@ def scripts_of(settings: Settings, services: Services, changes: Changes) -> Want
 
 def made_of_scripts(settings: Settings) -> object:
     """What the source of scripts is made of."""
-    return settings.sources.basic, settings.basic, tuple(settings.bots)
+    parameters = {name: bot.parameters for name, bot in settings.bots.items()}
+    return settings.sources.basic, settings.sources.basic_keywords, settings.basic, parameters
 
 
-def keyword_modules() -> list[ModuleType]:
-    """Every module of function_calls.script_keywords, in the order of their names."""
-    package = function_calls.script_keywords
-    names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
-    return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+def keyword_modules(settings: Settings) -> Sequence[ModuleType]:
+    """Those of the program, and the operator's own. Raises DefinitionError."""
+    return [*built_in_keyword_modules(), *own_keyword_modules(settings.sources.basic_keywords)]
 
 
 def spellings_of(modules: Sequence[ModuleType]) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def spellings_of(modules: Sequence[ModuleType]) -> tuple[str, ...]:
         form
         for module in modules
         for function in vars(module).values()
-        if (declaration := keyword_declaration(function)) is not None
+        if (declaration := keyword_declaration(function)) is not None and function.__module__ == module.__name__
         for form in declaration.forms
     )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.basic_scripts import compiler_of, keyword_modules, spellings_of
-from config.basic import BasicSettings, BasicSource
+from config.basic import BasicSource
 from config.diagnostics import Diagnostic, Diagnostics
 from config.settings import Settings
 from function_calls.basic.codes import Profile
@@ -27,29 +27,32 @@ class Checked:
     """Those with errors."""
 
 
-def check_scripts(
-    sources: Iterable[BasicSource], basic: BasicSettings, spellings: Sequence[str] | None = None
-) -> Checked:
-    """Every finding, file after file. `spellings`: the forms of the keywords; those of the daemon where none are
-    given."""
-    known = spellings_of(keyword_modules()) if spellings is None else spellings
-    checking = _Checking(compiler_of(basic, known))
+def check_scripts(settings: Settings, sources: Iterable[BasicSource]) -> Checked:
+    """Every finding, file after file, of scripts that may use the keywords of these settings. Raises
+    DefinitionError where those cannot be used."""
+    compiler = compiler_of(settings.basic, spellings_of(keyword_modules(settings)))
+    checking = _Checking(compiler, {name: tuple(bot.parameters) for name, bot in settings.bots.items()})
     for source in sources:
         checking.source(source)
     return checking.checked
 
 
 def doubts_of(settings: Settings) -> list[Diagnostic]:
-    """The warnings about the scripts of the settings; their errors are told where functions are."""
-    found = check_scripts(settings.sources.basic, settings.basic).findings
+    """The warnings about the scripts of the settings; their errors are told where functions are. Raises
+    DefinitionError."""
+    if not settings.sources.basic:
+        return []
+    found = check_scripts(settings, settings.sources.basic).findings
     return [one for one in found if one.severity == "warning"]
 
 
 class _Checking:
     """Checks one storage after another; names are unique across all of them."""
 
-    def __init__(self, compiler: BasicCompiler) -> None:
+    def __init__(self, compiler: BasicCompiler, variables: Mapping[str, Collection[str]]) -> None:
+        """`variables`: what scripts of each bot find set."""
         self._compiler = compiler
+        self._variables = variables
         self._names = Names()
         self.checked = Checked([])
 
@@ -76,7 +79,14 @@ class _Checking:
         except StorageError as error:
             self._tell([fault(file, str(error))])
             return
-        result = self._compiler.compile_text(content, file, name=place.name, bot=place.bot, profile=profile)
+        result = self._compiler.compile_text(
+            content,
+            file,
+            name=place.name,
+            bot=place.bot,
+            profile=profile,
+            variables=self._variables.get(place.bot, ()),
+        )
         found = list(result.diagnostics)
         for one in result.tools:
             key = (place.bot, one.definition.name)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from bot.cli.options import add_config, settings_or_faults
 from bot.scripts_check import Checked, check_scripts
 from config.basic import BasicSource
 from config.diagnostics import Diagnostic
+from function_calls.definition import DefinitionError
 
 
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -44,7 +46,11 @@ def run(options: argparse.Namespace) -> int:
         return 1
     if options.profile is not None:
         sources = [one.model_copy(update={"profile": options.profile}) for one in sources]
-    checked = check_scripts(sources, settings.basic)
+    try:
+        checked = check_scripts(settings, sources)
+    except DefinitionError as error:
+        print(error, file=sys.stderr)
+        return 1
     if options.json:
         print(json.dumps([_facts(one) for one in checked.findings], indent=2, ensure_ascii=False))
     else:

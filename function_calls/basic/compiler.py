@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
 import function_calls.basic
 from config.diagnostics import Diagnostic, Diagnostics
+from function_calls.basic.checks import lints_of
 from function_calls.basic.code import program_of
 from function_calls.basic.codes import Code, Fault, Profile, ScriptFault
-from function_calls.basic.definitions import ToolDefinition, definitions_of
+from function_calls.basic.definitions import definitions_of
 from function_calls.basic.forms import Forms
 from function_calls.basic.nodes import At, Script
 from function_calls.basic.parser import parse
 from function_calls.basic.program import Program
+from function_calls.basic.tool_definition import ToolDefinition
 
 Arity = tuple[int, int | None]
 """The fewest and the most arguments; None: any number."""
-SESSION_SCRIPT = "start"
-"""The name of the script that begins a conversation: no tool, so it needs no description."""
 _FIRST = At(1, 1)
 _BOM = b"\xef\xbb\xbf"
-_NOT_OF_A_SESSION = frozenset({Code.MISSING_DESCRIPTION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +71,22 @@ class BasicCompiler:
     _counting: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def compile(
-        self, path: Path, *, name: str = "", bot: str = "default", profile: Profile = Profile.EXTENDED
+        self,
+        path: Path,
+        *,
+        name: str = "",
+        bot: str = "default",
+        profile: Profile = Profile.EXTENDED,
+        variables: Collection[str] = (),
     ) -> CompilationResult:
-        """The tools of the file. Without `name` they are called as the file is. A file that cannot be read is an error
-        of the result; nothing is raised."""
+        """The tools of the file. Without `name` they are called as the file is. `variables`: those that scripts of the
+        bot find set. A file that cannot be read is an error of the result; nothing is raised."""
         try:
             content = path.read_bytes()
         except OSError as error:
             fault = Fault(_FIRST, Code.UNREADABLE, f"the file cannot be read: {error.strerror or type(error).__name__}")
             return CompilationResult(diagnostics=(fault.diagnostic(str(path)),))
-        return self.compile_text(content, str(path), name=name or path.stem, bot=bot, profile=profile)
+        return self.compile_text(content, str(path), name=name or path.stem, bot=bot, profile=profile, variables=variables)
 
     def compile_text(
         self,
@@ -91,19 +96,18 @@ class BasicCompiler:
         name: str,
         bot: str = "default",
         profile: Profile = Profile.EXTENDED,
+        variables: Collection[str] = (),
     ) -> CompilationResult:
         """The same of a text, or of the bytes of a file. `file` is what its faults are told of."""
         with self._counting:
             self.compilations += 1
         content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-        is_session = name.casefold() == SESSION_SCRIPT
         try:
             script_text = self._text(content)
             parsed = parse(script_text, self.forms, self.functions)
             found = list(parsed.faults)
-            profile = Profile.EXTENDED if is_session else profile
             definitions, faults = definitions_of(parsed.script, name, profile, bot=bot, source_file=file)
-            found += [one for one in faults if not (is_session and one.code in _NOT_OF_A_SESSION)]
+            found += [*faults, *lints_of(parsed.script, variables=variables, functions=self.functions)]
             tools = () if _has_errors(found) else self._tools(parsed.script, definitions, found)
         except ScriptFault as error:
             return _result((), [error.fault], file)
@@ -129,9 +133,9 @@ class BasicCompiler:
     ) -> tuple[CompiledTool, ...]:
         """Of a script without errors. What only its code shows to be wrong is added to `found`."""
         tools: list[CompiledTool] = []
-        for unit, definition in zip(script.units, definitions, strict=True):
+        for definition in definitions:
             try:
-                tools.append(CompiledTool(definition, program_of(unit, script.definitions)))
+                tools.append(CompiledTool(definition, program_of(script.units[definition.unit], script.definitions)))
             except ScriptFault as error:
                 found.append(error.fault)
         return () if _has_errors(found) else tuple(tools)

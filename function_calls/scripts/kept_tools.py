@@ -9,7 +9,7 @@ import orjson
 
 from config.diagnostics import Diagnostic
 from function_calls.basic.compiler import CompiledTool
-from function_calls.basic.definitions import ToolDefinition
+from function_calls.basic.tool_definition import ToolDefinition
 from function_calls.scripts.places import ScriptPlace
 from function_calls.scripts.work_folder import checksum_of
 from services.basic_tools import KeptTool

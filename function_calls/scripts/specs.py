@@ -7,9 +7,9 @@ from typing import Any
 
 from config.basic import BasicSource
 from function_calls.arguments import SchemaArguments
-from function_calls.basic.compiler import SESSION_SCRIPT
 from function_calls.basic.program import Program
 from function_calls.definition import build_spec
+from function_calls.scripts.handler import script_seconds
 from function_calls.scripts.keyword_table import KeywordTable
 from function_calls.scripts.kept_tools import LibraryTool
 from function_calls.spec import FunctionSpec, Handler
@@ -18,9 +18,7 @@ from services.json_values import JsonObject
 TAG = "basic"
 """Borne by every function that is a script, for rules that speak of all of them."""
 SESSION = "session"
-"""The key of the metadata of a script that begins a conversation."""
-_TIMEOUT_SECONDS = 60.0
-"""Pages that are slow and models that think are among what scripts wait for."""
+"""In the metadata of a script that begins a conversation."""
 LoadProgram = Callable[[], Awaitable[Program]]
 MakeHandler = Callable[[LibraryTool, LoadProgram, BasicSource], Handler]
 """From a tool, what loads its program, and the entry of the settings that it comes from."""
@@ -49,14 +47,14 @@ def spec_of(tool: LibraryTool, handler: Handler, table: KeywordTable) -> Functio
     """The function. Raises DefinitionError."""
     definition = tool.definition
     parameters = definition.schema()
-    is_session = definition.name.casefold() == SESSION_SCRIPT
+    is_session = bool(definition.metadata.get(SESSION))
     options: JsonObject = {
         "bot": tool.place.bot,
         "effect": table.effect_of(tool.keywords),
         "touches": table.touches_of(tool.keywords),
-        "timeout_seconds": _TIMEOUT_SECONDS,
+        "timeout_seconds": script_seconds(tool.keywords),
         "tags": [TAG],
-        "metadata": {**definition.metadata, **({SESSION: True} if is_session else {})},
+        "metadata": definition.metadata,
     }
     # Nobody calls what begins a conversation.
     options |= {"offered_to": []} if is_session else {"commands": [definition.name]}

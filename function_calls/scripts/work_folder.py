@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from function_calls.basic.definitions import ToolDefinition
+from function_calls.basic.tool_definition import ToolDefinition
 from function_calls.basic.program import Program
 from services.json_values import JsonObject
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config.basic import BasicSource
-from function_calls.basic.definitions import ToolDefinition
+from function_calls.basic.tool_definition import ToolDefinition
 from function_calls.spec import OfferedTo, Touch
 from services.refs import Effect
 from services.storage import MemoryStorage, StorageError
