@@ -18,11 +18,17 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     """Add this command to those of `rollcall basic`."""
     parser = subcommands.add_parser("check", help="find mistakes in scripts", description=__doc__)
     parser.add_argument(
-        "paths", nargs="*", type=Path, metavar="DIR|FILE", help="what to check; without one, the scripts of the settings"
+        "paths",
+        nargs="*",
+        type=Path,
+        metavar="DIR|FILE",
+        help="what to check; without one, the scripts of the settings",
     )
     parser.add_argument("--json", action="store_true", help="a list of findings instead of lines")
     parser.add_argument(
-        "--profile", choices=["extended", "strict"], help="what is allowed; without it, what the settings say, or extended"
+        "--profile",
+        choices=["extended", "strict"],
+        help="what is allowed; without it, what the settings say, or extended",
     )
     # Where it stands before the subcommand it was read already.
     add_config(parser, default=argparse.SUPPRESS)

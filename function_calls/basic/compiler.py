@@ -86,7 +86,9 @@ class BasicCompiler:
         except OSError as error:
             fault = Fault(_FIRST, Code.UNREADABLE, f"the file cannot be read: {error.strerror or type(error).__name__}")
             return CompilationResult(diagnostics=(fault.diagnostic(str(path)),))
-        return self.compile_text(content, str(path), name=name or path.stem, bot=bot, profile=profile, variables=variables)
+        return self.compile_text(
+            content, str(path), name=name or path.stem, bot=bot, profile=profile, variables=variables
+        )
 
     def compile_text(
         self,
@@ -116,7 +118,9 @@ class BasicCompiler:
     def _text(self, content: bytes) -> str:
         """What stands in the file. Raises ScriptFault."""
         if len(content) > self.source_bytes:
-            told = f"the script has {len(content):,} bytes, but {self.source_bytes:,} are allowed: divide it into several"
+            told = (
+                f"the script has {len(content):,} bytes, but {self.source_bytes:,} are allowed: divide it into several"
+            )
             raise ScriptFault(_FIRST, Code.TOO_LONG, told)
         content = content.removeprefix(_BOM)
         try:
