@@ -203,6 +203,7 @@ class Scripts:
 @asynccontextmanager
 async def scripts(home: Path, **more: Any) -> AsyncIterator[Scripts]:
     """A storage in memory, and a store and a work folder below `home`."""
+    home.mkdir(parents=True, exist_ok=True)
     async with a_store(home, clock := VirtualClock()) as store:
         yield Scripts(store, home, clock=clock, **more)
 
