@@ -109,7 +109,10 @@ class BasicCompiler:
             parsed = parse(script_text, self.forms, self.functions)
             found = list(parsed.faults)
             definitions, faults = definitions_of(parsed.script, name, profile, bot=bot, source_file=file)
-            found += [*faults, *lints_of(parsed.script, variables=variables, functions=self.functions)]
+            found += faults
+            if not _has_errors(found):
+                # Of half a script it cannot be told what is never used.
+                found += lints_of(parsed.script, variables=variables, functions=self.functions)
             tools = () if _has_errors(found) else self._tools(parsed.script, definitions, found)
         except ScriptFault as error:
             return _result((), [error.fault], file)
