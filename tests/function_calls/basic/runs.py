@@ -1,0 +1,88 @@
+"""Runs of scripts in tests: a world that does not move, and a host that answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.events import Ended, Event, Failed, Paused, Wants
+from function_calls.basic.limits import Limits
+from function_calls.basic.machine import Machine
+from function_calls.basic.program import Program
+
+Answers = Callable[[Wants], Any]
+SMALL = Limits(steps=3000, memory_bytes=200_000, depth=8)
+
+
+@dataclass
+class StillWorld:
+    """Always the same moment; ids and chance in the same order."""
+
+    random: Random = field(default_factory=lambda: Random(7))
+    language: str = "en"
+    ids: int = 0
+
+    def now(self) -> datetime:
+        return datetime(2026, 3, 29, 12, 30, tzinfo=UTC)
+
+    def unique(self) -> str:
+        self.ids += 1
+        return f"00000000-0000-4000-8000-{self.ids:012}"
+
+
+@dataclass
+class Ran:
+    """What came of a run."""
+
+    event: Ended | Failed
+    wants: list[tuple[str, dict[str, Any]]]
+    steps: int
+    state: Any
+
+
+def by_order(number: int, wants: Wants) -> Any:
+    """What the host has for the keyword that is wanted as the n-th one, the same each time."""
+    if wants.keyword == "FAIL":
+        raise RunFault(RunCode.UNAVAILABLE, "it is not there")
+    return Random(number).choice((None, True, number, 1.5, "text", [1, "two", {"x": 3}], {"x": [1, 2], "Y": "z"}))
+
+
+def stored(data: Any) -> Any:
+    """As it is read from a store."""
+    return json.loads(json.dumps(data))
+
+
+def run_through(
+    program: Program,
+    arguments: Mapping[str, Any],
+    limits: Limits = SMALL,
+    *,
+    answer: Callable[[int, Wants], Any] = by_order,
+    steps: int = 1_000_000_000,
+    stop: bool = False,
+) -> Ran:
+    """Run it to its end, so many steps at a time, with `stop` through a store whenever it stops."""
+    world = StillWorld()
+    machine = Machine(program, arguments, world, limits)
+    wanted: list[tuple[str, dict[str, Any]]] = []
+    while True:
+        event: Event = machine.go(steps)
+        if isinstance(event, Ended | Failed):
+            return Ran(event, wanted, machine.steps, machine.state())
+        if stop:
+            program = Program.of_json(stored(program.to_json()))
+            machine = Machine.resumed(program, stored(machine.state()), world, limits)
+        if isinstance(event, Paused):
+            continue
+        if stop:
+            assert machine.go(steps) == event, "it says once more what it wants"
+        wanted.append((event.keyword, event.arguments))
+        try:
+            machine.give(answer(len(wanted), event))
+        except RunFault as fault:
+            machine.fail(fault)
