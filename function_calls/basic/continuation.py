@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from function_calls.basic.tokens import Kind, Token
 
-_WAITING = frozenset(", + - * / \\ ^ & = <> < <= > >= .".split())
+_WAITING = frozenset([",", "+", "-", "*", "/", "\\", "^", "&", "=", "<>", "<", "<=", ">", ">=", "."])
 _WAITING_WORDS = frozenset(("AND", "OR", "NOT", "MOD"))
 _OPENING = frozenset(("(", "[", "{", "#{"))
 

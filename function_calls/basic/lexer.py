@@ -39,7 +39,9 @@ _TOKEN = re.compile(
 _WORD, _NUMBER, _TEXT, _SYMBOL, _LINE = Kind.WORD, Kind.NUMBER, Kind.TEXT, Kind.SYMBOL, Kind.LINE
 _ONE_SPELLING = {"!=": "<>", "==": "="}
 _CLOSES = {")": "(", "]": "[", "}": "{"}
-_SPECIAL = frozenset("_ REM DESCRIPTION PARAM LIKE BEGIN TABLE HTTP HTTPS WS WSS FTP FTPS".split())
+_SPECIAL = frozenset(
+    ["_", "REM", "DESCRIPTION", "PARAM", "LIKE", "BEGIN", "TABLE", "HTTP", "HTTPS", "WS", "WSS", "FTP", "FTPS"]
+)
 _URL = re.compile(r"://[^\s,\"'`()\[\]{}<>]+")
 _REST_OF_LINE_IS_COMMENT = re.compile(r"[ \t]*(?:(?:'|//|#|REM\b).*)?(?:\n(?:[ \t]*\n)*|\Z)", re.IGNORECASE)
 _NOTHING_MORE = re.compile(r"[ \t]*(?:\n|\Z|'|//|#)")
