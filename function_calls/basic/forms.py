@@ -137,22 +137,23 @@ class _Matching:
         return self._goes(way.form.node)
 
     def _goes(self, node: Node) -> bool:
-        """Whether the statement goes on like `node`, up to its end. If not, the cursor stands anywhere."""
-        while node is not None:
+        """Whether the statement goes on like `node`, up to its end. If not, the cursor stands anywhere. Keywords may
+        stand within one another, so this takes little of the stack: what else could be tried is kept in a list."""
+        others: list[tuple[Node, int, int, Target | None]] = []
+        while True:
             if isinstance(node, Fork):
-                return any(self._goes_again(way) for way in node.ways)
-            if not self._takes(node):
+                state = self._cursor.index, len(self._filled), self._into
+                others += [(way, *state) for way in reversed(node.ways[1:])]
+                node = node.ways[0]
+            elif node is not None and self._takes(node):
+                node = node.after
+            elif node is None and self._ends():
+                return True
+            elif not others:
                 return False
-            node = node.after
-        return self._ends()
-
-    def _goes_again(self, way: Node) -> bool:
-        index, filled, into = self._cursor.index, len(self._filled), self._into
-        if self._goes(way):
-            return True
-        self._cursor.index, self._into = index, into
-        del self._filled[filled:]
-        return False
+            else:
+                node, self._cursor.index, filled, self._into = others.pop()
+                del self._filled[filled:]
 
     def _takes(self, step: Step) -> bool:
         part = step.part
