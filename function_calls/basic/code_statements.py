@@ -44,7 +44,8 @@ from function_calls.basic.nodes import (
 from function_calls.basic.program import Procedure
 from function_calls.basic.scopes import Scope, changed_by, clears_error, root_of
 
-_DEEPEST = 100
+_DEEPEST = 120
+"""Blocks within one another: more than the parser lets through, so that it speaks first."""
 _NO_SUCH_ASSERTION = "an ASSERT of the script does not hold"
 
 
