@@ -50,7 +50,9 @@ def _imported(named: str) -> Iterable[ModuleType]:
         return [importlib.import_module(named)]
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything; it becomes a value
         place = last_place(error, __file__)
-        raise DefinitionError(named, [f"{named} cannot be imported: {told(error)}{f' ({place})' if place else ''}"]) from None
+        raise DefinitionError(
+            named, [f"{named} cannot be imported: {told(error)}{f' ({place})' if place else ''}"]
+        ) from None
 
 
 def _is_path(named: str, path: Path) -> bool:

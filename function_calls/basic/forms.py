@@ -9,7 +9,7 @@ from typing import NamedTuple, NoReturn
 
 from function_calls.basic.form_language import BadForm as BadForm
 from function_calls.basic.form_language import form_of as form_of
-from function_calls.basic.form_parts import Exactly, Fork, Node, Slot, SlotKind, Step
+from function_calls.basic.form_parts import Exactly, Fork, Node, Slot, SlotKind, Step, first_of
 from function_calls.basic.form_parts import Form as Form
 from function_calls.basic.form_parts import usage_of as usage_of
 from function_calls.basic.form_slots import Absent, Reads, Slots
@@ -178,7 +178,8 @@ class _Matching:
             case SlotKind.ONE_OF:
                 return self._slots.one_of(slot.words)
             case SlotKind.WORD:
-                return self._slots.word(before_equals=isinstance(after, Step) and after.part == Exactly("=", False))
+                signs = {part.text for part in first_of(after) if isinstance(part, Exactly) and not part.is_word}
+                return self._slots.word(before=signs)
             case SlotKind.NAME:
                 return self._slots.name()
             case SlotKind.ASSIGNMENTS:

@@ -64,7 +64,7 @@ def named_arguments(spec: FunctionSpec, given: Sequence[Value]) -> JsonObject:
     first = next(iter(properties.values()), {})
     if len(given) == 1 and isinstance(given[0], dict) and first.get("type") != "object":
         folded = {name.casefold(): name for name in properties}
-        named = {folded.get(name.casefold(), name): value for name, value in given[0].items()}
+        named: JsonObject = {folded.get(str(name).casefold(), str(name)): value for name, value in given[0].items()}
     elif len(given) > len(properties):
         raise RunFault(RunCode.BAD_VALUE, f"{spec.name} takes {len(properties)} values, not {len(given)}")
     else:

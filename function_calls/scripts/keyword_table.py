@@ -169,15 +169,16 @@ def _signature(function: Callable[..., Any], problems: list[str]) -> _Signature:
         return _Signature({}, {})
     if not inspect.iscoroutinefunction(function):
         problems.append("it must be an `async def`")
-    first, *others = [*inspect.signature(function).parameters.values()] or [None]
-    if first is None or hints.get(first.name) is not ScriptRun:
+    parameters = list(inspect.signature(function).parameters.values())
+    if not parameters or hints.get(parameters[0].name) is not ScriptRun:
         problems.append("the first parameter must be the ScriptRun")
+    others = parameters[1:]
     slots = {
         one.name: one.default is one.empty
         for one in others
-        if one is not None and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
     }
-    wanted = {one.name: hints.get(one.name) for one in others if one is not None and one.kind is one.KEYWORD_ONLY}
+    wanted = {one.name: hints.get(one.name) for one in others if one.kind is one.KEYWORD_ONLY}
     problems += untyped(wanted)
     typed = {name: kind for name, kind in wanted.items() if kind is not None}
     return _Signature(slots, typed)
