@@ -158,11 +158,7 @@ class Blocks:
             token = cursor.now
             if _is_colon(token):
                 cursor.index += 1
-            elif (
-                cursor.is_line_end
-                or (token.kind is Kind.WORD and token.value in _INLINE_ENDS)
-                or cursor.is_at("END", "IF")
-            ):
+            elif is_over(cursor):
                 return tuple(found)
             else:
                 self._one(cursor, found, True)
@@ -201,11 +197,13 @@ class Blocks:
         nothing = Literal(token.at, None)
         if token.value == "FOREACH" or cursor.words("EACH") or cursor.ahead().value == "IN":
             variable, of = self.header(cursor, lambda: self._each(cursor)) or ("", nothing)
+            cursor.words("DO")
             self.line_end(cursor, "FOR EACH")
             body = self._loop_body(cursor, token, variable)
             into.append(ForEach(token.at, variable, of, body))
             return
         counting = self.header(cursor, lambda: self._counting(cursor)) or ("", nothing, nothing, None)
+        cursor.words("DO")
         self.line_end(cursor, "FOR")
         body = self._loop_body(cursor, token, counting[0])
         into.append(ForTo(token.at, *counting, body))

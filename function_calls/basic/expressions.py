@@ -38,7 +38,7 @@ _LOOSEST, _COMPARISON, _SIGN, _POWER = 1, 4, 10, 11
 _SYMBOL_RANKS = {
     "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "&": 5, "+": 6, "-": 6, "\\": 8, "*": 9, "/": 9, "^": _POWER,
 }  # fmt: skip
-_WORD_RANKS = {"OR": 1, "AND": 2, "IN": 4, "LIKE": 4, "IS": 4, "NOT": 4, "MOD": 7}
+_WORD_RANKS = {"OR": 1, "AND": 2, "IN": 4, "LIKE": 4, "IS": 4, "NOT": 4, "CONTAINS": 4, "MOD": 7}
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None, "NOTHING": None}
 _NO_OPERANDS = frozenset(["THEN", "ELSE", "ELSEIF", "AND", "OR", "MOD", "LIKE", "IS"])
 _NO_OPERANDS_UNLESS_VARIABLES = frozenset(["IN", "TO", "STEP", "AS"])
@@ -202,7 +202,7 @@ class Expressions:
             return self._climb(cursor, rank)
 
     def _comparison(self, cursor: Cursor, token: Token, left: Expression) -> Expression:
-        """`IN`, `LIKE`, both with NOT, and IS."""
+        """`IN` and `LIKE`, both also with NOT, CONTAINS, and IS."""
         cursor.index += 1
         if token.value == "IS":
             return self._is_null(cursor, token, left)
@@ -212,6 +212,9 @@ class Expressions:
             if not cursor.words("IN") and not cursor.words("LIKE"):
                 cursor.fail("an operator is missing before NOT: AND NOT, OR NOT, or NOT IN, NOT LIKE", at=token.at)
         right = self._right(cursor, operator, _COMPARISON)
+        if operator.value == "CONTAINS":
+            self._reading.check_call(token.at, "contains", 2)
+            return Apply(token.at, "contains", (left, right))
         found = Binary(token.at, cast("Operator", operator.value.lower()), left, right)
         return Unary(token.at, "not", found) if token.value == "NOT" else found
 

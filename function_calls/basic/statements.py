@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from function_calls.basic.assignments import Assignments
 from function_calls.basic.blocks import Blocks
+from function_calls.basic.brackets import unknown_phrase
 from function_calls.basic.characters import plain
 from function_calls.basic.codes import Code, ScriptFault
 from function_calls.basic.expressions import Expressions, KeywordForms, first_words
@@ -258,6 +259,11 @@ class Statements:
             cursor.fail("statements on one line are separated with `:`, where `;` stands")
         if token.kind is Kind.WORD and token.value == "THEN":
             cursor.fail("THEN belongs to an IF, but none is before it on this line")
+        if phrase := unknown_phrase(cursor):
+            known = (*self._forms.names, *(name.upper() for name in self._reading.functions))
+            hint = self._reading.nearest.hint((phrase, phrase.split()[0]), known)
+            cursor.index -= 1
+            cursor.fail(f"there is no keyword {phrase}{hint}", Code.UNKNOWN_STATEMENT)
         if token.kind in _BEGINS_VALUE:
             shown = token.text.splitlines()[0][:40]
             cursor.fail(f"something is missing before `{shown}`: an operator such as `+`, a comma, or a new line")
