@@ -112,7 +112,7 @@ def test_what_fails_or_waits_ends_with_1(capsys: pytest.CaptureFixture[str], tmp
     bad = a_script(tmp_path, 'DESCRIPTION "Fails"\nTALK "a"\nx = 1 / 0\n', "bad")
     failed = command(capsys, "basic", "run", bad, "--config", settings)
     assert (failed.status, failed.out) == (1, "TALK a\nTALK bad stopped at line 3: it divided by zero.\n")
-    broken = a_script(tmp_path, "TALK (\n", "broken")
+    broken = a_script(tmp_path, "TALK )\n", "broken")
     unread = command(capsys, "basic", "run", broken, "--config", settings)
     assert (unread.status, unread.out) == (1, "")
     assert "broken.bas:1:" in unread.err

@@ -31,7 +31,7 @@ async def test_rows_come_by_table_in_their_order_and_memories_by_name(tmp_path: 
                         expires_ms=None,
                         most_names=9,
                         most_bytes=99,
-                    )  # fmt: skip
+                    )
                 ]
             )
         found = await store.read(script_reports.rows())
