@@ -92,7 +92,7 @@ async def test_a_script_that_is_written_edited_broken_mended_or_deleted_is_so_at
         assert await asked() == ["first"]
         put(drive, "edited", says("second"))
         assert await asked() == ["second"]
-        put(drive, "edited", "TALK (\n")
+        put(drive, "edited", "TALK )\n")
         assert await asked() == ["second"]
         assert f"{file}:1" in faults(group)[0]
         put(drive, "edited", says("third"))
