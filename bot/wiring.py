@@ -165,7 +165,8 @@ def secrets_of(settings: Settings) -> list[str]:
     irc = [secret for network in settings.platforms.irc for secret in network.secrets]
     programs = [client.token.get_secret_value() for client in settings.mcp.serve.clients]
     servers = [secret for server in settings.mcp.servers for secret in server.secrets]
-    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers]
+    mail = settings.mail.secrets
+    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers, *mail]
 
 
 def build_daemon(
