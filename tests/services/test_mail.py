@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import smtplib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +124,8 @@ def test_addresses_are_read_from_texts_and_lists(written: Any, meant: tuple[str,
 @pytest.mark.parametrize(
     "written",
     ["ann", "@x.example", "ann@", "a@b@c.example", "a@x..example", "a b", "ann@x.example\r\nRCPT TO:<e@x>", "<a@x.y>",
-     '"a b"@x.example', "a@-x.example", "a@[127.0.0.1]", "ä@x.example", "a" * 65 + "@x.example", 5, ["a@x.example", None]],
+     '"a b"@x.example', "a@-x.example", "a@[127.0.0.1]", "ä@x.example", "a" * 65 + "@x.example",
+     5, ["a@x.example", None]],
 )  # fmt: skip
 def test_what_is_no_address_is_none(written: Any) -> None:
     with pytest.raises(ValueError):
@@ -199,7 +199,7 @@ async def test_it_logs_in_over_starttls(certificate: Path, ways: str) -> None:
 async def test_it_speaks_tls_from_the_first_byte(certificate: Path) -> None:
     async with SmtpServer(certificate=certificate, is_tls=True) as server:
         await send(server, security="tls", ca_file=certificate)
-    assert server.delivered[0].was_encrypted is True or server.heard[0].startswith("ehlo")
+    assert server.delivered[0].was_encrypted
 
 
 async def test_a_certificate_that_nobody_trusts_ends_it_before_the_password(certificate: Path) -> None:
@@ -240,7 +240,7 @@ async def test_a_wrong_password_is_said_without_it() -> None:
         ({DOT: "451 try again"}, ErrorCode.TRANSIENT, 451),
         ({"EHLO": DROP}, ErrorCode.TRANSIENT, 0),
         ({"RCPT ann@club.example": DROP}, ErrorCode.TRANSIENT, 0),
-        ({"DATA": "250 what"}, ErrorCode.TRANSIENT, 250),
+        ({"DATA": "250 what"}, ErrorCode.FAILED, 250),
     ],
 )
 async def test_a_no_of_the_server_is_told_in_our_words(answers: dict[str, str], code: ErrorCode, status: int) -> None:
@@ -269,8 +269,8 @@ async def test_a_letter_longer_than_the_server_takes_is_not_begun() -> None:
 async def test_nobody_there_is_told_so() -> None:
     async with SmtpServer() as server:
         port = server.port
+    gone = MailSettings(host="127.0.0.1", port=port, security="none", sender="b@c.example", allowed=("*",))
     with pytest.raises(MailError) as caught:
-        gone = MailSettings(host="127.0.0.1", port=port, security="none", sender="b@c.example", allowed=("*",))
         await Mailer(gone, VirtualClock()).send(HELLO, "k")
     assert caught.value.code is ErrorCode.TRANSIENT
 
@@ -364,7 +364,7 @@ def test_settings_that_cannot_work_are_refused(changes: dict[str, Any], word: st
         MailSettings.model_validate({**given, **changes})
 
 
-def test_the_password_is_among_the_secrets(data: Callable[[str], Path]) -> None:
+def test_the_password_is_among_the_secrets() -> None:
     given = MailSettings(host="127.0.0.1", sender="b@c.example", username="b", password=SecretStr(SECRET))
     assert given.secrets == (SECRET,)
     assert SECRET not in repr(given)
