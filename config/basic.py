@@ -23,6 +23,12 @@ class BasicSource(Section):
     may_call: tuple[str, ...] = Field(default=(), max_length=100)
     """Functions that the scripts may CALL though these act beyond the chat; patterns such as `file_*`. What does not
     reach beyond the chat may always be called, with the rights of whoever calls the script."""
+    shared_tables: tuple[str, ...] = Field(default=(), max_length=100)
+    """Tables that all chats of the bot have in common; patterns such as `products*`. The rows of any other table are
+    those of the chat in which a script saved them, and no other chat sees them."""
+    shared_memory: tuple[str, ...] = Field(default=(), max_length=100)
+    """Names under which BOT MEMORY holds for all chats of the bot, and USER MEMORY for the member wherever they are;
+    patterns such as `analytics_*`. Anything else is remembered for the chat alone."""
 
 
 class BasicSettings(Section):

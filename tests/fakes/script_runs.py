@@ -1,7 +1,8 @@
-"""A run of a script, as keywords have it."""
+"""Runs of scripts without a machine: what a keyword is given, and what it let the chat hear."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from function_calls.basic.keywords import Grants, ScriptRun
@@ -9,27 +10,45 @@ from function_calls.basic.nodes import At
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.spec import Message
-from services.json_values import JsonObject
 from tests.fakes.builders import a_call, a_message
 
 
-def a_script_run(
-    *,
+@dataclass(slots=True)
+class Heard:
+    """What the chat would hear of a run."""
+
+    messages: list[Message] = field(default_factory=list)
+
+    def __call__(self, message: Message) -> None:
+        self.messages.append(message)
+
+    @property
+    def texts(self) -> list[str]:
+        """What was said, in order."""
+        return [message.text for message in self.messages]
+
+
+def a_run(
     context: MessageContext | None = None,
+    *,
+    heard: Heard | None = None,
     call: Call | None = None,
-    said: list[Message] | None = None,
-    kept: JsonObject | None = None,
-    grants: Grants | None = None,
+    language: str = "en",
     **changes: Any,
 ) -> ScriptRun:
-    """A run that Ann has called in the family group. What it says is put into `said`; `changes` are fields of
-    ScriptRun."""
-    given: dict[str, Any] = {"bot": "default", "tool": "a_tool", "folder": "", "at": At(1, 1), **changes}
+    """A run that Ann started in the family group, of a script at the top of its storage. `changes` are fields of
+    ScriptRun; `heard` takes in what it says."""
     return ScriptRun(
-        context=context or a_message(),
-        call=call or a_call(),
-        grants=grants or Grants(),
-        say=(said if said is not None else []).append,
-        kept=kept if kept is not None else {},
-        **given,
+        **{
+            "context": context or a_message(),
+            "call": call or a_call(language),
+            "bot": "default",
+            "tool": "sample",
+            "folder": "",
+            "grants": Grants(),
+            "say": heard or Heard(),
+            "kept": {},
+            "at": At(1, 1),
+            **changes,
+        }
     )

@@ -34,23 +34,29 @@ def upgrade() -> None:
     sa.Column('owner', sa.Text(), nullable=False),
     sa.Column('name', sa.Text(), nullable=False),
     sa.Column('value', sa.Text(), nullable=False),
+    sa.Column('size', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
+    sa.Column('from_outside', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
     sa.Column('changed_ms', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
     sa.Column('expires_ms', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=True),
     sa.PrimaryKeyConstraint('bot', 'owner', 'name'),
     sqlite_strict=True,
     sqlite_with_rowid=False
     )
+    op.create_index('script_memory_expiry', 'script_memory', ['expires_ms'], unique=False)
     op.create_table('script_rows',
     sa.Column('bot', sa.Text(), nullable=False),
+    sa.Column('chat', sa.Text(), nullable=False),
     sa.Column('table_name', sa.Text(), nullable=False),
     sa.Column('row_id', sa.Text(), nullable=False),
     sa.Column('number', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
+    sa.Column('size', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
     sa.Column('fields', sa.Text(), nullable=False),
     sa.Column('changed_ms', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
-    sa.PrimaryKeyConstraint('bot', 'table_name', 'row_id'),
+    sa.PrimaryKeyConstraint('bot', 'chat', 'table_name', 'row_id'),
     sqlite_strict=True,
     sqlite_with_rowid=True
     )
+    op.create_index('script_rows_in_order', 'script_rows', ['bot', 'chat', 'table_name', 'number', 'size'], unique=False)
     # ### end Alembic commands ###
 
 
