@@ -54,6 +54,7 @@ from bot.platforms.base import ChatPlatform
 from bot.ports import EngineActions, PlatformMembers
 from bot.reload import Reload
 from bot.schedule_plans import SchedulePlans
+from bot.script_services import script_services_live, script_services_of
 from bot.services import services_of
 from bot.settings_schedules import SettingsSchedules
 from bot.shadow_records import FILE as SHADOW_LOG
@@ -207,6 +208,7 @@ def build_daemon(
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
     own = services_of(settings, store, clock, ids, given.rng, given.web, timetable)
     services = {**own, **shared, **ports}
+    services |= script_services_of(settings, services)
     others = [WantedSource(one, one) for one in (given.sources(services) if given.sources else ())]
     pins = Pins(store, clock)
     start = SandboxedStart(cast(Sandbox, own[Sandbox]), Path(settings.home) / "mcp")
@@ -355,6 +357,7 @@ def build_daemon(
     consent_live(live, approvals, questions)
     budgets_live(live, requests, units)
     processes_live(live, own)
+    script_services_live(live, services)
     limits_live(live, engine, intake, schedules)
     turns_live(live, filters_of, router_of, invoker, functions, turns, summaries)
     if given.model is None:
