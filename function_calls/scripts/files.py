@@ -44,11 +44,12 @@ async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Cal
         raise RunFault(RunCode.UNAVAILABLE, "the files of this chat cannot be reached on this machine") from None
 
 
-async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value, name: str = "") -> Loaded:
+async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
     """The file that a script means: one of the chat's folder by its path, a `data:` address, a text of several lines as
     it stands, or a map with `name` and such an address as `url`. Raises RunFault."""
+    name = ""
     if isinstance(file, dict):
-        return await loaded(run, workspaces, file.get("url") or file.get("name"), str(file.get("name") or ""))
+        name, file = str(file.get("name") or ""), file.get("url") or file.get("name")
     if not isinstance(file, str) or not file.strip():
         raise RunFault(RunCode.WRONG_TYPE, 'a file is named by a text, such as "report.csv"')
     if file.startswith("data:"):
@@ -61,8 +62,9 @@ async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value, name: str 
     if re.match(r"[a-z]+://", file, re.IGNORECASE):
         raise RunFault(RunCode.BAD_VALUE, "a page of the web is no file yet: DOWNLOAD makes it one")
     run.outside = True
-    content = await in_folder(run, workspaces, file, lambda folder: folder.read(file))
-    own_name = file.rstrip("/").rpartition("/")[2]
+    path = file
+    content = await in_folder(run, workspaces, path, lambda folder: folder.read(path))
+    own_name = path.rstrip("/").rpartition("/")[2]
     return Loaded(own_name, media_type_of(own_name), content)
 
 
