@@ -82,6 +82,8 @@ from function_calls.shadow import Shadow
 from function_calls.shortlist import ChatLists
 from function_calls.source import Changes, FunctionSource, Unwatched
 from function_calls.taint import Taint
+from services.basic_tools import COUNTER as SCRIPTS
+from services.basic_tools import BasicTools
 from services.call_log import JsonLines
 from services.clock import Clock, SystemClock
 from services.deadlines import Deadlines
@@ -403,7 +405,7 @@ def build_daemon(
             Expiry(intake, questions, clock),
             settings.store,
             clock,
-            {COUNTER: pins.load},
+            {COUNTER: pins.load, SCRIPTS: cast(BasicTools, own[BasicTools]).look},
         ),
         services=[
             *(service for service in services.values() if isinstance(service, WebClient | News | WebSearch)),

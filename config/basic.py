@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from config.basic_web import BasicWebSettings
-from config.terms import BotName, Count, LocalPath, Number, Section
+from config.terms import BotName, Count, LocalPath, Number, Section, matching
+
+_PARAMETER = r"[A-Za-z]\w{0,63}"
 
 
 class BasicSource(Section):
@@ -52,6 +54,21 @@ class BasicSettings(Section):
 def _as_source(value: object) -> object:
     return value if isinstance(value, Mapping | BasicSource) else {"path": value}
 
+
+KeywordModules = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...], Field(max_length=100)]
+"""Python files and packages by their paths, or installed modules by their dotted names."""
+
+Parameters = Annotated[
+    Mapping[
+        Annotated[
+            str,
+            matching(_PARAMETER, "has to begin with a letter and hold only letters, digits and _, at most 64 of them"),
+        ],
+        Annotated[str, Field(max_length=8000)] | bool | int | float,
+    ],
+    Field(max_length=500),
+]
+"""Values by the names that scripts know them by."""
 
 BasicSources = Annotated[
     tuple[

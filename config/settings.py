@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from config.approvals import ApprovalsSettings
-from config.basic import BasicSettings, BasicSources
+from config.basic import BasicSettings, BasicSources, KeywordModules
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings, Plugins
 from config.budgets import BudgetsSettings
 from config.failover import FailoverSettings
@@ -238,6 +238,9 @@ class SourcesSettings(Section):
     """YAML files of command tools, or folders of them: docs/command-tools.md."""
     basic: BasicSources = ()
     """BASIC scripts: docs/basic.md. An entry is a path, or a path with options."""
+    basic_keywords: KeywordModules = ()
+    """Python files or packages, or installed modules by their dotted names, with keywords for BASIC scripts:
+    docs/basic-keywords.md. They run with the daemon's rights."""
 
 
 class Settings(Section):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.conversions import as_number, is_null, kind_of, same_number, text_of
-from function_calls.basic.measuring import LARGEST, size_of, too_large
+from function_calls.basic.measuring import check_size
 from services.json_values import JsonValue
 
 _LONGEST_PATTERN = 1000
+_MOST_COMPARED = 1_000_000
 _ANY_NUMBER = "*%"
 _ANY_ONE = "?_"
 _TRUTHS = {"true": True, "false": False}
@@ -50,12 +55,20 @@ def is_in(value: JsonValue, group: JsonValue) -> bool:
     """`value IN group`: whether a list has an item that is the same, a map this key, a text this part; nothing is in
     NULL. Raises RunFault (WRONG_TYPE)."""
     if type(group) is list:
-        return any(same(value, item) for item in group)
+        return any(map(finder(value, group), group))
     if group is None:
         return False
     if type(value) in (list, dict) or type(group) not in (dict, str):
         raise RunFault(RunCode.WRONG_TYPE, f"IN asks for {kind_of(value)} in {kind_of(group)}; it needs a list")
     return text_of(value) in group
+
+
+def finder(value: JsonValue, group: list[Any]) -> Callable[[JsonValue], bool]:
+    """Whether an item of the group is the same as the value. Raises RunFault (MEMORY) where looking through them all
+    would be endless: a list may hold one large list very often."""
+    if type(value) in (list, dict):
+        check_size(group, "the list that is looked through")
+    return partial(same, value)
 
 
 def is_like(value: JsonValue, pattern: JsonValue) -> bool:
@@ -69,11 +82,26 @@ def is_like(value: JsonValue, pattern: JsonValue) -> bool:
 
 
 def _same_inside(left: JsonValue, right: JsonValue) -> bool:
-    if type(left) is not type(right) or len(left) != len(right):
-        return False
-    if size_of(left) > LARGEST or size_of(right) > LARGEST:  # and neither is too deep to be walked
-        raise too_large("what is compared")
-    return bool(left == right)
+    """Pair by pair without recursion, and no further than to the first difference: lists may be very deep."""
+    pairs = [(left, right)]
+    looked_at = 0
+    while pairs:
+        one, other = pairs.pop()
+        if type(one) in (list, dict) or type(other) in (list, dict):
+            if type(one) is not type(other) or len(one) != len(other):
+                return False
+            looked_at += len(one) + 1
+            if looked_at > _MOST_COMPARED:
+                raise RunFault(RunCode.MEMORY, "what is compared is too large")
+            if type(one) is list:
+                pairs.extend(zip(one, other, strict=True))
+            elif one.keys() == other.keys():
+                pairs.extend((item, other[key]) for key, item in one.items())
+            else:
+                return False
+        elif one != other:
+            return False
+    return True
 
 
 def _fits(text: str, pattern: str) -> bool:

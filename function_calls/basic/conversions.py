@@ -107,8 +107,8 @@ def whole_of(value: JsonValue, what: str) -> int:
 
 
 def taken_in(value: JsonValue) -> JsonValue:
-    """What comes from outside as scripts may hold it: numbers are settled, and keys are texts. The value itself where it
-    is fine already. Raises RunFault (MEMORY, BAD_VALUE) for what is too large, too deep, or holds no number."""
+    """A JSON value from outside as scripts may hold it: its numbers are settled. The value itself where it is fine
+    already. Raises RunFault (MEMORY, BAD_VALUE) for what is too large, too deep, or holds no number."""
     if size_of(value, LARGEST) > LARGEST:
         raise too_large("the value")
     return _settled_inside(value)
@@ -126,9 +126,8 @@ def _settled_inside(value: JsonValue) -> JsonValue:
         items = [_settled_inside(item) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if type(value) is dict:
-        entries = {str(key): _settled_inside(item) for key, item in value.items()}
-        changed = any(entries[str(key)] is not item or type(key) is not str for key, item in value.items())
-        return entries if changed else value
+        entries = {key: _settled_inside(item) for key, item in value.items()}
+        return entries if any(entries[key] is not item for key, item in value.items()) else value
     return settled(value) if type(value) is int or type(value) is float else value
 
 

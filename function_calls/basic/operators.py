@@ -10,6 +10,7 @@ from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.comparing import is_in, is_like, order, same
 from function_calls.basic.conversions import as_number, kind_of, settled, text_of, truth
 from function_calls.basic.measuring import check_count, check_length
+from function_calls.basic.moments import days_later, read_plain
 from services.json_values import JsonValue
 
 _MOST_BITS = 1023
@@ -22,14 +23,32 @@ def negated(value: JsonValue) -> JsonValue:
 
 def added(left: JsonValue, right: JsonValue) -> JsonValue:
     """`left + right`: numbers are added, where one side is a text both are joined as texts, and two lists become one.
-    NULL is 0, the empty text or the empty list. Raises RunFault."""
+    A date as NOW and TODAY give it, and a number, is so many days later. NULL is 0, the empty text or the empty list.
+    Raises RunFault."""
     if type(left) is int and type(right) is int:
         return settled(left + right)
     if type(left) is str or type(right) is str:
-        return joined(left, right)
+        later = _moved(left, right, 1)
+        return joined(left, right) if later is None else later
     if type(left) is list or type(right) is list:
         return _lists(left, right)
     return settled(_operand(left, "+") + _operand(right, "+"))
+
+
+def subtracted(left: JsonValue, right: JsonValue) -> JsonValue:
+    """`left - right` of numbers. A date and a number is so many days earlier, and two dates are the days between them.
+    Raises RunFault."""
+    if type(left) is int and type(right) is int:
+        return settled(left - right)
+    if type(left) is str:
+        earlier = _moved(left, right, -1)
+        if earlier is not None:
+            return earlier
+        last, first = read_plain(left), read_plain(right) if type(right) is str else None
+        if last is not None and first is not None:
+            days = (last.at - first.at).total_seconds() / 86_400
+            return int(days) if days.is_integer() else days
+    return settled(_operand(left, "-") - _operand(right, "-"))
 
 
 def joined(left: JsonValue, right: JsonValue) -> JsonValue:
@@ -37,6 +56,14 @@ def joined(left: JsonValue, right: JsonValue) -> JsonValue:
     first, second = text_of(left), text_of(right)
     check_length(len(first) + len(second), "the text")
     return first + second
+
+
+def _moved(date: JsonValue, days: JsonValue, sign: int) -> str | None:
+    """The date so many days away; None where it is no date or no number."""
+    if type(date) is not str or (type(days) is not int and type(days) is not float):
+        return None
+    moment = read_plain(date)
+    return None if moment is None else str(days_later(moment, sign * days))
 
 
 def _lists(left: JsonValue, right: JsonValue) -> JsonValue:
@@ -134,7 +161,7 @@ def _compared(holds: Callable[[int | float, int | float], bool]) -> Callable[...
 OPERATORS: Mapping[str, Callable[[JsonValue, JsonValue], JsonValue]] = MappingProxyType(
     {
         "+": added,
-        "-": _reckoned("-", lambda left, right: left - right),
+        "-": subtracted,
         "*": _reckoned("*", lambda left, right: left * right),
         "/": _reckoned("/", _quotient),
         "\\": _reckoned("\\", _whole_quotient),

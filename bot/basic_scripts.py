@@ -1,0 +1,96 @@
+"""The BASIC scripts of the settings: their keywords, their compiler, and the source that publishes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import cast
+
+from bot.function_sources import WantedSource
+from bot.keyword_modules import built_in_keyword_modules, own_keyword_modules
+from config.basic import BasicSettings, BasicSource
+from config.settings import Settings
+from function_calls.basic.compiler import BasicCompiler
+from function_calls.basic.forms import Forms, form_of
+from function_calls.basic.functions import ARITIES
+from function_calls.basic.keywords import Grants, keyword_declaration
+from function_calls.binding import Services
+from function_calls.scripts.handler import ScriptHandler
+from function_calls.scripts.keyword_table import KeywordTable
+from function_calls.scripts.kept_tools import LibraryTool
+from function_calls.scripts.specs import LoadProgram
+from function_calls.scripts.work_folder import WorkFolder
+from function_calls.source import Changes
+from function_calls.sources.basic_scripts import BasicScripts
+from function_calls.spec import Handler
+from services.basic_tools import BasicTools
+from services.clock import Clock
+
+WORK = Path("work")
+"""Below `home`: what was compiled, bot by bot."""
+
+
+def scripts_of(settings: Settings, services: Services, changes: Changes) -> WantedSource:
+    """The source of the settings' scripts. Raises DefinitionError for keywords that cannot be used."""
+    modules = keyword_modules(settings)
+    table = KeywordTable(modules, services)
+    clock, chance = cast(Clock, services[Clock]), cast(Random, services[Random])
+
+    parameters = {name: bot.parameters for name, bot in settings.bots.items()}
+
+    def handler_of(tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
+        return ScriptHandler(
+            tool.definition,
+            load,
+            table,
+            settings.basic,
+            Grants(source.may_call, source.shared_tables, source.shared_memory),
+            clock=clock,
+            chance=chance,
+            folder=tool.place.folder,
+            parameters=lambda bot: parameters.get(bot, {}),
+        ).handle
+
+    source = BasicScripts(
+        "sources.basic",
+        settings.sources.basic,
+        compiler=compiler_of(settings.basic, spellings_of(modules)),
+        table=table,
+        handler=handler_of,
+        kept=cast(BasicTools, services[BasicTools]),
+        work=WorkFolder(Path(settings.home) / WORK),
+        bots=tuple(settings.bots),
+        changes=changes,
+        clock=clock,
+    )
+    return WantedSource(source, made_of_scripts(settings))
+
+
+def made_of_scripts(settings: Settings) -> object:
+    """What the source of scripts is made of."""
+    parameters = {name: bot.parameters for name, bot in settings.bots.items()}
+    return settings.sources.basic, settings.sources.basic_keywords, settings.basic, parameters
+
+
+def keyword_modules(settings: Settings) -> Sequence[ModuleType]:
+    """Those of the program, and the operator's own. Raises DefinitionError."""
+    return [*built_in_keyword_modules(), *own_keyword_modules(settings.sources.basic_keywords)]
+
+
+def spellings_of(modules: Sequence[ModuleType]) -> tuple[str, ...]:
+    """The forms of the keywords of these modules, as they are declared: all that is needed to read a script."""
+    return tuple(
+        form
+        for module in modules
+        for function in vars(module).values()
+        if (declaration := keyword_declaration(function)) is not None and function.__module__ == module.__name__
+        for form in declaration.forms
+    )
+
+
+def compiler_of(settings: BasicSettings, spellings: Sequence[str]) -> BasicCompiler:
+    """The compiler for scripts that may use these keywords. Raises BadForm."""
+    forms = Forms(form_of(one) for one in spellings)
+    return BasicCompiler(forms, ARITIES, settings.source_kilobytes * 1024, tuple(spellings))

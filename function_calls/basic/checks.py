@@ -1,0 +1,145 @@
+"""What makes a script hard to use or is probably not meant, though it runs. Warnings all: a good script has none."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import fields, is_dataclass
+
+from function_calls.basic.codes import Code, Fault
+from function_calls.basic.nodes import (
+    Apply,
+    Assign,
+    Define,
+    Dim,
+    ForEach,
+    ForTo,
+    Index,
+    Literal,
+    Member,
+    Name,
+    Param,
+    Script,
+    Target,
+    Unit,
+    With,
+)
+
+SESSION_VARIABLES = frozenset(
+    {
+        "bot", "botname", "channel", "chat", "err", "error", "from", "group", "language", "mobile", "now", "rnd",
+        "role", "session", "session_id", "sessionid", "timer", "today", "user", "user_id", "useremail", "userid", "username",
+        "userphone",
+    }
+)  # fmt: skip
+"""What a run may know without that the script sets it."""
+_UNCLEAR = re.compile(r"[a-z]\d*|(foo|bar|baz|tmp|var|val|arg|param|parameter|input|value)\d*", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+_NEAR = 0.75
+_MOST_HINTS = 20
+"""Finding what a name nearly is takes long where there are many."""
+
+
+def lints_of(script: Script, *, variables: Collection[str] = (), functions: Collection[str] = ()) -> list[Fault]:
+    """Names that say nothing, parameters without an example or that nothing uses, and variables that nothing sets, in
+    the order of their places. `variables`: those that the configuration of the bot sets, such as `x` of `param-x`;
+    `functions`: what may be called without parentheses. What a description lacks `definitions_of` tells."""
+    known = {name.lower() for name in (*variables, *functions)} | SESSION_VARIABLES
+    used = _Use()
+    used.note(script)
+    params = [param for unit in script.units for param in unit.params]
+    faults = [fault for param in params for fault in _of_param(param)]
+    for unit in script.units:
+        faults += _unused(unit, script)
+    faults += _unknown(used, known, {param.name.lower() for param in params})
+    return sorted(faults, key=lambda fault: fault.at)
+
+
+def _of_param(param: Param) -> Iterator[Fault]:
+    if _UNCLEAR.fullmatch(param.name):
+        told = f"PARAM {param.name}: the name says nothing to a model; call it by what it is, as in `city`"
+        yield Fault(param.at, Code.UNCLEAR_NAME, told, "warning")
+    if not param.has_like and not param.choices and param.type not in ("boolean", "bool"):
+        told = f'PARAM {param.name} has no example; LIKE "…" shows a model how it is filled'
+        yield Fault(param.at, Code.MISSING_LIKE, told, "warning")
+
+
+def _unused(unit: Unit, script: Script) -> Iterator[Fault]:
+    """Parameters that the unit demands and never looks at. Where it does nothing yet, it is not written yet."""
+    if not unit.body:
+        return
+    used = _Use()
+    used.note((unit.body, script.definitions))
+    for param in unit.params:
+        name = param.name.lower()
+        if name not in used.read and name not in used.called and name not in used.told:
+            told = f"PARAM {param.name} is asked for, but the script never uses it"
+            yield Fault(param.at, Code.UNUSED_PARAM, told, "warning")
+
+
+def _unknown(used: _Use, known: set[str], params: set[str]) -> Iterator[Fault]:
+    there = used.written | known | params
+    unknown = [(name, node) for name, node in used.read.items() if name not in there]
+    for number, (name, node) in enumerate(unknown):
+        meant = sorted(used.written | params) if number < _MOST_HINTS else ()
+        near = difflib.get_close_matches(name, meant, n=1, cutoff=_NEAR)
+        hint = f"; did you mean `{near[0]}`?" if near else "; set it first, or take it with PARAM"
+        told = f"nothing gives `{name}` a value, so it is NULL here{hint}"
+        yield Fault(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+
+
+class _Use:
+    """Which variables nodes read and write."""
+
+    def __init__(self) -> None:
+        self.read: dict[str, Name] = {}
+        """Each where it is read first."""
+        self.written: set[str] = set()
+        self.called: set[str] = set()
+        """Names before parentheses: they may be lists."""
+        self.told: set[str] = set()
+        """Words of texts: a template or a filter may name a variable."""
+
+    def note(self, node: object) -> None:
+        """Take in a node with all below it. A loop, since scripts may be long."""
+        left = [node]
+        while left:
+            one = left.pop()
+            if isinstance(one, Name):
+                known = self.read.get(one.name)
+                if known is None or one.at < known.at:
+                    self.read[one.name] = one
+            elif isinstance(one, tuple):
+                left += one
+            elif is_dataclass(one) and not isinstance(one, Param):
+                left += self._below(one)
+
+    def _below(self, node: object) -> list[object]:
+        """What is read below `node`; what it writes is noted."""
+        if isinstance(node, Apply):
+            self.called.add(node.name)
+        elif isinstance(node, Literal) and isinstance(node.value, str):
+            self.told |= set(_WORD.findall(node.value.lower()))
+        elif isinstance(node, ForEach | ForTo):
+            self.written.add(node.variable)
+        elif isinstance(node, Dim):
+            self.written.add(node.name.lower())
+        elif isinstance(node, Define):
+            self.written |= {node.name, *node.parameters}
+        elif isinstance(node, Assign | With):
+            return [*self._indexes(node.target), node.value if isinstance(node, Assign) else node.entries]
+        return [getattr(node, field.name) for field in fields(node)]  # type: ignore[arg-type]
+
+    def _indexes(self, target: Target) -> list[object]:
+        """What is read to find what is written: `list[i] = 1` reads `i`."""
+        read: list[object] = []
+        of: object = target
+        while isinstance(of, Member | Index):
+            if isinstance(of, Index):
+                read.append(of.index)
+            of = of.of
+        if isinstance(of, Name):
+            self.written.add(of.name)
+            return read
+        return [*read, of]

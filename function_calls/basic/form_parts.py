@@ -1,0 +1,193 @@
+"""A keyword's form as a value: its parts, the graph along which a statement is matched, and how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+_COMMA = ","
+
+
+class SlotKind(StrEnum):
+    """What a slot takes. The members from WORD on are written behind its name."""
+
+    VALUE = "value"
+    LIST = "list"
+    ONE_OF = "one_of"
+    WORD = "word"
+    NAME = "name"
+    VARIABLE = "variable"
+    ASSIGNMENTS = "assignments"
+    CONDITION = "condition"
+    BLOCK = "block"
+
+
+class Exactly(NamedTuple):
+    """A word or a sign that has to stand there."""
+
+    text: str
+    is_word: bool
+
+
+class Slot(NamedTuple):
+    """Something that the statement gives the keyword."""
+
+    name: str
+    kind: SlotKind
+    words: tuple[str, ...] = ()
+    """Those that ONE_OF takes."""
+
+
+class Maybe(NamedTuple):
+    """`[ … ]`."""
+
+    parts: tuple[Part, ...]
+
+
+class Either(NamedTuple):
+    """`( … | … )`."""
+
+    branches: tuple[tuple[Part, ...], ...]
+
+
+Part = Exactly | Slot | Maybe | Either
+
+
+class Step(NamedTuple):
+    """One thing to match, and what follows it."""
+
+    part: Exactly | Slot
+    after: Node
+
+
+class Fork(NamedTuple):
+    """Ways to go on, the first that fits is taken."""
+
+    ways: tuple[Node, ...]
+
+
+Node = Step | Fork | None
+"""None: the form is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form, ready to be matched."""
+
+    text: str
+    """As its author wrote it."""
+    lead: tuple[str, ...]
+    """The words that it begins with."""
+    parts: tuple[Part, ...]
+    """What follows these."""
+    node: Node = field(compare=False, repr=False)
+    slots: tuple[str, ...]
+    """The names of all slots, in their order."""
+    required: frozenset[str]
+    """The slots that every statement of this form fills."""
+    words: frozenset[str]
+    """All words behind the lead that stand in the form itself."""
+
+    @property
+    def name(self) -> str:
+        """The keyword's name: `SEND MAIL`."""
+        return " ".join(self.lead)
+
+
+def usage_of(form: Form) -> str:
+    """The form as an author of scripts reads it: `SEND MAIL to, subject, body [, files]`."""
+    usage = _joined([*form.lead, *(_shown(part) for part in form.parts)])
+    has_block = any(slot.kind is SlotKind.BLOCK for slot in slots_of(form.parts))
+    return f"{usage} END {' '.join(form.lead[1:])}" if has_block and form.lead[0] == "BEGIN" else usage
+
+
+def linked(parts: Sequence[Part], after: Node = None) -> Node:
+    """The graph of `parts` with `after` behind them."""
+    node = after
+    for part in reversed(parts):
+        if isinstance(part, Maybe):
+            node = Fork((linked(part.parts, node), node))
+        elif isinstance(part, Either):
+            node = Fork(tuple(linked(branch, node) for branch in part.branches))
+        else:
+            node = Step(part, node)
+    return node
+
+
+def slots_of(parts: Sequence[Part]) -> Iterator[Slot]:
+    """All slots, in their order."""
+    for part in parts:
+        if isinstance(part, Slot):
+            yield part
+        elif isinstance(part, Maybe):
+            yield from slots_of(part.parts)
+        elif isinstance(part, Either):
+            for branch in part.branches:
+                yield from slots_of(branch)
+
+
+def words_of(parts: Sequence[Part]) -> Iterator[str]:
+    """All words that may stand in a statement."""
+    for part in parts:
+        if isinstance(part, Exactly) and part.is_word:
+            yield part.text
+        elif isinstance(part, Slot):
+            yield from part.words
+        elif isinstance(part, Maybe):
+            yield from words_of(part.parts)
+        elif isinstance(part, Either):
+            for branch in part.branches:
+                yield from words_of(branch)
+
+
+def required_of(parts: Sequence[Part]) -> frozenset[str]:
+    """The slots that every statement fills."""
+    required: frozenset[str] = frozenset()
+    for part in parts:
+        if isinstance(part, Slot):
+            required |= {part.name}
+        elif isinstance(part, Either):
+            required |= frozenset.intersection(*map(required_of, part.branches))
+    return required
+
+
+def first_of(node: Node) -> Iterator[Exactly | Slot]:
+    """What may stand where `node` begins."""
+    if isinstance(node, Step):
+        yield node.part
+    elif isinstance(node, Fork):
+        for way in node.ways:
+            yield from first_of(way)
+
+
+def _shown(part: Part) -> str:
+    if isinstance(part, Exactly):
+        return part.text
+    if isinstance(part, Slot):
+        return _shown_slot(part)
+    if isinstance(part, Maybe):
+        return f"[{_joined([_shown(one) for one in part.parts])}]"
+    return f"({' | '.join(_joined([_shown(one) for one in branch]) for branch in part.branches)})"
+
+
+def _shown_slot(slot: Slot) -> str:
+    # Names that are words of Python are written with `_` at their end there.
+    name = slot.name.rstrip("_") or slot.name
+    if slot.kind is SlotKind.LIST:
+        return f"{name}, …"
+    if slot.kind is SlotKind.ONE_OF:
+        return "|".join(slot.words)
+    if slot.kind is SlotKind.ASSIGNMENTS:
+        return "column = value, …"
+    if slot.kind is SlotKind.CONDITION:
+        return "column = value [AND …]"
+    return "…" if slot.kind is SlotKind.BLOCK else name
+
+
+def _joined(shown: Sequence[str]) -> str:
+    text = ""
+    for one in shown:
+        text += one if not text or one.startswith(_COMMA) else f" {one}"
+    return text

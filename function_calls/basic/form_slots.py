@@ -1,0 +1,214 @@
+"""What the slots of forms take: words, tables' names, assignments and conditions, beside plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import Protocol
+
+from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.conditions import condition_of
+from function_calls.basic.nodes import Expression, ListOf, Literal, MapOf, Target
+from function_calls.basic.tokens import Cursor, Kind, Token
+
+_IN_WORDS = frozenset("./\\-:*#@&")
+"""Signs that belong to a word where no space is around them: `bot.gbdialog/weather.bas`, `follow-up`."""
+_GO_ON = frozenset({"+", "&", "*", "/", "\\", "^", "(", "["})
+"""Behind a word, these make it the beginning of an expression."""
+_DECLARES = frozenset({"PARAM", "EACH", "FOR", "HEAR"})
+_DEFINES = frozenset({"SUB", "FUNCTION"})
+_BEFORE_ASSIGNMENT = frozenset({"LET", "SET", "THEN", "ELSE"})
+
+
+class Reads(Protocol):
+    """What reads the expressions in a statement; all raise ScriptFault."""
+
+    def expression(self, cursor: Cursor) -> Expression:
+        """The expression that begins here, as long as it goes."""
+
+    def target(self, cursor: Cursor) -> Target:
+        """What can be assigned to."""
+
+    def text(self, token: Token) -> Expression:
+        """The Literal or Template of a TEXT or BLOCK."""
+
+
+class Absent(Exception):
+    """The slot could take nothing where the cursor stands."""
+
+    def __init__(self, what: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        """What is missing; empty: what the slot takes."""
+
+
+@dataclass(slots=True)
+class Slots:
+    """Reads slots where the cursor stands. What was read once as an expression is not read again when another form is
+    tried, so the effort does not grow with the depth of a statement."""
+
+    cursor: Cursor
+    read: Reads
+    starts: Container[str]
+    """The first words of all keywords."""
+    known: dict[int, tuple[Expression, int]]
+    """What begins at an index, and where it ends."""
+
+    def value(self) -> Expression:
+        """An expression. Raises Absent where none begins, ScriptFault where one goes wrong behind its beginning."""
+        cursor, index = self.cursor, self.cursor.index
+        if index in self.known:
+            expression, cursor.index = self.known[index]
+            return expression
+        if cursor.is_line_end or cursor.is_symbol(",", ")", "]", "}", "="):
+            raise Absent
+        begin = cursor.now.at
+        try:
+            expression = self.read.expression(cursor)
+        except ScriptFault as error:
+            if error.fault.at > begin or error.fault.code is not Code.SYNTAX:
+                raise
+            cursor.index = index
+            raise Absent from None
+        self.known[index] = expression, cursor.index
+        return expression
+
+    def values(self) -> Expression:
+        """One or more, with commas between them."""
+        at = self.cursor.now.at
+        items = [self.value()]
+        while self.cursor.symbol(","):
+            items.append(self.value())
+        return ListOf(at, tuple(items))
+
+    def one_of(self, words: tuple[str, ...]) -> Expression:
+        """One of `words`, which may be quoted, in upper case."""
+        token = self.cursor.now
+        if token.kind is Kind.WORD and token.value in words:
+            self.cursor.take()
+            return Literal(token.at, token.value)
+        if token.kind is Kind.TEXT:
+            text = self.read.text(token)
+            if isinstance(text, Literal) and str(text.value).upper() in words:
+                self.cursor.take()
+                return Literal(token.at, str(text.value).upper())
+        raise Absent
+
+    def word(self, *, before_equals: bool) -> Expression:
+        """A word as it is written. `before_equals`: the form has a `=` next, so the value ends before it."""
+        token = self.cursor.now
+        if token.kind is Kind.TEXT and before_equals:
+            self.cursor.take()
+            return self.read.text(token)
+        if token.kind not in (Kind.WORD, Kind.NUMBER):
+            return self.value()
+        index = self.cursor.index
+        text = self._run()
+        if self.cursor.is_symbol(*_GO_ON):
+            self.cursor.index = index
+            return self.value()
+        return Literal(token.at, text)
+
+    def name(self) -> Expression:
+        """The name of a table: a bare word means itself, unless the script has set a variable of that name."""
+        token, after = self.cursor.now, self.cursor.ahead()
+        if token.kind is not Kind.WORD:
+            return self.value()
+        goes_on = after.kind is Kind.SYMBOL and (after.text in _GO_ON or after.text == ".")
+        if goes_on or names_a_value(self.cursor, str(token.value), self.starts):
+            return self.value()
+        self.cursor.take()
+        return Literal(token.at, token.text)
+
+    def assignments(self) -> Expression:
+        """`a = 1, b = 2` as a map."""
+        cursor, at = self.cursor, self.cursor.now.at
+        entries: list[tuple[str, Expression]] = []
+        while True:
+            token = cursor.now
+            if token.kind not in (Kind.WORD, Kind.TEXT) or cursor.ahead().text != "=":
+                raise Absent
+            key = self._key(cursor.take())
+            cursor.take()
+            entries.append((key, self._assigned()))
+            if not cursor.symbol(","):
+                return MapOf(at, tuple(entries))
+
+    def condition(self) -> Expression:
+        """`["and", ["column", "=", value], …]`; what is no comparison, such as a text, as it is."""
+        return condition_of(self.value())
+
+    def block(self) -> Expression:
+        """What stands between BEGIN … and END …."""
+        cursor = self.cursor
+        if cursor.now.kind is Kind.LINE and cursor.ahead().kind is Kind.BLOCK:
+            cursor.take()
+        if cursor.now.kind is not Kind.BLOCK:
+            raise Absent
+        return self.read.text(cursor.take())
+
+    def target(self) -> Target:
+        """What receives the result."""
+        if self.cursor.now.kind is not Kind.WORD:
+            raise Absent
+        return self.read.target(self.cursor)
+
+    def _assigned(self) -> Expression:
+        try:
+            return self.value()
+        except Absent:
+            raise Absent("a value") from None
+
+    def _key(self, token: Token) -> str:
+        if token.kind is Kind.WORD:
+            return token.text
+        text = self.read.text(token)
+        if not isinstance(text, Literal):
+            raise ScriptFault(token.at, Code.SYNTAX, "a column's name cannot have `${}`")
+        return str(text.value)
+
+    def _run(self) -> str:
+        """The tokens from here on that no space separates."""
+        token = self.cursor.take()
+        text, ends = token.text, token
+        while True:
+            token = self.cursor.now
+            touches = token.at == (ends.at.line, ends.at.column + len(ends.text))
+            fits = token.kind in (Kind.WORD, Kind.NUMBER) or (token.kind is Kind.SYMBOL and token.text in _IN_WORDS)
+            if not touches or not fits:
+                return text
+            ends = self.cursor.take()
+            text += ends.text
+
+
+def names_a_value(cursor: Cursor, word: str, starts: Container[str]) -> bool:
+    """Whether a statement before this one gives the variable `word`, in upper case, something that can name a table.
+    The rows of a keyword cannot: behind `customers = FIND customers` the word goes on to mean the table. The cursor
+    stands where it stood."""
+    here = cursor.index
+    while cursor.index > 0 and cursor.now.kind is not Kind.LINE:
+        cursor.index -= 1
+    limit, cursor.index = cursor.index, 0
+    previous: Token | None = None
+    is_header = found = False
+    while cursor.index < limit and not found:
+        token = cursor.take()
+        begins = previous is None or previous.kind is Kind.LINE
+        if token.kind is Kind.LINE or begins:
+            is_header = token.kind is Kind.WORD and token.value in _DEFINES
+        if token.kind is Kind.WORD and token.value == word:
+            found = is_header or _is_set(previous, cursor, starts)
+        previous = token
+    cursor.index = here
+    return found
+
+
+def _is_set(previous: Token | None, cursor: Cursor, starts: Container[str]) -> bool:
+    """Whether the word between `previous` and the cursor is given such a value there."""
+    if previous is not None and previous.kind is Kind.WORD and previous.value in _DECLARES:
+        return True
+    begins = previous is None or previous.kind is Kind.LINE or previous.value in _BEFORE_ASSIGNMENT
+    if not begins or not cursor.is_symbol("="):
+        return False
+    value = cursor.ahead()
+    return value.kind is not Kind.WORD or value.value not in starts

@@ -1,0 +1,289 @@
+"""The forms of all keywords, and the statements that have one of them.
+
+`form_language.py` says how a form is written, `form_slots.py` what its slots take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, NoReturn
+
+from function_calls.basic.form_language import BadForm as BadForm
+from function_calls.basic.form_language import form_of as form_of
+from function_calls.basic.form_parts import Exactly, Fork, Node, Slot, SlotKind, Step
+from function_calls.basic.form_parts import Form as Form
+from function_calls.basic.form_parts import usage_of as usage_of
+from function_calls.basic.form_slots import Absent, Reads, Slots
+from function_calls.basic.nodes import At, Expression, Target, Want
+from function_calls.basic.tokens import Cursor, Kind, Token
+
+_ENDS = frozenset({"ELSE", "ELSEIF", "END", "ENDIF"})
+"""Where a statement on the line of its IF is over."""
+_OPERATORS = frozenset({"AND", "OR", "NOT", "IN", "IS", "LIKE", "MOD", "XOR"})
+_NOT_AFTER_NAMES = _OPERATORS - {"NOT"} | {"THEN", "TO", "STEP", "AS", "ELSE"}
+_BEGINS_VALUE = frozenset({"(", "{", "#{", "["})
+_MOST_USAGES = 3
+
+
+class Matched(NamedTuple):
+    """A statement that has the form of a keyword."""
+
+    want: Want
+    into: Target | None
+    """What receives the result, where the form has a slot for that."""
+
+
+class _Way(NamedTuple):
+    """A form, by words that it can begin with."""
+
+    words: tuple[str, ...]
+    form: Form
+
+
+class Forms:
+    """All forms, found by the first word of a statement."""
+
+    def __init__(self, forms: Iterable[Form]) -> None:
+        forms = tuple(forms)
+        self.names: tuple[str, ...] = tuple(dict.fromkeys(form.name for form in forms))
+        """Of the keywords, each once: `SEND MAIL`."""
+        ways: dict[str, list[_Way]] = {}
+        # The longest beginning wins; among equals the order in which they were given.
+        for form in sorted(forms, key=lambda form: -len(form.lead)):
+            ways.setdefault(form.lead[0], []).append(_Way(form.lead, form))
+            if len(form.lead) > 1:
+                joined = "_".join(form.lead)
+                ways.setdefault(joined, []).append(_Way((joined,), form))
+        self._ways = {word: tuple(found) for word, found in ways.items()}
+
+    def match(self, cursor: Cursor, read: Reads, *, inside: bool) -> Matched | None:
+        """The keyword that begins at the cursor, which then stands behind it; None where none does, with the cursor
+        where it was. `inside`: within an expression, where it ends at what cannot belong to it. First words that are
+        joined by `_` mean the same: `CREATE_TASK`.
+        Raises ScriptFault where a keyword begins and goes on in none of its forms."""
+        token = cursor.now
+        if token.kind is not Kind.WORD:
+            return None
+        ways = self._ways.get(token.value)
+        if ways is None:
+            return None
+        here = [way for way in ways if cursor.is_at(*way.words) and not (inside and _is_name(cursor, way))]
+        return _Matching(cursor, read, Slots(cursor, read, self._ways, {}), inside).first_of(here) if here else None
+
+
+def _is_name(cursor: Cursor, way: _Way) -> bool:
+    """Whether the one word of the keyword is a variable here: `weather.temperature`, `list[0]`, `total = count`."""
+    if len(way.form.lead) > 1 or not way.form.required:
+        return False
+    word, after = cursor.now, cursor.ahead()
+    if after.kind is Kind.WORD:
+        return after.value in _NOT_AFTER_NAMES
+    if after.kind is not Kind.SYMBOL:
+        return after.kind in (Kind.LINE, Kind.END)
+    return after.text not in _BEGINS_VALUE or (after.text == "[" and _touch(word, after))
+
+
+def _touch(first: Token, second: Token) -> bool:
+    return second.at == At(first.at.line, first.at.column + len(first.text))
+
+
+class _Matching:
+    """One statement being matched against the forms that begin as it does."""
+
+    def __init__(self, cursor: Cursor, read: Reads, slots: Slots, inside: bool) -> None:
+        self._cursor = cursor
+        self._read = read
+        self._slots = slots
+        self._inside = inside
+        self._in_parentheses = False
+        self._filled: list[tuple[str, Expression]] = []
+        self._into: Target | None = None
+        self._form = ""
+        """The name of the form that is tried."""
+        self._furthest = -1
+        self._furthest_form = ""
+        self._expected: list[str] = []
+
+    def first_of(self, ways: Sequence[_Way]) -> Matched:
+        """The statement in the form that fits: the one with the longest beginning, and inside of an expression the one
+        that takes the most."""
+        cursor, start = self._cursor, self._cursor.index
+        best: Matched | None = None
+        ends, lead = start, 0
+        for way in ways:
+            if best is not None and len(way.form.lead) < lead:
+                break
+            cursor.index = start
+            at = cursor.now.at
+            if not self._fits(way):
+                continue
+            if best is None or cursor.index > ends:
+                best = Matched(Want(at, way.form.name, tuple(self._filled)), self._into)
+                ends, lead = cursor.index, len(way.form.lead)
+            if not self._inside:
+                break
+        if best is None:
+            cursor.index = self._furthest
+            self._fail(ways)
+        cursor.index = ends
+        return best
+
+    def _fits(self, way: _Way) -> bool:
+        self._cursor.index += len(way.words)
+        self._form = way.form.name
+        self._filled, self._into = [], None
+        self._in_parentheses = _has_parentheses(self._cursor, way.form, self._inside)
+        if self._in_parentheses:
+            self._cursor.take()
+        return self._goes(way.form.node)
+
+    def _goes(self, node: Node) -> bool:
+        """Whether the statement goes on like `node`, up to its end. If not, the cursor stands anywhere."""
+        while node is not None:
+            if isinstance(node, Fork):
+                return any(self._goes_again(way) for way in node.ways)
+            if not self._takes(node):
+                return False
+            node = node.after
+        return self._ends()
+
+    def _goes_again(self, way: Node) -> bool:
+        index, filled, into = self._cursor.index, len(self._filled), self._into
+        if self._goes(way):
+            return True
+        self._cursor.index, self._into = index, into
+        del self._filled[filled:]
+        return False
+
+    def _takes(self, step: Step) -> bool:
+        part = step.part
+        if isinstance(part, Exactly):
+            passes = self._cursor.words if part.is_word else self._cursor.symbol
+            return passes(part.text) or self._misses(f"`{part.text}`")
+        try:
+            if part.kind is SlotKind.VARIABLE:
+                self._into = self._slots.target()
+            else:
+                self._filled.append((part.name, self._filling(part, step.after)))
+        except Absent as absent:
+            return self._misses(absent.what or _called(part))
+        return True
+
+    def _filling(self, slot: Slot, after: Node) -> Expression:
+        match slot.kind:
+            case SlotKind.VALUE:
+                return self._slots.value()
+            case SlotKind.LIST:
+                return self._slots.values()
+            case SlotKind.ONE_OF:
+                return self._slots.one_of(slot.words)
+            case SlotKind.WORD:
+                return self._slots.word(before_equals=isinstance(after, Step) and after.part == Exactly("=", False))
+            case SlotKind.NAME:
+                return self._slots.name()
+            case SlotKind.ASSIGNMENTS:
+                return self._slots.assignments()
+            case SlotKind.CONDITION:
+                return self._slots.condition()
+            case _:
+                return self._slots.block()
+
+    def _ends(self) -> bool:
+        cursor = self._cursor
+        if self._in_parentheses:
+            if not cursor.symbol(")"):
+                return self._misses("`)`")
+            if self._inside:
+                return True
+        if self._inside:
+            return not cursor.is_symbol(":") or self._misses("")
+        return _is_over(cursor.now) or self._misses("")
+
+    def _misses(self, expected: str) -> bool:
+        """Remember what would have to stand here, if no other form got further. False."""
+        index = self._cursor.index
+        if index > self._furthest:
+            self._furthest, self._furthest_form, self._expected = index, self._form, []
+        if index == self._furthest and expected not in self._expected:
+            self._expected.append(expected)
+        return False
+
+    def _fail(self, ways: Sequence[_Way]) -> NoReturn:
+        cursor, name = self._cursor, self._furthest_form
+        usages = dict.fromkeys(f"`{usage_of(way.form)}`" for way in ways if way.form.name == name)
+        write = f"write {' or '.join(list(usages)[:_MOST_USAGES])}"
+        missing = [one for one in self._expected if one]
+        if "" in self._expected or not missing:
+            cursor.fail(f"{name} is over before this, {cursor.found()}; {write}")
+        cursor.fail(f"{name}: {' or '.join(missing)} is missing, {cursor.found()}; {write}")
+
+
+def _called(slot: Slot) -> str:
+    """What the slot takes, for whoever left it out."""
+    match slot.kind:
+        case SlotKind.ONE_OF:
+            return " or ".join(f"`{word}`" for word in slot.words)
+        case SlotKind.VARIABLE:
+            return "a variable"
+        case SlotKind.ASSIGNMENTS:
+            return "`column = value`"
+        case SlotKind.CONDITION:
+            return "a condition"
+        case SlotKind.BLOCK:
+            return "the text of the block"
+        case _:
+            return slot.name.rstrip("_") or slot.name
+
+
+def _is_over(token: Token) -> bool:
+    return token.kind in (Kind.LINE, Kind.END) or (token.kind is Kind.WORD and token.value in _ENDS)
+
+
+def _has_parentheses(cursor: Cursor, form: Form, inside: bool) -> bool:
+    """Whether the parenthesis at the cursor holds all that the keyword is given. Otherwise it is a part of the first
+    value: `TALK (a + b) * 2`."""
+    if not cursor.is_symbol("("):
+        return False
+    behind, has_comma = _behind_parenthesis(cursor)
+    if behind is None:
+        return False
+    if has_comma:
+        return True
+    if not inside:
+        return _is_over(behind)
+    if behind.kind is Kind.WORD and behind.value in form.words:
+        return False
+    word = cursor.index - 1
+    return _follows(cursor, word) or not _goes_on(behind)
+
+
+def _behind_parenthesis(cursor: Cursor) -> tuple[Token | None, bool]:
+    """The token behind the `)` that belongs to the `(` at the cursor, None where there is none in this statement; and
+    whether commas stand directly between them."""
+    depth, count, has_comma = 0, 0, False
+    while True:
+        token = cursor.ahead(count) if count else cursor.now
+        if token.kind in (Kind.LINE, Kind.END):
+            return None, has_comma
+        if token.kind is Kind.SYMBOL:
+            if token.text in ("(", "[", "{", "#{"):
+                depth += 1
+            elif token.text in (")", "]", "}"):
+                depth -= 1
+                if not depth:
+                    return cursor.ahead(count + 1), has_comma
+            has_comma = has_comma or (token.text == "," and depth == 1)
+        count += 1
+
+
+def _follows(cursor: Cursor, index: int) -> bool:
+    """Whether no space is between the token at `index` and the cursor's."""
+    here, now = cursor.index, cursor.now
+    cursor.index = index
+    word, cursor.index = cursor.now, here
+    return _touch(word, now)
+
+
+def _goes_on(token: Token) -> bool:
+    if token.kind is Kind.WORD:
+        return token.value in _OPERATORS
+    return token.kind is Kind.SYMBOL and token.text not in (")", "]", "}")

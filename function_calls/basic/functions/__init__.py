@@ -1,0 +1,44 @@
+"""The functions that belong to the language, one module for each subject. They are pure but for the world, change no
+value, take time that grows with what they are given, and refuse what would be huge before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from function_calls.basic.functions.chance import CHANCE
+from function_calls.basic.functions.dates import DATES
+from function_calls.basic.functions.declaring import EXAMPLE_NOW, LanguageFunction
+from function_calls.basic.functions.encodings import ENCODINGS
+from function_calls.basic.functions.formatting import FORMATTING
+from function_calls.basic.functions.list_changes import CHANGING, LIST_CHANGES
+from function_calls.basic.functions.lists import LISTS
+from function_calls.basic.functions.logic import LOGIC
+from function_calls.basic.functions.numbers import NUMBERS
+from function_calls.basic.functions.text_parts import TEXT_PARTS
+from function_calls.basic.functions.texts import TEXTS
+
+__all__ = ["ARITIES", "CHANGING", "EXAMPLE_NOW", "FUNCTIONS", "SUBJECTS", "LanguageFunction"]
+
+SUBJECTS: Mapping[str, tuple[LanguageFunction, ...]] = MappingProxyType(
+    {
+        "Texts": TEXT_PARTS + TEXTS,
+        "Numbers": NUMBERS,
+        "Lists and maps": LISTS + LIST_CHANGES,
+        "Dates and times": DATES,
+        "Patterns": FORMATTING,
+        "Choosing and asking": LOGIC,
+        "Chance": CHANCE,
+        "Other formats": ENCODINGS,
+    }
+)
+"""All of them, in the order in which a page shows them."""
+
+FUNCTIONS: Mapping[str, LanguageFunction] = MappingProxyType(
+    {each.name: each for subject in SUBJECTS.values() for each in subject}
+)
+
+ARITIES: Mapping[str, tuple[int, int | None]] = MappingProxyType(
+    {each.name: (each.fewest, each.most) for each in FUNCTIONS.values()}
+)
+"""How many values each takes, for the parser; None is any number."""

@@ -1,0 +1,268 @@
+"""Functions of dates and times. All are wall times of the chat's zone, as texts that sort: `2026-11-20 22:15:00`."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.conversions import as_number, number_of
+from function_calls.basic.functions.calendar_words import day_name, month_name
+from function_calls.basic.functions.date_reckoning import MOST_SECONDS, UNITS, date_add, date_diff, moment_of
+from function_calls.basic.functions.declaring import ANY, DATE, NUMBER, WHOLE, Kind, LanguageFunction, also, function
+from function_calls.basic.moments import HINT, Form, Moment, within_calendar
+from function_calls.basic.world import World
+from services.json_values import JsonValue
+
+
+def _wall(world: World, form: Form) -> Moment:
+    return Moment(world.now().replace(tzinfo=None, microsecond=0), form)
+
+
+def _now(world: World) -> JsonValue:
+    return str(_wall(world, "both"))
+
+
+def _today(world: World) -> JsonValue:
+    return str(_wall(world, "date"))
+
+
+def _date(world: World, *values: JsonValue) -> JsonValue:
+    """Today; the date of a moment; or of a year, a month and a day."""
+    if not values:
+        return _today(world)
+    if len(values) == 3:
+        return _from_parts(*(int(number_of(value)) for value in values))
+    moment = moment_of(world, values[0], "DATE")
+    if len(values) == 2 or moment.form == "time":
+        raise RunFault(RunCode.BAD_VALUE, f"DATE needs a date, or a year, a month and a day; {HINT}")
+    return str(Moment(moment.at, "date"))
+
+
+def _from_parts(year: int, month: int, day: int) -> str:
+    """Months and days beyond the end go on in the next year or month, as DATESERIAL has always done."""
+    months = year * 12 + month - 1
+    first = within_calendar(lambda: datetime(months // 12, months % 12 + 1, 1))  # noqa: DTZ001 - a wall time
+    return str(Moment(within_calendar(lambda: first + timedelta(days=day - 1)), "date"))
+
+
+def _time(world: World, *values: JsonValue) -> JsonValue:
+    moment = moment_of(world, values[0], "TIME") if values else _wall(world, "both")
+    return str(Moment(moment.at, "time"))
+
+
+def _date_value(moment: Moment) -> JsonValue:
+    if moment.form == "time":
+        raise RunFault(RunCode.BAD_VALUE, f"this is a time without a date; {HINT}")
+    return str(Moment(moment.at, "date"))
+
+
+def _weekday_name(world: World, value: JsonValue, short: JsonValue = None) -> JsonValue:
+    """Of a date, or of the number that WEEKDAY gives."""
+    number = as_number(value)
+    if number is None:
+        return day_name(_dated(moment_of(world, value, "WEEKDAYNAME")).weekday(), world.language, short=bool(short))
+    if not 1 <= number <= 7:
+        raise RunFault(RunCode.BAD_VALUE, "WEEKDAYNAME knows the days 1 (Sunday) to 7 (Saturday)")
+    return day_name((int(number) + 5) % 7, world.language, short=bool(short))
+
+
+def _month_name(world: World, value: JsonValue, short: JsonValue = None) -> JsonValue:
+    number = as_number(value)
+    month = int(number) if number is not None else _dated(moment_of(world, value, "MONTHNAME")).month
+    if not 1 <= month <= 12:
+        raise RunFault(RunCode.BAD_VALUE, "MONTHNAME knows the months 1 to 12")
+    return month_name(month, world.language, short=bool(short))
+
+
+def _dated(moment: Moment) -> datetime:
+    if moment.form == "time":
+        raise RunFault(RunCode.BAD_VALUE, f"this is a time without a date; {HINT}")
+    return moment.at
+
+
+def _timer(world: World) -> JsonValue:
+    now = world.now()
+    return now.hour * 3600 + now.minute * 60 + now.second + now.microsecond // 10_000 / 100
+
+
+def _unix(world: World, *values: JsonValue) -> JsonValue:
+    if not values:
+        return math.floor(world.now().timestamp())
+    at = _dated(moment_of(world, values[0], "UNIXTIME"))
+    return math.floor((at.replace(tzinfo=world.now().tzinfo) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
+
+
+def _from_unix(world: World, seconds: int | float) -> JsonValue:
+    if abs(seconds) > MOST_SECONDS:
+        raise RunFault(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999")
+    start = datetime(1970, 1, 1, tzinfo=UTC)
+    at = within_calendar(lambda: (start + timedelta(seconds=round(seconds))).astimezone(world.now().tzinfo))
+    return str(Moment(at.replace(tzinfo=None), "both"))
+
+
+def _part(name: str, give: Any, about: str, gives: int, kind: Kind = DATE) -> LanguageFunction:
+    return function(f"{name}(date)", (kind,), give, about, f'{name}("2026-11-20 22:15:30")', gives)
+
+
+DATES = (
+    function("NOW()", (), _now, "The date and time of the chat.", "NOW()", "2026-11-20 22:15:00", world=True),
+    function("TODAY()", (), _today, "The date of the chat.", "TODAY()", "2026-11-20", world=True),
+    function(
+        "DATE([value])",
+        (ANY, ANY, ANY),
+        _date,
+        "Today; the date of a moment; or that of a year, a month and a day.",
+        "DATE(2026, 12, 24)",
+        "2026-12-24",
+        fewest=0,
+        world=True,
+    ),
+    function(
+        "DATESERIAL(year, month, day)",
+        (WHOLE, WHOLE, WHOLE),
+        _from_parts,
+        "The date of these.",
+        "DATESERIAL(2026, 12, 24)",
+        "2026-12-24",
+    ),
+    function(
+        "TIME([date])",
+        (ANY,),
+        _time,
+        "The time of day, of now or of a moment.",
+        'TIME("2026-11-20 08:05")',
+        "08:05:00",
+        fewest=0,
+        world=True,
+    ),
+    *also(
+        function(
+            "DATEVALUE(text)",
+            (DATE,),
+            _date_value,
+            "The date that a text writes, without the time.",
+            'DATEVALUE("20.11.2026")',
+            "2026-11-20",
+        ),
+        "dateonly",
+    ),
+    function(
+        "TIMEVALUE(text)",
+        (DATE,),
+        lambda moment: str(Moment(moment.at, "time")),
+        "The time that a text writes.",
+        'TIMEVALUE("8:05 PM")',
+        "20:05:00",
+    ),
+    function(
+        "DATEADD(date, number, [unit])",
+        (ANY, ANY, ANY),
+        date_add,
+        f"The date so much later; a day is the unit unless another is named: {UNITS}.",
+        'DATEADD("2026-01-31", 1, "month")',
+        "2026-02-28",
+        fewest=2,
+        world=True,
+    ),
+    function(
+        "DATEDIFF(from, to, [unit])",
+        (ANY, ANY, ANY),
+        date_diff,
+        "How many days lie between them, or other full units.",
+        'DATEDIFF("2026-11-20", "2026-12-24", "day")',
+        34,
+        fewest=2,
+        world=True,
+    ),
+    _part("YEAR", lambda moment: _dated(moment).year, "The year.", 2026),
+    _part("MONTH", lambda moment: _dated(moment).month, "The month, 1 to 12.", 11),
+    _part("DAY", lambda moment: _dated(moment).day, "The day of the month.", 20),
+    _part("QUARTER", lambda moment: (_dated(moment).month + 2) // 3, "The quarter of the year, 1 to 4.", 4),
+    _part(
+        "WEEKDAY",
+        lambda moment: _dated(moment).isoweekday() % 7 + 1,
+        "The day of the week, 1 for Sunday to 7 for Saturday.",
+        6,
+    ),
+    _part("WEEKNUM", lambda moment: _dated(moment).isocalendar().week, "The week of the year, as ISO counts them.", 47),
+    _part("HOUR", lambda moment: moment.at.hour, "The hour, 0 to 23.", 22),
+    _part("MINUTE", lambda moment: moment.at.minute, "The minute.", 15),
+    _part("SECOND", lambda moment: moment.at.second, "The second.", 30),
+    function(
+        "WEEKDAYNAME(day, [short])",
+        (ANY, ANY),
+        _weekday_name,
+        "The name of the day, of a date or of a number of WEEKDAY.",
+        'WEEKDAYNAME("2026-11-20")',
+        "Friday",
+        fewest=1,
+        world=True,
+    ),
+    function(
+        "MONTHNAME(month, [short])",
+        (ANY, ANY),
+        _month_name,
+        "The name of the month, of a date or of a number.",
+        "MONTHNAME(11)",
+        "November",
+        fewest=1,
+        world=True,
+    ),
+    function(
+        "DAYS(number)",
+        (NUMBER,),
+        lambda number: number,
+        "So many days, for `NOW() + DAYS(7)`.",
+        "TODAY() + DAYS(7)",
+        "2026-11-27",
+    ),
+    function(
+        "WEEKS(number)",
+        (NUMBER,),
+        lambda number: number * 7,
+        "So many weeks, for `NOW() + WEEKS(2)`.",
+        "TODAY() + WEEKS(2)",
+        "2026-12-04",
+    ),
+    function(
+        "HOURS(number)",
+        (NUMBER,),
+        lambda number: number / 24,
+        "So many hours, for `NOW() + HOURS(3)`.",
+        "NOW() + HOURS(1)",
+        "2026-11-20 23:15:00",
+    ),
+    function(
+        "MINUTES(number)",
+        (NUMBER,),
+        lambda number: number / 1440,
+        "So many minutes, for `NOW() + MINUTES(30)`.",
+        "NOW() + MINUTES(30)",
+        "2026-11-20 22:45:00",
+    ),
+    function("TIMER()", (), _timer, "The seconds since midnight.", "TIMER()", 80100, world=True),
+    *also(
+        function(
+            "UNIXTIME([date])",
+            (ANY,),
+            _unix,
+            "The seconds since 1970 in UTC.",
+            'UNIXTIME("1970-01-02T00:00:00Z")',
+            86400,
+            fewest=0,
+            world=True,
+        ),
+        "timestamp",
+    ),
+    function(
+        "FROMUNIX(seconds)",
+        (NUMBER,),
+        _from_unix,
+        "The date and time of so many seconds since 1970 in UTC.",
+        "YEAR(FROMUNIX(86400))",
+        1970,
+        world=True,
+    ),
+)

@@ -1,0 +1,185 @@
+"""Functions between values and what other programs read: JSON, YAML, Base64, addresses, checksums."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import html
+import json
+import re
+import unicodedata
+from typing import NoReturn
+from urllib.parse import quote, unquote
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.conversions import settled, taken_in, text_of
+from function_calls.basic.functions.declaring import ANY, TEXT, also, function
+from function_calls.basic.functions.yaml_text import yaml_of
+from function_calls.basic.measuring import DEEPEST, LARGEST, check_length, too_large
+from services.json_values import JsonValue
+
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+_DANGEROUS = re.compile(r"\\u(?:[dD][89abAB]|[dD][c-fC-F]|0000)")
+_LONGEST_INT = 400
+
+
+def _to_json(value: JsonValue) -> JsonValue:
+    if type(value) is str:
+        check_length(len(value) * (1 if value.isalnum() else 6), "the JSON")
+        return json.dumps(value, ensure_ascii=False)
+    return "null" if value is None else text_of(value)
+
+
+def _parse_json(text: str) -> JsonValue:
+    _refuse_heavy(text)
+    try:
+        value = json.loads(text, parse_int=_whole, parse_float=_fraction, parse_constant=_constant)
+    except json.JSONDecodeError as error:
+        raise RunFault(
+            RunCode.BAD_VALUE, f"PARSEJSON: this is no JSON, from line {error.lineno}, column {error.colno} on"
+        ) from None
+    if _DANGEROUS.search(text):
+        value = _cleaned(value)
+    return taken_in(value)
+
+
+def _refuse_heavy(text: str) -> None:
+    """What would be too large or too deep is not made: values take far more room than their JSON."""
+    size = len(text) + 40 * text.count(",") + 64 * (text.count("[") + text.count("{") + text.count(":"))
+    if size > 2 * LARGEST:
+        raise too_large("what PARSEJSON reads")
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return
+    depth = 0
+    for found in _BRACKETS.finditer(text):
+        if found.group() in "[{":
+            depth += 1
+        elif found.group() in "]}":
+            depth -= 1
+        if depth > DEEPEST:
+            raise RunFault(RunCode.BAD_VALUE, f"PARSEJSON reads JSON up to {DEEPEST} brackets deep")
+
+
+def _whole(digits: str) -> int | float:
+    if len(digits) > _LONGEST_INT:
+        raise RunFault(RunCode.BAD_VALUE, "PARSEJSON: a number is too large")
+    return settled(int(digits))
+
+
+def _fraction(digits: str) -> int | float:
+    return settled(float(digits))
+
+
+def _constant(name: str) -> NoReturn:
+    raise RunFault(RunCode.BAD_VALUE, f"PARSEJSON: {name} is no number of JSON")
+
+
+def _cleaned(value: JsonValue) -> JsonValue:
+    """Without halves of characters and NULs, which no database keeps."""
+    if type(value) is str:
+        return value.encode("utf-8", "replace").decode().replace("\0", "")
+    if type(value) is list:
+        return [_cleaned(item) for item in value]
+    return {_cleaned(key): _cleaned(item) for key, item in value.items()} if type(value) is dict else value
+
+
+def _bytes(text: str, growth: float) -> bytes:
+    check_length(int(len(text) * growth), "the text")
+    return text.encode("utf-8", "replace")
+
+
+def _base64(text: str) -> JsonValue:
+    return base64.b64encode(_bytes(text, 1.4)).decode("ascii")
+
+
+def _from_base64(text: str) -> JsonValue:
+    packed = "".join(text.split()).replace("-", "+").replace("_", "/")
+    try:
+        found = base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        raise RunFault(RunCode.BAD_VALUE, "FROMBASE64: this is no text in Base64") from None
+    return found.replace("\0", "")
+
+
+def _url_encode(text: str) -> JsonValue:
+    return quote(_bytes(text, 3 if text.isascii() else 12), safe="")
+
+
+def _url_decode(text: str) -> JsonValue:
+    return unquote(text.replace("+", " "), errors="replace").replace("\0", "")
+
+
+def _sha256(text: str) -> JsonValue:
+    return hashlib.sha256(_bytes(text, 1)).hexdigest()
+
+
+def _html(text: str) -> JsonValue:
+    check_length(len(text) * 6, "the text")
+    return html.escape(text)
+
+
+def _slug(text: str) -> JsonValue:
+    plain = "".join(
+        mark for mark in unicodedata.normalize("NFKD", text[:1000]) if not unicodedata.combining(mark)
+    ).lower()
+    return "-".join("".join(mark if mark.isalnum() else " " for mark in plain).split())
+
+
+ENCODINGS = (
+    *also(
+        function("TOJSON(value)", (ANY,), _to_json, "The value as JSON.", "TOJSON([1, NULL])", "[1, null]"),
+        "jsonstringify",
+    ),
+    *also(
+        function(
+            "PARSEJSON(text)",
+            (TEXT,),
+            _parse_json,
+            "The value that JSON writes.",
+            "PARSEJSON('{\"a\": [1]}')",
+            {"a": [1]},
+        ),
+        "fromjson",
+        "jsonparse",
+    ),
+    function(
+        "TOYAML(value)",
+        (ANY,),
+        yaml_of,
+        "The value as YAML, easy to read.",
+        'TOYAML({"a": [1, "b"]})',
+        "a:\n  - 1\n  - b\n",
+    ),
+    *also(function("BASE64(text)", (TEXT,), _base64, "The text in Base64.", 'BASE64("hi")', "aGk="), "tobase64"),
+    function("FROMBASE64(text)", (TEXT,), _from_base64, "The text that Base64 holds.", 'FROMBASE64("aGk=")', "hi"),
+    *also(
+        function(
+            "URLENCODE(text)",
+            (TEXT,),
+            _url_encode,
+            "The text as part of an address.",
+            'URLENCODE("a b&c")',
+            "a%20b%26c",
+        ),
+        "encodeuri",
+    ),
+    function(
+        "URLDECODE(text)", (TEXT,), _url_decode, "The text that was part of an address.", 'URLDECODE("a%20b")', "a b"
+    ),
+    *also(
+        function(
+            "SHA256(text)",
+            (TEXT,),
+            _sha256,
+            "The SHA-256 checksum, in small hexadecimal letters.",
+            'LEFT(SHA256("hi"), 8)',
+            "8f434346",
+        ),
+        "hash",
+    ),
+    function("HTMLENCODE(text)", (TEXT,), _html, "The text as it stands in a page.", 'HTMLENCODE("a<b")', "a&lt;b"),
+    function(
+        "SLUG(text)", (TEXT,), _slug, "The text as a name for files and addresses.", 'SLUG("Ação & Co.")', "acao-co"
+    ),
+)

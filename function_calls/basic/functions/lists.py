@@ -1,0 +1,251 @@
+"""Functions that look at lists and maps, and reckon with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.comparing import finder, is_in, order
+from function_calls.basic.conversions import as_number, is_null, kind_of, settled, text_of
+from function_calls.basic.functions.declaring import ANY, GROUP, LIST, MAP, SERIES, TEXT, WHOLE, also, function
+from function_calls.basic.members import member
+from services.json_values import JsonValue
+
+
+def _count(group: JsonValue, *value: JsonValue) -> JsonValue:
+    if not value:
+        return len(group)
+    if type(group) is str:
+        part = text_of(value[0])
+        return group.count(part) if part else 0
+    return sum(map(finder(value[0], group), group)) if type(group) is list else int(is_in(value[0], group))
+
+
+def _ubound(items: list[Any] | dict[str, Any], dimension: int = 1) -> JsonValue:
+    return len(items)
+
+
+def _first(value: JsonValue) -> JsonValue:
+    return _end(value, 0)
+
+
+def _last(value: JsonValue) -> JsonValue:
+    return _end(value, -1)
+
+
+def _end(value: JsonValue, place: int) -> JsonValue:
+    """Of a text, its word there."""
+    if type(value) is dict:
+        raise RunFault(RunCode.WRONG_TYPE, "FIRST and LAST need a list or a text, not a map")
+    if type(value) is list:
+        return value[place] if value else None
+    words = text_of(value).split(None, 1) if place == 0 else text_of(value).rsplit(None, 1)
+    return words[place] if words else ""
+
+
+def _index_of(series: JsonValue, value: JsonValue) -> JsonValue:
+    if type(series) is str:
+        return series.find(text_of(value))
+    found = finder(value, series)
+    return next((place for place, item in enumerate(series) if found(item)), -1)
+
+
+def column(items: Iterable[JsonValue], name: str) -> list[Any]:
+    """This member of every row. Raises RunFault for an item that has no members."""
+    return [member(item, name) for item in items]
+
+
+def _numbers(items: list[Any], name: str | None, what: str) -> list[int | float]:
+    """Of the list, or of this member of its rows; without what is NULL or an empty text."""
+    values = items if name is None else column(items, name)
+    numbers = []
+    for place, value in enumerate(values):
+        if is_null(value) or value == "":
+            continue
+        number = as_number(value)
+        if number is None:
+            raise RunFault(RunCode.WRONG_TYPE, f"{what} needs numbers; item {place} is {kind_of(value)}")
+        numbers.append(number)
+    return numbers
+
+
+def _total(numbers: list[int | float]) -> int | float:
+    try:
+        return settled(sum(numbers))
+    except OverflowError:
+        raise RunFault(RunCode.BAD_VALUE, "the number is too large") from None
+
+
+def _sum(items: list[Any], name: str | None = None) -> JsonValue:
+    return _total(_numbers(items, name, "SUM"))
+
+
+def _average(items: list[Any], name: str | None = None) -> JsonValue:
+    numbers = _numbers(items, name, "AVG")
+    if not numbers:
+        return None
+    total = _total(numbers)
+    return total // len(numbers) if type(total) is int and not total % len(numbers) else total / len(numbers)
+
+
+def _median(items: list[Any], name: str | None = None) -> JsonValue:
+    numbers = sorted(_numbers(items, name, "MEDIAN"))
+    half = len(numbers) // 2
+    if not numbers:
+        return None
+    return numbers[half] if len(numbers) % 2 else _average([numbers[half - 1], numbers[half]])
+
+
+def _extreme(name: str, sign: int) -> Callable[..., JsonValue]:
+    def run(*values: JsonValue) -> JsonValue:
+        found: JsonValue = None
+        for value in _compared(values, name):
+            if found is None or sign * order(value, found) > 0:
+                found = value
+        return found
+
+    return run
+
+
+def _compared(values: tuple[JsonValue, ...], name: str) -> list[Any]:
+    """The values themselves, the items of the only list, or a member of its rows."""
+    if type(values[0]) is list and len(values) == 2 and type(values[1]) is str:
+        values = tuple(column(values[0], values[1]))
+    elif type(values[0]) is list and len(values) == 1:
+        values = tuple(values[0])
+    kept = [value for value in values if not is_null(value)]
+    for value in kept:
+        if type(value) in (list, dict):
+            raise RunFault(RunCode.WRONG_TYPE, f"{name} compares numbers or texts, not {kind_of(value)}")
+    return kept
+
+
+def _has_key(of: dict[str, Any], name: str) -> JsonValue:
+    return name in of or any(key.lower() == name.lower() for key in of)
+
+
+LISTS = (
+    function(
+        "COUNT(group, [value])",
+        (GROUP, ANY),
+        _count,
+        "How many items a list or map has, or how often this value is among them.",
+        "COUNT([4, 5, 4], 4)",
+        2,
+        fewest=1,
+    ),
+    function(
+        "UBOUND(list, [dimension])",
+        (GROUP, WHOLE),
+        _ubound,
+        "How many items the list has; the last one is at UBOUND - 1.",
+        'UBOUND(SPLIT("2+2", "+"))',
+        2,
+        fewest=1,
+    ),
+    function(
+        "LBOUND(list, [dimension])",
+        (GROUP, WHOLE),
+        lambda items, dimension=1: 0,
+        "Always 0.",
+        "LBOUND([7])",
+        0,
+        fewest=1,
+    ),
+    function(
+        "FIRST(value)",
+        (ANY,),
+        _first,
+        "The first item of a list, NULL of an empty one; of a text, its first word.",
+        "FIRST([7, 8])",
+        7,
+    ),
+    function(
+        "LAST(value)",
+        (ANY,),
+        _last,
+        "The last item of a list, NULL of an empty one; of a text, its last word.",
+        "LAST([7, 8])",
+        8,
+    ),
+    function(
+        "INDEXOF(list, value)",
+        (SERIES, ANY),
+        _index_of,
+        "At which index the value is, from 0; -1 where it is not.",
+        'INDEXOF(["a", "b"], "b")',
+        1,
+    ),
+    function(
+        "SUM(list, [member])",
+        (LIST, TEXT),
+        _sum,
+        "All numbers together, or this member of all rows.",
+        'SUM([{"price": 2}, {"price": 3}], "price")',
+        5,
+        fewest=1,
+    ),
+    *also(
+        function(
+            "AVG(list, [member])",
+            (LIST, TEXT),
+            _average,
+            "The mean, NULL of an empty list.",
+            "AVG([1, 2, 6])",
+            3,
+            fewest=1,
+        ),
+        "average",
+        "mean",
+    ),
+    function(
+        "MEDIAN(list, [member])", (LIST, TEXT), _median, "The number in the middle.", "MEDIAN([1, 2, 6])", 2, fewest=1
+    ),
+    function(
+        "MIN(value, …)",
+        (ANY,),
+        _extreme("MIN", -1),
+        "The least of the values, or of a list.",
+        "MIN([3, 1, 2])",
+        1,
+        more=True,
+    ),
+    function(
+        "MAX(value, …)",
+        (ANY,),
+        _extreme("MAX", 1),
+        "The greatest of the values, or of a list.",
+        "MAX(3, 1, 2)",
+        3,
+        more=True,
+    ),
+    *also(
+        function(
+            "COLUMN(rows, member)",
+            (LIST, TEXT),
+            column,
+            "This member of every row.",
+            'COLUMN([{"name": "Ann"}, {"name": "Bo"}], "name")',
+            ["Ann", "Bo"],
+        ),
+        "pluck",
+    ),
+    function("KEYS(map)", (MAP,), lambda of: list(of), "The keys of a map.", 'KEYS({"a": 1})', ["a"]),
+    function(
+        "VALUES(map)",
+        (MAP,),
+        lambda of: list(of.values()),
+        "What stands under the keys of a map.",
+        'VALUES({"a": 1})',
+        [1],
+    ),
+    function(
+        "HASKEY(map, key)",
+        (MAP, TEXT),
+        _has_key,
+        "Whether the map has this key; capitals do not matter.",
+        'HASKEY({"a": 1}, "A")',
+        True,
+    ),
+)

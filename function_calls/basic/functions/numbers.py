@@ -1,0 +1,147 @@
+"""Functions of numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.conversions import as_number, settled
+from function_calls.basic.functions.declaring import NUMBER, TEXT, WHOLE, LanguageFunction, also, function
+from function_calls.basic.operators import OPERATORS
+from services.json_values import JsonValue
+
+_EXACT = Context(prec=700, rounding=ROUND_HALF_UP)
+_LEADING = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3}(?!\d))?")
+_MOST_DIGITS = 15
+
+
+def rounded(number: int | float, digits: int) -> int | float:
+    """To so many decimals, a half away from zero as people do it; whole without decimals."""
+    digits = max(min(digits, 300), -300)
+    if type(number) is int and digits >= 0:
+        return number
+    exact = Decimal(repr(number)).quantize(Decimal(1).scaleb(-digits), context=_EXACT)
+    return settled(int(exact)) if digits <= 0 else float(exact)
+
+
+def _val(text: str) -> JsonValue:
+    """The number at the start of the text, as VAL has always done."""
+    whole = as_number(text)
+    if whole is not None:
+        return whole
+    found = _LEADING.match(text[:100])
+    return as_number(found.group()) or 0 if found else 0
+
+
+def _of_reals(name: str, reckon: Callable[..., float]) -> Callable[..., JsonValue]:
+    """What `math` computes, with our own words where it has no result."""
+
+    def run(*numbers: int | float) -> JsonValue:
+        try:
+            return settled(reckon(*numbers))
+        except OverflowError:
+            raise RunFault(RunCode.BAD_VALUE, f"{name}: the number is too large") from None
+        except (ValueError, ZeroDivisionError):
+            raise RunFault(RunCode.BAD_VALUE, f"{name} has no result for this number") from None
+
+    return run
+
+
+def _log(number: int | float, base: int | float | None = None) -> float:
+    return math.log(number) if base is None else math.log(number) / math.log(base)
+
+
+def _whole(cut: Callable[[float], int]) -> Callable[[int | float], JsonValue]:
+    return lambda number: settled(cut(number))
+
+
+def _power(base: int | float, exponent: int | float) -> JsonValue:
+    return OPERATORS["^"](base, exponent)
+
+
+def _modulo(number: int | float, by: int | float) -> JsonValue:
+    return OPERATORS["mod"](number, by)
+
+
+def _in_base(prefix: str) -> Callable[[int], JsonValue]:
+    return lambda number: format(number, prefix)
+
+
+def _real(name: str, reckon: Callable[..., float], about: str, example: str, gives: JsonValue) -> LanguageFunction:
+    return function(f"{name}(number)", (NUMBER,), _of_reals(name, reckon), about, example, gives)
+
+
+NUMBERS = (
+    function(
+        "VAL(text)", (TEXT,), _val, "The number at the start of a text, 0 where there is none.", 'VAL("12 apples")', 12
+    ),
+    function("INT(number)", (NUMBER,), _whole(math.floor), "The next whole number below.", "INT(-2.5)", -3),
+    *also(
+        function("FIX(number)", (NUMBER,), _whole(math.trunc), "Without what is behind the point.", "FIX(-2.5)", -2),
+        "trunc",
+    ),
+    function("FLOOR(number)", (NUMBER,), _whole(math.floor), "The next whole number below.", "FLOOR(2.7)", 2),
+    *also(
+        function("CEIL(number)", (NUMBER,), _whole(math.ceil), "The next whole number above.", "CEIL(2.1)", 3),
+        "ceiling",
+    ),
+    function(
+        "ROUND(number, [decimals])",
+        (NUMBER, WHOLE),
+        lambda number, digits=0: rounded(number, digits),
+        "Rounded to so many decimals, 0 unless said otherwise; a half goes away from zero.",
+        "ROUND(2.345, 2)",
+        2.35,
+        fewest=1,
+    ),
+    function("ABS(number)", (NUMBER,), lambda number: settled(abs(number)), "Without its sign.", "ABS(-3)", 3),
+    *also(
+        function(
+            "SGN(number)",
+            (NUMBER,),
+            lambda number: (number > 0) - (number < 0),
+            "-1 below zero, 0 for zero, 1 above.",
+            "SGN(-3)",
+            -1,
+        ),
+        "sign",
+    ),
+    *also(_real("SQR", math.sqrt, "The square root.", "SQR(9)", 3), "sqrt"),
+    function("POWER(base, exponent)", (NUMBER, NUMBER), _power, "The same as `^`.", "POWER(2, 10)", 1024),
+    function("MODULO(number, by)", (NUMBER, NUMBER), _modulo, "The same as MOD.", "MODULO(7, 3)", 1),
+    _real("SIN", math.sin, "The sine of an angle in radians.", "SIN(0)", 0),
+    _real("COS", math.cos, "The cosine of an angle in radians.", "COS(0)", 1),
+    _real("TAN", math.tan, "The tangent of an angle in radians.", "TAN(0)", 0),
+    _real("ASIN", math.asin, "The angle in radians that has this sine.", "ASIN(0)", 0),
+    _real("ACOS", math.acos, "The angle in radians that has this cosine.", "ACOS(1)", 0),
+    *also(_real("ATN", math.atan, "The angle in radians that has this tangent.", "ATN(0)", 0), "atan"),
+    _real("EXP", math.exp, "e to the power of the number.", "EXP(0)", 1),
+    *also(
+        function(
+            "LOG(number, [base])",
+            (NUMBER, NUMBER),
+            _of_reals("LOG", _log),
+            "The logarithm, the natural one without a base.",
+            "LOG(8, 2)",
+            3,
+            fewest=1,
+        ),
+        "ln",
+    ),
+    _real("LOG10", math.log10, "The logarithm to the base 10.", "LOG10(1000)", 3),
+    function("PI()", (), lambda: math.pi, "The number π.", "ROUND(PI(), 2)", 3.14),
+    function("HEX(number)", (WHOLE,), _in_base("X"), "In base 16.", "HEX(255)", "FF"),
+    function("OCT(number)", (WHOLE,), _in_base("o"), "In base 8.", "OCT(8)", "10"),
+    function("BIN(number)", (WHOLE,), _in_base("b"), "In base 2.", "BIN(5)", "101"),
+    function(
+        "BETWEEN(number, low, high)",
+        (NUMBER, NUMBER, NUMBER),
+        lambda number, low, high: low <= number <= high,
+        "Whether it is neither below the one nor above the other.",
+        "BETWEEN(5, 1, 10)",
+        True,
+    ),
+)

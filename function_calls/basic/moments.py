@@ -1,0 +1,136 @@
+"""Dates and times as texts: how they are read and written. As texts, too, the earlier one comes first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone, tzinfo
+from typing import Literal
+
+from function_calls.basic.codes import RunCode, RunFault
+
+Form = Literal["date", "time", "both"]
+HINT = "dates are written 2026-11-20 or 2026-11-20 22:15"
+_NO_DAY = datetime(1900, 1, 1)  # noqa: DTZ001 - a wall time, as all moments
+_LONGEST = 40
+_CLOCK = (
+    r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,]\d{1,9})?)?"
+    r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
+)
+_ZONE = r"(?: ?(?P<zone>[Zz]|[+-]\d\d:?\d\d))?"
+_BEHIND = rf"(?:[ T]+{_CLOCK}{_ZONE})?"
+_YEAR_FIRST = re.compile(rf"(?P<year>\d{{4}})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}}){_BEHIND}")
+_YEAR_LAST = re.compile(rf"(?P<one>\d{{1,2}})(?P<mark>[-/.])(?P<two>\d{{1,2}})(?P=mark)(?P<year>\d{{4}}){_BEHIND}")
+_CHINESE = re.compile(rf"(?P<year>\d{{4}})年(?P<month>\d{{1,2}})月(?P<day>\d{{1,2}})[日号](?:\s*{_CLOCK})?")
+_TIME = re.compile(_CLOCK)
+_PLAIN = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A wall time, in the zone of the chat."""
+
+    at: datetime
+    """Naive. Of a time alone, some day."""
+    form: Form
+    """What of it is meant."""
+
+    def __str__(self) -> str:
+        if self.form == "date":
+            return f"{self.at:%Y-%m-%d}".rjust(10, "0")
+        if self.form == "time":
+            return f"{self.at:%H:%M:%S}"
+        return f"{self.at:%Y-%m-%d %H:%M:%S}".rjust(19, "0")
+
+    def moved(self, by: timedelta) -> Moment:
+        """So much later on the clocks of the wall; a date that is moved by less than days has a time. Raises RunFault
+        (BAD_VALUE) beyond the years 1 to 9999."""
+        form: Form = "both" if self.form == "date" and by.seconds else self.form
+        return Moment(within_calendar(lambda: self.at + by), form)
+
+
+def read(text: str, zone: Callable[[], tzinfo | None]) -> Moment | None:
+    """The moment that a text names: year first, or day and month first where only one reading is possible (31/12/2026,
+    31.12.2026). With a `Z` or an offset, it is taken to the zone. None for all else."""
+    if not 4 <= len(text) <= _LONGEST:
+        return None
+    text = text.strip()
+    for pattern in (_YEAR_FIRST, _CHINESE, _YEAR_LAST, _TIME):
+        found = pattern.fullmatch(text)
+        if found:
+            try:
+                return _moment(found, zone)
+            except (ValueError, OverflowError):  # a month 13, a 30th of February
+                return None
+    return None
+
+
+def read_plain(text: str) -> Moment | None:
+    """The same for dates as NOW and TODAY write them, and for nothing else."""
+    if not 10 <= len(text) <= 19 or text[4] != "-" or not _PLAIN.fullmatch(text):
+        return None
+    return read(text, lambda: None)
+
+
+def within_calendar(reckon: Callable[[], datetime]) -> datetime:
+    """What it gives. Raises RunFault (BAD_VALUE) where that is beyond the years 1 to 9999."""
+    try:
+        return reckon()
+    except (OverflowError, ValueError):
+        raise RunFault(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999") from None
+
+
+def days_later(moment: Moment, days: float) -> Moment:
+    """So many days later; a fraction is hours and minutes, to the second."""
+    try:
+        by = timedelta(seconds=round(days * 86_400))
+    except (OverflowError, ValueError):
+        raise RunFault(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999") from None
+    return moment.moved(by)
+
+
+def _moment(found: re.Match[str], zone: Callable[[], tzinfo | None]) -> Moment | None:
+    parts = found.groupdict()
+    clock = _clock(parts)
+    if parts.get("year") is None:
+        return Moment(_NO_DAY + clock, "time") if clock is not None else None
+    day = _day(parts)
+    if day is None or clock is None:
+        return Moment(day, "date") if day is not None and parts.get("hour") is None else None
+    at = day + clock
+    return Moment(_in_zone(at, parts["zone"], zone()) if parts.get("zone") else at, "both")
+
+
+def _day(parts: dict[str, str | None]) -> datetime | None:
+    year = int(parts["year"] or 0)
+    if "one" not in parts:
+        return datetime(year, int(parts["month"] or 0), int(parts["day"] or 0))  # noqa: DTZ001 - a wall time
+    one, two = int(parts["one"] or 0), int(parts["two"] or 0)
+    if parts["mark"] == "." or one > 12 or one == two:
+        return datetime(year, two, one)  # noqa: DTZ001 - a wall time
+    return datetime(year, one, two) if two > 12 else None  # noqa: DTZ001 - a wall time
+
+
+def _clock(parts: dict[str, str | None]) -> timedelta | None:
+    """Since midnight, None for none."""
+    if parts.get("hour") is None:
+        return None
+    hour, minute, second = int(parts["hour"] or 0), int(parts["minute"] or 0), int(parts["second"] or 0)
+    half = parts.get("half")
+    if half:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if half in "Pp" else 0)
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    return timedelta(hours=hour, minutes=minute, seconds=second)
+
+
+def _in_zone(at: datetime, written: str | None, zone: tzinfo | None) -> datetime:
+    offset = timedelta()
+    if written and written not in "Zz":
+        digits = written[1:].replace(":", "")
+        offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+        offset = -offset if written[0] == "-" else offset
+    return at.replace(tzinfo=timezone(offset)).astimezone(zone).replace(tzinfo=None)

@@ -1,0 +1,338 @@
+"""Filters that scripts write as a text: `city = 'Oslo' AND (age > 30 OR name LIKE 'A%') ORDER BY name LIMIT 5`.
+
+Values in quotes may hold quotes: a quote ends the value only where the filter can go on behind it, so `name='O'Brien'`
+is understood. Values without quotes go on to the next AND, OR, ORDER BY, LIMIT or bracket: `stage=Closed Won AND n>3`.
+Time grows with the length of the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Literal, NoReturn
+
+from services.json_values import JsonValue
+from services.script_filters import (
+    FUNCTIONS,
+    MOST_COMPARISONS,
+    MOST_VALUES,
+    Applied,
+    Comparison,
+    Condition,
+    Constant,
+    Field,
+    Filter,
+    FilterFault,
+    Not,
+    Operand,
+    Operator,
+    Order,
+    Problem,
+    applied,
+    is_null,
+    joined,
+    operator_of,
+)
+from services.script_values import as_number
+
+LONGEST = 10_000
+DEEPEST = 40
+MOST_ORDERS = 5
+
+_SPACE = re.compile(r"\s*")
+_FIELD = re.compile(r"[^\W\d][\w$-]*(?:\.[\w$-]+)*")
+_QUOTED_FIELD = re.compile(r'\[([^\]]{1,200})\]|`([^`]{1,200})`|"([^"]{1,200})"')
+_CALL = re.compile(r"([^\W\d]\w*)\s{0,8}\(")
+_OPERATOR = re.compile(r"<=|>=|<>|!=|==|=|<|>|(?:LIKE|ILIKE|IN|BETWEEN|CONTAINS|IS)(?!\w)", re.IGNORECASE)
+_LIMIT = re.compile(r"LIMIT\s{1,9}(\d{1,9})$", re.IGNORECASE)
+_ORDER = re.compile(r"ORDER\s{1,9}BY(?!\w)", re.IGNORECASE)
+_GOES_ON = re.compile(r"(?:AND|OR)(?!\w)|ORDER\s{1,9}BY(?!\w)|LIMIT\s{1,9}\d{1,9}$", re.IGNORECASE)
+_STOPS = re.compile(r"[(),]|\s(?:AND|OR|ORDER|LIMIT)(?!\w)", re.IGNORECASE)
+_SECOND_CONDITION = re.compile(r"\s[\w.$-]{1,100}\s{0,5}[=<>!]")
+_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_WORDS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
+
+
+def filter_of(text: str) -> Filter:
+    """The filter in `text`; an empty text asks for everything. Raises FilterFault, which says where."""
+    if len(text) > LONGEST:
+        raise FilterFault(Problem.TOO_LONG)
+    reader = _Reader(text.rstrip())
+    condition = None if reader.is_at_tail() else reader.any_of(0)
+    found = Filter(condition, reader.orders(), reader.limit())
+    reader.end()
+    return found
+
+
+def read_operand(text: str) -> Operand:
+    """The field or the function of fields in `text`. Raises FilterFault."""
+    if len(text) > LONGEST:
+        raise FilterFault(Problem.TOO_LONG)
+    reader = _Reader(text.rstrip())
+    operand = reader.operand(0)
+    reader.end()
+    return operand
+
+
+class _Reader:
+    """Where the reading is: everything before `_at` is understood."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._brackets = 0
+        self._comparisons = 0
+        self._skip()
+
+    def is_at_tail(self) -> bool:
+        return self._at == len(self._text) or bool(self._ahead(_ORDER) or self._ahead(_LIMIT))
+
+    def orders(self) -> tuple[Order, ...]:
+        if not self._pass(_ORDER):
+            return ()
+        orders: list[Order] = []
+        while True:
+            by = self.operand(0)
+            descending = self._word("DESC") or (self._word("ASC") and False)
+            orders.append(Order(by, descending))
+            if len(orders) > MOST_ORDERS:
+                self._fail(Problem.TOO_MANY)
+            if not self._symbol(","):
+                return tuple(orders)
+
+    def limit(self) -> int | None:
+        found = self._pass(_LIMIT)
+        if found is None and self._word("LIMIT"):
+            self._fail(Problem.NO_LIMIT)
+        return int(found[1]) if found else None
+
+    def end(self) -> None:
+        if self._at < len(self._text):
+            self._fail(Problem.LEFT_OVER)
+
+    def any_of(self, deep: int) -> Condition:
+        return self._series("or", self._all_of, deep)
+
+    def _all_of(self, deep: int) -> Condition:
+        return self._series("and", self._one, deep)
+
+    def _series(self, connective: Literal["and", "or"], part: Callable[[int], Condition], deep: int) -> Condition:
+        conditions = [part(deep)]
+        while self._word(connective.upper()):
+            conditions.append(part(deep))
+        return joined(connective, conditions)
+
+    def _one(self, deep: int) -> Condition:
+        if deep > DEEPEST:
+            self._fail(Problem.TOO_DEEP)
+        if self._word("NOT"):
+            return Not(self._one(deep + 1))
+        opened = self._at
+        if not self._symbol("("):
+            return self._comparison(deep)
+        self._brackets += 1
+        condition = self.any_of(deep + 1)
+        self._close(opened)
+        return condition
+
+    def _comparison(self, deep: int) -> Condition:
+        self._comparisons += 1
+        if self._comparisons > MOST_COMPARISONS:
+            self._fail(Problem.TOO_MANY)
+        left = self.operand(deep)
+        negated = self._word("NOT")
+        spelling = self._pass(_OPERATOR)
+        if spelling is None:
+            self._fail(Problem.NO_OPERATOR)
+        if spelling[0].upper() == "IS":
+            return self._is(left, deep)
+        operator = operator_of(spelling[0])
+        if operator is None:
+            self._fail(Problem.NO_OPERATOR)
+        comparison = Comparison(left, operator, self._right(operator, deep))
+        return Not(comparison) if negated else comparison
+
+    def _is(self, left: Operand, deep: int) -> Condition:
+        negated = self._word("NOT")
+        if self._word("NULL"):
+            return is_null(left, negated=negated)
+        comparison = Comparison(left, "=", (self._value(deep),))
+        return Not(comparison) if negated else comparison
+
+    def _right(self, operator: Operator, deep: int) -> tuple[Operand, ...]:
+        if operator == "in":
+            return self._list(deep)
+        first = self._value(deep)
+        if operator != "between":
+            return (first,)
+        if not self._word("AND"):
+            self._fail(Problem.NO_AND)
+        return first, self._value(deep)
+
+    def _list(self, deep: int) -> tuple[Operand, ...]:
+        opened = self._at
+        if not self._symbol("("):
+            self._fail(Problem.NO_BRACKET)
+        self._brackets += 1
+        values: list[Operand] = []
+        while not self._is_symbol(")"):
+            values.append(self._value(deep, in_list=True))
+            if len(values) > MOST_VALUES:
+                self._fail(Problem.TOO_MANY)
+            if not self._symbol(","):
+                break
+        self._close(opened)
+        return tuple(values)
+
+    def operand(self, deep: int) -> Operand:
+        """A field, or a function. Values stand on the right side alone."""
+        call = self._call()
+        if call is not None:
+            return self._applied(call, deep)
+        quoted = self._pass(_QUOTED_FIELD)
+        if quoted is not None:
+            return Field((quoted[1] or quoted[2] or quoted[3]).strip())
+        found = self._pass(_FIELD)
+        if found is None:
+            self._fail(Problem.EMPTY if self._at == len(self._text) else Problem.NO_FIELD)
+        return Field(found[0])
+
+    def _call(self) -> re.Match[str] | None:
+        found = self._ahead(_CALL)
+        return found if found is not None and operator_of(found[1]) is None else None
+
+    def _applied(self, call: re.Match[str], deep: int) -> Applied:
+        if deep > DEEPEST:
+            self._fail(Problem.TOO_DEEP)
+        start = self._at
+        self._at = call.end()
+        self._skip()
+        self._brackets += 1
+        arguments: list[Operand] = []
+        while not self._is_symbol(")"):
+            arguments.append(self._argument(deep + 1))
+            if not self._symbol(","):
+                break
+        self._close(call.end() - 1)
+        return applied(call[1], arguments, start + 1)
+
+    def _argument(self, deep: int) -> Operand:
+        if self._text[self._at : self._at + 1] == "'":
+            return Constant(self._quoted("'", in_list=True))
+        number = self._pass(_PLAIN_NUMBER)
+        return Constant(as_number(number[0])) if number else self.operand(deep)
+
+    def _value(self, deep: int, *, in_list: bool = False) -> Operand:
+        quote = self._text[self._at : self._at + 1]
+        if quote in ("'", '"'):
+            return Constant(self._quoted(quote, in_list=in_list))
+        call = self._call()
+        if call is not None and call[1].upper() in FUNCTIONS:
+            return self._applied(call, deep)
+        return Constant(self._plain(in_list=in_list))
+
+    def _quoted(self, quote: str, *, in_list: bool) -> str:
+        """What stands between quotes; a doubled one is a quote of the value."""
+        start = at = self._at + 1
+        parts: list[str] = []
+        while True:
+            end = self._text.find(quote, at)
+            if end < 0:
+                self._fail(Problem.OPEN_QUOTE)
+            parts.append(self._text[at:end])
+            if self._may_end(end + 1, in_list=in_list):
+                self._at = end + 1
+                self._skip()
+                return "".join(parts)
+            parts.append(quote)
+            at = end + (2 if end > start - 1 and self._text[end + 1 : end + 2] == quote else 1)
+
+    def _may_end(self, at: int, *, in_list: bool) -> bool:
+        after = self._space_end(at)
+        if after == len(self._text):
+            return True
+        following = self._text[after]
+        if (following == ")" and self._brackets) or (following == "," and in_list):
+            return True
+        return _GOES_ON.match(self._text, after) is not None
+
+    def _plain(self, *, in_list: bool) -> JsonValue:
+        """A value without quotes. Brackets in it stay in it; what looks like a condition behind it needs an AND."""
+        start, end, open_brackets = self._at, len(self._text), 0
+        space_before = start > 0 and self._text[start - 1].isspace()
+        for stop in _STOPS.finditer(self._text, start - space_before):
+            if stop[0] == "(":
+                open_brackets += 1
+            elif stop[0] == ")" and (open_brackets or not self._brackets):
+                open_brackets = max(open_brackets - 1, 0)
+            elif self._ends_plain(stop, in_list=in_list and not open_brackets):
+                end = stop.start()
+                break
+        self._at = max(end, start)
+        self._skip()
+        second = _SECOND_CONDITION.search(self._text, start, end)
+        if second is not None:
+            raise FilterFault(Problem.LEFT_OVER, second.start() + 2, second[0].strip()[:40])
+        return _plain_value(self._text[start:end].strip())
+
+    def _ends_plain(self, stop: re.Match[str], *, in_list: bool) -> bool:
+        if stop[0] == ",":
+            return in_list
+        return stop[0] == ")" or _GOES_ON.match(self._text, stop.start() + 1) is not None
+
+    def _close(self, opened: int) -> None:
+        if not self._symbol(")"):
+            if self._at == len(self._text):
+                raise FilterFault(Problem.OPEN_BRACKET, opened + 1)
+            self._fail(Problem.LEFT_OVER)
+        self._brackets -= 1
+
+    def _word(self, word: str) -> bool:
+        """Pass this word if it is next."""
+        end = self._at + len(word)
+        if self._text[self._at : end].upper() != word or _is_of_a_word(self._text[end : end + 1]):
+            return False
+        self._at = end
+        self._skip()
+        return True
+
+    def _symbol(self, symbol: str) -> bool:
+        if not self._is_symbol(symbol):
+            return False
+        self._at += 1
+        self._skip()
+        return True
+
+    def _is_symbol(self, symbol: str) -> bool:
+        return self._text[self._at : self._at + 1] == symbol
+
+    def _ahead(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        return pattern.match(self._text, self._at)
+
+    def _pass(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        found = self._ahead(pattern)
+        if found is not None:
+            self._at = found.end()
+            self._skip()
+        return found
+
+    def _skip(self) -> None:
+        self._at = self._space_end(self._at)
+
+    def _space_end(self, at: int) -> int:
+        found = _SPACE.match(self._text, at)
+        return found.end() if found else at
+
+    def _fail(self, problem: Problem) -> NoReturn:
+        rest = self._text[self._at : self._at + 60].split()
+        raise FilterFault(problem, self._at + 1, rest[0][:40] if rest else "")
+
+
+def _is_of_a_word(character: str) -> bool:
+    return character == "_" or character.isalnum()
+
+
+def _plain_value(text: str) -> JsonValue:
+    """A number keeps what it is written like: `007` and `+47` stay texts."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    return as_number(text) if _PLAIN_NUMBER.fullmatch(text) else text

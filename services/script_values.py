@@ -1,0 +1,194 @@
+"""Values of scripts beside one another: whether they are the same, which comes first, and how they are written down to
+be kept. Values are JSON: None, bool, int, float, str, list, dict. Dates are texts in ISO form."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from services.json_values import JsonValue
+
+_NUMBER = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.{0,20})?", re.ASCII)
+_TRUTHS = {"true": True, "false": False}
+_DEEPEST = 100
+_LAST = (9, 0.0, "")
+
+
+class NotKeepable(ValueError):
+    """A value that cannot be written down: nested too deep, or with a number that is none."""
+
+
+class TooLarge(ValueError):
+    """A value that is longer than what is kept may be: `most_bytes`."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(most_bytes)
+        self.most_bytes = most_bytes
+
+
+def written(value: JsonValue, most_bytes: int) -> tuple[str, int]:
+    """`value` as JSON, and how many bytes that is. Raises TooLarge and NotKeepable."""
+    if _is_too_deep(value):
+        raise NotKeepable
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        size = len(text.encode())
+    except UnicodeEncodeError:  # half a character: kept as an escape, which a store takes
+        text = json.dumps(value, separators=(",", ":"))
+        size = len(text)
+    except (ValueError, TypeError):
+        raise NotKeepable from None
+    if size > most_bytes:
+        raise TooLarge(most_bytes)
+    return text, size
+
+
+def as_number(value: JsonValue) -> int | float | None:
+    """The number that it is or that a text writes; None for all else, TRUE and FALSE too."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return value
+    if not isinstance(value, str) or not _NUMBER.fullmatch(written_number := value.strip()):
+        return None
+    number = float(written_number)
+    if not math.isfinite(number):
+        return None
+    return int(written_number) if written_number.lstrip("+-").isdigit() else number
+
+
+def as_moment(value: JsonValue) -> datetime | None:
+    """The date or time that a text writes in ISO form, with its offset where it has one; a date is its midnight."""
+    if not isinstance(value, str) or not _MOMENT.fullmatch(value):
+        return None
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        return None
+
+
+def as_text(value: JsonValue) -> str:
+    """As it is said; nothing is the empty text."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, int | float):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def same(left: JsonValue, right: JsonValue) -> bool:
+    """Whether they are equal. Texts are compared as they are written; a number and a text that writes one as numbers;
+    TRUE and FALSE with the texts of these words and with 1 and 0 too. Nothing is the same as an empty text."""
+    if isinstance(left, str) and isinstance(right, str):
+        return left == right
+    if is_nothing(left) or is_nothing(right):
+        return is_nothing(left) and is_nothing(right)
+    if isinstance(left, bool) or isinstance(right, bool):
+        return _as_truth(left) is _as_truth(right) is not None
+    first, second = as_number(left), as_number(right)
+    if first is not None and second is not None:
+        return first == second
+    return bool(left == right)
+
+
+def order(left: JsonValue, right: JsonValue) -> int | None:
+    """Below 0 when `left` comes before `right`, above 0 when behind it, 0 where neither does; None where they have no
+    order. Numbers, and texts that write them, by their value; dates and times by time, and by what the clock on the
+    wall says where one of them has no offset; other texts character by character."""
+    if is_nothing(left) or is_nothing(right):
+        return None
+    first, second = as_number(left), as_number(right)
+    if first is not None and second is not None:
+        return _sign(first, second)
+    if not isinstance(left, str) or not isinstance(right, str):
+        return None
+    early, late = as_moment(left), as_moment(right)
+    if early is not None and late is not None:
+        if early.tzinfo is None or late.tzinfo is None:
+            early, late = early.replace(tzinfo=None), late.replace(tzinfo=None)
+        return (early > late) - (early < late)
+    return (left > right) - (left < right)
+
+
+def is_nothing(value: JsonValue) -> bool:
+    """Whether it is NULL or an empty text."""
+    return value is None or value == ""
+
+
+def key_of(value: JsonValue) -> str:
+    """A text that values which are the same have in common, and others have not."""
+    if isinstance(value, str):
+        return value
+    number = as_number(value)
+    if isinstance(number, float) and number.is_integer() and abs(number) < 1e15:
+        return str(int(number))
+    return as_text(value)
+
+
+def sorted_by(
+    rows: Sequence[JsonValue], value: Callable[[JsonValue], JsonValue], *, descending: bool
+) -> list[JsonValue]:
+    """The rows in the order of a value of theirs: numbers, dates and times, texts without regard to capitals, and then
+    all else; those without one stand last either way. Rows that are equal in it keep their order."""
+    keys = [(sort_key(value(row)), row) for row in rows]
+    there = [pair for pair in keys if pair[0] != _LAST]
+    there.sort(key=lambda pair: pair[0], reverse=descending)
+    return [row for _, row in there] + [row for key, row in keys if key == _LAST]
+
+
+def sort_key(value: JsonValue) -> tuple[int, float, str]:
+    """By which any values can be put in order."""
+    if is_nothing(value):
+        return _LAST
+    number = as_number(value)
+    if number is not None:
+        return 0, _as_float(number), ""
+    moment = as_moment(value)
+    if moment is not None:
+        return 1, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp(), ""
+    if isinstance(value, str):
+        return 2, 0.0, value.casefold()
+    return 3, 0.0, as_text(value)
+
+
+def _as_truth(value: JsonValue) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        value = _TRUTHS.get(value.strip().lower(), as_number(value))
+    return bool(value) if value in (0, 1) else None
+
+
+def _as_float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _sign(first: float, second: float) -> int:
+    return (first > second) - (first < second)
+
+
+def _is_too_deep(value: JsonValue) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [
+            item
+            for one in level
+            if isinstance(one, list | dict)
+            for item in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return False
+    return True
