@@ -63,9 +63,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> KeywordTable:
         ('LLM "Hi"', "LLM", {"prompt": "Hi"}),
         ('LLM "In short:", page', "LLM", {"prompt": "In short:", "about": ...}),
         ("REWRITE draft", "REWRITE", {"text": ...}),
-        ('SEND MAIL to, "Hi", body', "SEND MAIL", {"to": ..., "subject": "Hi", "body": ...}),
-        ('SEND EMAIL to, "Hi", body, f', "SEND EMAIL", {"to": ..., "subject": "Hi", "body": ..., "files": ...}),
-        ("BEGIN MAIL to\n«Subject: x\n»", "BEGIN MAIL", {"to": ..., "letter": "Subject: x\n"}),
+        ('SEND MAIL whom, "Hi", body', "SEND MAIL", {"to": ..., "subject": "Hi", "body": ...}),
+        ('SEND EMAIL whom, "Hi", body, f', "SEND EMAIL", {"to": ..., "subject": "Hi", "body": ..., "files": ...}),
+        ("BEGIN MAIL whom\n«Subject: x\n»", "BEGIN MAIL", {"to": ..., "letter": "Subject: x\n"}),
         ('BEGIN MAIL "a@b.example" «Subject: x\n»', "BEGIN MAIL", {"to": "a@b.example", "letter": "Subject: x\n"}),
         ('READ "a.txt"', "READ", {"path": "a.txt"}),
         ('WRITE "a.txt", text', "WRITE", {"path": "a.txt", "content": ...}),
@@ -99,8 +99,8 @@ def test_a_script_is_as_strong_as_the_strongest_of_its_keywords(table: KeywordTa
     assert Touch.REACHES_OUT in table.touches_of(["GET", "SEND MAIL"])
 
 
-@tool_function(name="ask", commands=("ask",), effect="read")
-async def ask(ctx: MessageContext, *, model: ModelOfScripts, port: ScriptModel, call: Call) -> FunctionResult:
+@tool_function(name="haiku", commands=("haiku",), effect="read")
+async def haiku(ctx: MessageContext, *, model: ModelOfScripts, port: ScriptModel, call: Call) -> FunctionResult:
     """Ask the model as a script does."""
     assert port is model
     try:
@@ -110,21 +110,21 @@ async def ask(ctx: MessageContext, *, model: ModelOfScripts, port: ScriptModel, 
 
 
 async def test_whoever_calls_a_script_pays_for_its_questions_to_the_model() -> None:
-    async with a_group([ask], settings={"budgets": {"member": {"requests": 1}}}) as group:
+    async with a_group([haiku], settings={"budgets": {"member": {"requests": 1}}}) as group:
         group.model.says(ModelAnswer("Five, seven, five", usage=Usage(10, 5)), ModelAnswer("Again"))
-        assert await group.say("Ann", "/ask") == ["Five, seven, five"]
-        assert await group.say("Ann", "/ask") == ["the share of the language model for today is used up"]
-        assert await group.say("Bob", "/ask") == ["Again"]
+        assert await group.say("Ann", "/haiku") == ["Five, seven, five"]
+        assert await group.say("Ann", "/haiku") == ["the share of the language model for today is used up"]
+        assert await group.say("Bob", "/haiku") == ["Again"]
     [first, _] = group.model.requests
     assert first.offer is None
     assert first.tool_choice == "none"
 
 
 async def test_the_chat_pays_as_well() -> None:
-    async with a_group([ask], settings={"budgets": {"chat": {"requests": 1}}}) as group:
+    async with a_group([haiku], settings={"budgets": {"chat": {"requests": 1}}}) as group:
         group.model.says(ModelAnswer("One", usage=Usage(10, 5)))
-        assert await group.say("Ann", "/ask") == ["One"]
-        assert await group.say("Bob", "/ask") == ["the share of the language model for today is used up"]
+        assert await group.say("Ann", "/haiku") == ["One"]
+        assert await group.say("Bob", "/haiku") == ["the share of the language model for today is used up"]
 
 
 @tool_function(name="reach", commands=("reach",), effect="read")
@@ -132,7 +132,7 @@ async def reach(ctx: MessageContext, *, web: WebOfScripts, port: ScriptWeb, call
     """Ask this machine as a script does."""
     assert port is web
     try:
-        return FunctionResult.say(str(await web.get(a_run(ctx, call=call), "http://127.0.0.1:1/")))
+        return FunctionResult.say(str(await web.get(a_run(ctx, call=call), "http://127.0.0.1:8080/")))
     except RunFault as fault:
         return FunctionResult.fail(ErrorCode.FAILED, f"{fault.code}: {fault.detail}")
 
