@@ -41,5 +41,6 @@ def script_services_live(live: LiveSettings, services: Mapping[type, object]) ->
     def prepare_mail(fresh: Settings) -> Use:
         return partial(mailer.use, fresh.mail)
 
-    live.take("basic.web", prepare=prepare_web)
+    # `basic` is taken by the source of scripts; this is a part of it.
+    live.take(prepare=prepare_web, hears_of=lambda settings: settings.basic.web)
     live.take("mail", prepare=prepare_mail)
