@@ -17,11 +17,11 @@ from function_calls.basic.forms import Forms, form_of
 from function_calls.basic.functions import ARITIES
 from function_calls.basic.keywords import Grants, keyword_declaration
 from function_calls.binding import Services
-from function_calls.scripts.handler import ScriptHandler
+from function_calls.script_library.kept_tools import LibraryTool
+from function_calls.script_library.specs import LoadProgram
+from function_calls.script_library.work_folder import WorkFolder
+from function_calls.scripts.handler import ScriptHandler, script_seconds
 from function_calls.scripts.keyword_table import KeywordTable
-from function_calls.scripts.kept_tools import LibraryTool
-from function_calls.scripts.specs import LoadProgram
-from function_calls.scripts.work_folder import WorkFolder
 from function_calls.source import Changes
 from function_calls.sources.basic_scripts import BasicScripts
 from function_calls.spec import Handler
@@ -35,37 +35,46 @@ WORK = Path("work")
 def scripts_of(settings: Settings, services: Services, changes: Changes) -> WantedSource:
     """The source of the settings' scripts. Raises DefinitionError for keywords that cannot be used."""
     modules = keyword_modules(settings)
-    table = KeywordTable(modules, services)
-    clock, chance = cast(Clock, services[Clock]), cast(Random, services[Random])
-
-    parameters = {name: bot.parameters for name, bot in settings.bots.items()}
-
-    def handler_of(tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
-        return ScriptHandler(
-            tool.definition,
-            load,
-            table,
-            settings.basic,
-            Grants(source.may_call, source.shared_tables, source.shared_memory),
-            clock=clock,
-            chance=chance,
-            folder=tool.place.folder,
-            parameters=lambda bot: parameters.get(bot, {}),
-        ).handle
-
     source = BasicScripts(
         "sources.basic",
         settings.sources.basic,
         compiler=compiler_of(settings.basic, spellings_of(modules)),
-        table=table,
-        handler=handler_of,
+        runs=ScriptRuns(settings, KeywordTable(modules, services), services),
         kept=cast(BasicTools, services[BasicTools]),
         work=WorkFolder(Path(settings.home) / WORK),
         bots=tuple(settings.bots),
         changes=changes,
-        clock=clock,
+        clock=cast(Clock, services[Clock]),
     )
     return WantedSource(source, made_of_scripts(settings))
+
+
+class ScriptRuns:
+    """How the scripts of these settings are run."""
+
+    def __init__(self, settings: Settings, table: KeywordTable, services: Services) -> None:
+        self._settings = settings.basic
+        self._parameters = {name: bot.parameters for name, bot in settings.bots.items()}
+        self._table = table
+        self._clock = cast(Clock, services[Clock])
+        self._chance = cast(Random, services[Random])
+        self.effect_of = table.effect_of
+        self.touches_of = table.touches_of
+        self.seconds_of = script_seconds
+
+    def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
+        """See `Runs`."""
+        return ScriptHandler(
+            tool.definition,
+            load,
+            self._table,
+            self._settings,
+            Grants(source.may_call, source.shared_tables, source.shared_memory),
+            clock=self._clock,
+            chance=self._chance,
+            folder=tool.place.folder,
+            parameters=lambda bot: self._parameters.get(bot, {}),
+        ).handle
 
 
 def made_of_scripts(settings: Settings) -> object:

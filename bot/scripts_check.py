@@ -12,8 +12,8 @@ from config.settings import Settings
 from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import BasicCompiler
 from function_calls.definition_faults import fault
-from function_calls.scripts.names import Names, Taker, taken_twice
-from function_calls.scripts.places import ScriptPlace, bot_of, place_of, storage_of
+from function_calls.script_library.names import Names, Taker, taken_twice
+from function_calls.script_library.places import ScriptPlace, bot_of, place_of, storage_of
 from services.storage import Storage, StorageError
 
 
@@ -66,7 +66,9 @@ class _Checking:
             return
         places = [place for path in listed if (place := place_of(path, bot_of(source)))]
         if not places:
-            text = f"{source.path}: there are no scripts; they are <bot>.gbai/<bot>.gbdialog/*.bas, or *.bas right there"
+            text = (
+                f"{source.path}: there are no scripts; they are <bot>.gbai/<bot>.gbdialog/*.bas, or *.bas right there"
+            )
             self._tell([fault(str(source.path), text)])
         for place in places:
             self._script(storage, place, Profile(source.profile))

@@ -86,7 +86,9 @@ class BasicCompiler:
         except OSError as error:
             fault = Fault(_FIRST, Code.UNREADABLE, f"the file cannot be read: {error.strerror or type(error).__name__}")
             return CompilationResult(diagnostics=(fault.diagnostic(str(path)),))
-        return self.compile_text(content, str(path), name=name or path.stem, bot=bot, profile=profile, variables=variables)
+        return self.compile_text(
+            content, str(path), name=name or path.stem, bot=bot, profile=profile, variables=variables
+        )
 
     def compile_text(
         self,
@@ -107,7 +109,10 @@ class BasicCompiler:
             parsed = parse(script_text, self.forms, self.functions)
             found = list(parsed.faults)
             definitions, faults = definitions_of(parsed.script, name, profile, bot=bot, source_file=file)
-            found += [*faults, *lints_of(parsed.script, variables=variables, functions=self.functions)]
+            found += faults
+            if not _has_errors(found):
+                # Of half a script it cannot be told what is never used.
+                found += lints_of(parsed.script, variables=variables, functions=self.functions)
             tools = () if _has_errors(found) else self._tools(parsed.script, definitions, found)
         except ScriptFault as error:
             return _result((), [error.fault], file)
@@ -116,7 +121,9 @@ class BasicCompiler:
     def _text(self, content: bytes) -> str:
         """What stands in the file. Raises ScriptFault."""
         if len(content) > self.source_bytes:
-            told = f"the script has {len(content):,} bytes, but {self.source_bytes:,} are allowed: divide it into several"
+            told = (
+                f"the script has {len(content):,} bytes, but {self.source_bytes:,} are allowed: divide it into several"
+            )
             raise ScriptFault(_FIRST, Code.TOO_LONG, told)
         content = content.removeprefix(_BOM)
         try:

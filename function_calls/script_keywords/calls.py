@@ -7,13 +7,15 @@ from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
 from function_calls.basic.values import kind_of, text_of
 from function_calls.scripts.calling import call_function, function_called, named_arguments
 
+_GIVEN = (
+    '{name:word} [( "(" [{arguments...}] ")" | WITH ( {named:assignments} | {arguments...} ) | [,] {arguments...} )]'
+)
+
 
 @basic_keyword(
-    "CALL {name:word} [[,] {arguments...}]",
-    "CALL {name:word} WITH ( {named:assignments} | {arguments...} )",
-    "RUN TOOL {name:word} [[,] {arguments...}]",
-    "RUN TOOL {name:word} WITH ( {named:assignments} | {arguments...} )",
-    "TOOL {name:word} [[,] {arguments...}]",
+    f"CALL {_GIVEN}",
+    f"RUN TOOL {_GIVEN}",
+    f"TOOL {_GIVEN}",
     effect="idempotent",
 )
 async def call(run: ScriptRun, name: Value, arguments: Value = None, named: Value = None) -> Value | Asks:

@@ -12,13 +12,13 @@ import structlog
 
 from config.basic import BasicSettings
 from function_calls.basic.codes import RunCode
-from function_calls.basic.tool_definition import ToolDefinition
 from function_calls.basic.events import Ended, Failed
 from function_calls.basic.keywords import Grants, ScriptRun, Value
 from function_calls.basic.limits import Limits
 from function_calls.basic.machine import Machine, StaleState
 from function_calls.basic.nodes import At
 from function_calls.basic.program import Program
+from function_calls.basic.tool_definition import ToolDefinition
 from function_calls.call import Call, Resumed
 from function_calls.context import Kind, MessageContext
 from function_calls.failed_runs import noted

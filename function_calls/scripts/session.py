@@ -12,24 +12,28 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from services.clock import Clock
 
-SESSION_NAMES = frozenset({"username", "from", "user", "mobile", "chat", "is_group", "language", "bot"})
-"""The variables that every script finds, in lower case. Those of the settings come beside them."""
-
 
 def session_variables(context: MessageContext, call: Call, bot: str) -> dict[str, Value]:
     """Who asks and where, by lower-case names."""
-    sender = context.sender
-    return {
+    sender, profile = context.sender, call.profile
+    member, chat = sender.ref.key, context.chat.key
+    found: dict[str, Value] = {
         "username": sender.name,
-        "from": sender.ref.key,
-        "user": {"id": sender.ref.key, "name": sender.name, "role": sender.role.value},
-        # Networks do not tell it; scripts that ask whether it is there find nothing.
-        "mobile": "",
-        "chat": context.chat.key,
+        "user": {"id": member, "name": sender.name, "role": sender.role.value},
+        "role": sender.role.value,
+        "chat": chat,
+        "channel": context.chat.platform,
         "is_group": context.is_group,
-        "language": call.profile.texts.language,
+        "group": context.chat.native if context.is_group else "",
+        "language": profile.texts.language,
         "bot": bot,
+        "botname": profile.bot_name,
     }
+    found |= dict.fromkeys(("from", "user_id", "userid"), member)
+    found |= dict.fromkeys(("session", "session_id", "sessionid"), chat)
+    # Networks do not tell them; scripts that ask whether they are there find nothing.
+    found |= dict.fromkeys(("mobile", "userphone", "useremail"), "")
+    return found
 
 
 def variables_of(

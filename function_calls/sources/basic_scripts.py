@@ -14,17 +14,16 @@ from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import BasicCompiler
 from function_calls.definition import DefinitionError
 from function_calls.definition_faults import faults_of
-from function_calls.scripts.compiling import Compiling
-from function_calls.scripts.keyword_table import KeywordTable
-from function_calls.scripts.kept_tools import LibraryTool
-from function_calls.scripts.library import ScriptLibrary
-from function_calls.scripts.names import Names
-from function_calls.scripts.outcomes import Workshop
-from function_calls.scripts.places import bot_of, storage_of
-from function_calls.scripts.programs import Programs
-from function_calls.scripts.specs import MakeHandler, spec_of
-from function_calls.scripts.work_folder import WorkFolder
-from function_calls.scripts.writing import Writing
+from function_calls.script_library.compiling import Compiling
+from function_calls.script_library.kept_tools import LibraryTool
+from function_calls.script_library.library import ScriptLibrary
+from function_calls.script_library.names import Names
+from function_calls.script_library.outcomes import Workshop
+from function_calls.script_library.places import bot_of, storage_of
+from function_calls.script_library.programs import Programs
+from function_calls.script_library.specs import Runs, spec_of
+from function_calls.script_library.work_folder import WorkFolder
+from function_calls.script_library.writing import Writing
 from function_calls.source import Changes, Publish, Snapshot
 from function_calls.spec import FunctionSpec
 from services.basic_tools import BasicTools, KeptTool
@@ -45,8 +44,7 @@ class BasicScripts:
         sources: Sequence[BasicSource],
         *,
         compiler: BasicCompiler,
-        table: KeywordTable,
-        handler: MakeHandler,
+        runs: Runs,
         kept: BasicTools,
         work: WorkFolder,
         bots: Collection[str],
@@ -58,8 +56,7 @@ class BasicScripts:
         self.name = name
         self._sources = tuple(dict.fromkeys(sources))
         self._compiler = compiler
-        self._table = table
-        self._handler = handler
+        self._runs = runs
         self._kept = kept
         self._work = work
         self._bots = bots
@@ -100,7 +97,9 @@ class BasicScripts:
         compiling = Compiling(self._compiler, digest)
         programs = Programs(self._work, self._kept, self._compiler, self._threads)
         shop = Workshop(compiling, programs, Writing(self._work, self._kept), self._kept, Names(), self._clock)
-        self._libraries = tuple((one, self._library(one, shop, lambda: self._publish(publish))) for one in self._sources)
+        self._libraries = tuple(
+            (one, self._library(one, shop, lambda: self._publish(publish))) for one in self._sources
+        )
         try:
             rows = await self._kept.everything()
             writes = await self._threads.run(self._restore, rows)
@@ -174,9 +173,8 @@ class BasicScripts:
         }
 
     def _spec(self, source: BasicSource, library: ScriptLibrary, tool: LibraryTool) -> FunctionSpec | DefinitionError:
-        handler = self._handler(tool, lambda: library.program(tool), source)
         try:
-            return spec_of(tool, handler, self._table)
+            return spec_of(tool, lambda: library.program(tool), source, self._runs)
         except DefinitionError as error:
             return error
 

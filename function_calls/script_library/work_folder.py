@@ -10,8 +10,8 @@ from pathlib import Path
 
 import orjson
 
-from function_calls.basic.tool_definition import ToolDefinition
 from function_calls.basic.program import Program
+from function_calls.basic.tool_definition import ToolDefinition
 from services.json_values import JsonObject
 
 _ENDINGS = (".mcp.json", ".tool.json", ".program.json")

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from config.diagnostics import Diagnostic
 from function_calls.basic.codes import Profile
-from function_calls.scripts.compiling import Compiled, Compiling, text_of
-from function_calls.scripts.kept_tools import LibraryTool, findings_text
-from function_calls.scripts.names import Names, Taker, ToolKey, taken_twice
-from function_calls.scripts.programs import Programs
-from function_calls.scripts.writing import Files, Writing
+from function_calls.script_library.compiling import Compiled, Compiling, text_of
+from function_calls.script_library.kept_tools import LibraryTool, findings_text
+from function_calls.script_library.names import Names, Taker, ToolKey, taken_twice
+from function_calls.script_library.programs import Programs
+from function_calls.script_library.writing import Files, Writing
 from services.basic_tools import BasicTools, KeptTool
 from services.clock import Clock
 from services.store import basic_tools

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from config.basic import BasicSource
 from function_calls.arguments import SchemaArguments
 from function_calls.basic.program import Program
 from function_calls.definition import build_spec
-from function_calls.scripts.handler import script_seconds
-from function_calls.scripts.keyword_table import KeywordTable
-from function_calls.scripts.kept_tools import LibraryTool
-from function_calls.spec import FunctionSpec, Handler
+from function_calls.script_library.kept_tools import LibraryTool
+from function_calls.spec import FunctionSpec, Handler, Touch
 from services.json_values import JsonObject
+from services.refs import Effect
 
 TAG = "basic"
 """Borne by every function that is a script, for rules that speak of all of them."""
 SESSION = "session"
 """In the metadata of a script that begins a conversation."""
 LoadProgram = Callable[[], Awaitable[Program]]
-MakeHandler = Callable[[LibraryTool, LoadProgram, BasicSource], Handler]
-"""From a tool, what loads its program, and the entry of the settings that it comes from."""
+
+
+class Runs(Protocol):
+    """How scripts are run."""
+
+    def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
+        """What runs `tool`, whose program `load` gives, of that entry of the settings."""
+
+    def effect_of(self, keywords: Iterable[str]) -> Effect:
+        """What a script with these keywords does to the world."""
+
+    def touches_of(self, keywords: Iterable[str]) -> frozenset[Touch]:
+        """What it touches."""
+
+    def seconds_of(self, keywords: Iterable[str]) -> float:
+        """How long a run of it may take."""
 
 
 class ArgumentsLater:
@@ -43,16 +56,16 @@ class ArgumentsLater:
         return dict(arguments)
 
 
-def spec_of(tool: LibraryTool, handler: Handler, table: KeywordTable) -> FunctionSpec:
+def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Runs) -> FunctionSpec:
     """The function. Raises DefinitionError."""
     definition = tool.definition
     parameters = definition.schema()
     is_session = bool(definition.metadata.get(SESSION))
     options: JsonObject = {
         "bot": tool.place.bot,
-        "effect": table.effect_of(tool.keywords),
-        "touches": table.touches_of(tool.keywords),
-        "timeout_seconds": script_seconds(tool.keywords),
+        "effect": runs.effect_of(tool.keywords),
+        "touches": runs.touches_of(tool.keywords),
+        "timeout_seconds": runs.seconds_of(tool.keywords),
         "tags": [TAG],
         "metadata": definition.metadata,
     }
@@ -61,7 +74,7 @@ def spec_of(tool: LibraryTool, handler: Handler, table: KeywordTable) -> Functio
     return build_spec(
         name=definition.name,
         description=definition.description,
-        handler=handler,
+        handler=runs.handler(tool, load, source),
         arguments=ArgumentsLater(parameters),
         parameters=parameters,
         options=options,

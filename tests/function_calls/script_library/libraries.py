@@ -19,10 +19,11 @@ from function_calls.basic.functions import ARITIES
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.scripts.kept_tools import LibraryTool
+from function_calls.script_library.kept_tools import LibraryTool
+from function_calls.script_library.specs import LoadProgram
+from function_calls.script_library.work_folder import WorkFolder
+from function_calls.scripts.handler import script_seconds
 from function_calls.scripts.keyword_table import KeywordTable
-from function_calls.scripts.specs import LoadProgram
-from function_calls.scripts.work_folder import WorkFolder
 from function_calls.source import Changes, Snapshot, Unwatched
 from function_calls.sources.basic_scripts import BasicScripts
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
@@ -86,14 +87,21 @@ def says(text: str, description: str = "Says something nice") -> str:
     return f'DESCRIPTION "{description}"\nTALK "{text}"\n'
 
 
-def handler_of(tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
-    """Tells which program would run."""
+class Telling:
+    """Runs that tell which program would run."""
 
-    async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
-        program = await load()
-        return FunctionResult(data={"digest": program.digest, "keywords": list(program.keywords)})
+    def __init__(self) -> None:
+        table = keywords()
+        self.effect_of = table.effect_of
+        self.touches_of = table.touches_of
+        self.seconds_of = script_seconds
 
-    return handle
+    def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
+        async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+            program = await load()
+            return FunctionResult(data={"digest": program.digest, "keywords": list(program.keywords)})
+
+        return handle
 
 
 def a_compiler(**more: Any) -> BasicCompiler:
@@ -111,6 +119,7 @@ class Scripts:
     clock: VirtualClock = field(default_factory=VirtualClock)
     changes: ToldChanges = field(default_factory=ToldChanges)
     snapshots: list[Snapshot] = field(default_factory=list)
+    _published: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def kept(self) -> BasicTools:
@@ -143,8 +152,7 @@ class Scripts:
             "sources.basic",
             given,
             compiler=self.compiler,
-            table=keywords(),
-            handler=handler_of,
+            runs=Telling(),
             kept=kept or self.kept,
             work=WorkFolder(self.work),
             bots=bots,
@@ -161,13 +169,25 @@ class Scripts:
     async def running(self, *sources: BasicSource, **more: Any) -> AsyncIterator[Scripts]:
         """The source runs, and has looked once."""
         running = self.source(*sources, changes=self.changes, **more)
-        task = asyncio.create_task(running.run(self.snapshots.append))
+        task = asyncio.create_task(running.run(self.publish))
         try:
             await self.look()
             yield self
         finally:
             task.cancel()
             await asyncio.wait([task])
+
+    def publish(self, snapshot: Snapshot) -> None:
+        self.snapshots.append(snapshot)
+        self._published.set()
+
+    async def published(self, count: int) -> Snapshot:
+        """The last of so many snapshots, or of more."""
+        async with asyncio.timeout(10):
+            while len(self.snapshots) < count:
+                self._published.clear()
+                await self._published.wait()
+        return self.snapshots[-1]
 
     async def look(self) -> Snapshot:
         """Something may have changed; what was published last when everybody has looked."""
@@ -183,6 +203,7 @@ class Scripts:
 @asynccontextmanager
 async def scripts(home: Path, **more: Any) -> AsyncIterator[Scripts]:
     """A storage in memory, and a store and a work folder below `home`."""
+    home.mkdir(parents=True, exist_ok=True)
     async with a_store(home, clock := VirtualClock()) as store:
         yield Scripts(store, home, clock=clock, **more)
 

@@ -10,8 +10,8 @@ import structlog
 
 from config.diagnostics import Diagnostic
 from function_calls.definition_faults import fault
-from function_calls.scripts.kept_tools import LibraryTool
-from function_calls.scripts.work_folder import WorkFolder
+from function_calls.script_library.kept_tools import LibraryTool
+from function_calls.script_library.work_folder import WorkFolder
 from services.basic_tools import BasicTools
 from services.store.port import StoreError, Write
 from services.threads import Threads

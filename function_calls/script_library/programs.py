@@ -10,8 +10,8 @@ import structlog
 from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import BasicCompiler
 from function_calls.basic.program import Program
-from function_calls.scripts.kept_tools import LibraryTool
-from function_calls.scripts.work_folder import WorkFolder, packed
+from function_calls.script_library.kept_tools import LibraryTool
+from function_calls.script_library.work_folder import WorkFolder, packed
 from services.basic_tools import BasicTools
 from services.storage import StorageError
 from services.store.port import StoreError

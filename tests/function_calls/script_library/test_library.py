@@ -17,7 +17,7 @@ from services.refs import Effect
 from services.storage import MemoryStorage, StorageError
 from services.store import basic_tools
 from tests.fakes.builders import a_message
-from tests.function_calls.scripts.libraries import (
+from tests.function_calls.script_library.libraries import (
     BROKEN,
     ORDER,
     REGISTRATION,
@@ -386,9 +386,8 @@ async def test_somebody_may_want_scripts_to_be_compiled_anew(
             await world.clock.advance(1)
             await world.store.commit([basic_tools.outdate(bot, tool)])
             await kept.look()
-            async with asyncio.timeout(10):
-                while world.compiler.compilations < 3 + compiled or await kept.outdated():
-                    await asyncio.sleep(0.001)
+            await world.published(2 if compiled else 1)
+            assert await kept.outdated() == set()
             after = {row["tool_name"]: row["compiled_ms"] for row in await world.rows()}
             assert sum(after[name] > before[name] for name in before) == compiled
             assert world.compiler.compilations == 3 + compiled
@@ -454,21 +453,18 @@ async def test_a_slow_script_holds_up_neither_the_others_nor_the_daemon(tmp_path
     storage = Held("slow.bas", {"slow.bas": says("slow"), "quick.bas": says("quick")})
     async with scripts(tmp_path, storage=storage) as world:
         running = world.source(changes=world.changes)
-        task = asyncio.create_task(running.run(world.snapshots.append))
+        task = asyncio.create_task(running.run(world.publish))
         try:
-            async with asyncio.timeout(10):
-                while not storage.is_asked.is_set():
-                    await asyncio.sleep(0.001)
-                while not world.snapshots:
-                    await world.clock.advance(6)
-                    await asyncio.sleep(0.001)
-                assert names(world.snapshots[-1]) == ["quick"]
-                assert "still being read" in faults(world.snapshots[-1])[0]
-                storage.let_go.set()
-                while names(world.snapshots[-1]) != ["quick", "slow"]:
-                    await asyncio.sleep(0.001)
-                assert world.snapshots[-1].faults == ()
+            await asyncio.to_thread(storage.is_asked.wait, 10)
+            await world.clock.advance(6)
+            snapshot = await world.published(1)
+            assert names(snapshot) == ["quick"]
+            assert "still being read" in faults(snapshot)[0]
+            storage.let_go.set()
+            snapshot = await world.published(2)
+            assert (names(snapshot), snapshot.faults) == (["quick", "slow"], ())
         finally:
+            storage.let_go.set()
             task.cancel()
             await asyncio.wait([task])
 

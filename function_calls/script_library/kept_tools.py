@@ -10,8 +10,8 @@ import orjson
 from config.diagnostics import Diagnostic
 from function_calls.basic.compiler import CompiledTool
 from function_calls.basic.tool_definition import ToolDefinition
-from function_calls.scripts.places import ScriptPlace
-from function_calls.scripts.work_folder import checksum_of
+from function_calls.script_library.places import ScriptPlace
+from function_calls.script_library.work_folder import checksum_of
 from services.basic_tools import KeptTool
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -14,12 +15,12 @@ from config.diagnostics import Diagnostic
 from function_calls.basic.codes import Profile
 from function_calls.basic.program import Program
 from function_calls.definition_faults import fault
-from function_calls.scripts.compiling import Compiled
-from function_calls.scripts.kept_tools import LibraryTool, NotKept, kept_findings, kept_tool
-from function_calls.scripts.names import Taker
-from function_calls.scripts.outcomes import KnownScript, Outcomes, Workshop
-from function_calls.scripts.places import ScriptPlace, no_such_bot, place_of
-from function_calls.scripts.writing import Files
+from function_calls.script_library.compiling import Compiled
+from function_calls.script_library.kept_tools import LibraryTool, NotKept, kept_findings, kept_tool
+from function_calls.script_library.names import Taker
+from function_calls.script_library.outcomes import KnownScript, Outcomes, Workshop
+from function_calls.script_library.places import ScriptPlace, no_such_bot, place_of
+from function_calls.script_library.writing import Files
 from function_calls.source_places import told
 from services.basic_tools import KeptTool
 from services.storage import Storage, StorageError, plain_etag
@@ -50,8 +51,9 @@ class ScriptLibrary:
         shop: Workshop,
         tell: Callable[[], None],
     ) -> None:
-        """`key` is that under which its tools are kept; `where`, what faults of the storage are told of. `bot`: whose the scripts are that lie in no folder of a bot.
-        `bots`: those that there are. `tell` is called when there is something new that nobody waits for."""
+        """`key` is that under which its tools are kept; `where`, what faults of the storage are told of. `bot`: whose
+        the scripts are that lie in no folder of a bot. `bots`: those that there are. `tell` is called when there is
+        something new that nobody waits for."""
         self.key = key
         self._where = where
         self._bot = bot
@@ -249,7 +251,7 @@ class ScriptLibrary:
                     del self._running[path]
                     done.append(task.result())
                 else:
-                    task.add_done_callback(lambda ended, path=path: self._is_over(path, ended))
+                    task.add_done_callback(partial(self._is_over, path))
             await self._take(done)
             if self._shop.clock.monotonic() - told_at > _SECONDS_WITHOUT_A_WORD:
                 self._tell()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from config.diagnostics import Diagnostic
 from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import BasicCompiler
 from function_calls.definition_faults import fault
-from function_calls.scripts.kept_tools import LibraryTool, tool_of
-from function_calls.scripts.places import ScriptPlace
-from function_calls.scripts.work_folder import packed
+from function_calls.script_library.kept_tools import LibraryTool, tool_of
+from function_calls.script_library.places import ScriptPlace
+from function_calls.script_library.work_folder import packed
 from services.storage import Storage, StorageError
 from services.threads import Threads
 
