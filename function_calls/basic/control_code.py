@@ -135,22 +135,19 @@ def _assert(run: Running, frame: Frame, _: JsonValue) -> None:
     raise RunFault(RunCode.ASSERTION, shortened(text_of(frame.stack.pop())))
 
 
-def _want(run: Running, frame: Frame, operand: JsonValue) -> Event:
+def _want(run: Running, frame: Frame, _: JsonValue) -> Event:
     """The run stays here, with the arguments on the stack, until there is a value."""
-    keyword, slots = operand
     run.memory.check_stop(run.count())
     frame.position -= 1
+    return wanted(frame)
+
+
+def wanted(frame: Frame) -> Wants:
+    """What the run waits for, at the keyword where it stands."""
+    _, (keyword, slots) = frame.procedure.code[frame.position]
     values = frame.stack[len(frame.stack) - len(slots) :]
     arguments = {slot: copied(value) for slot, value in zip(slots, values, strict=True)}
     return Wants(keyword, arguments, frame.procedure.place(frame.position))
-
-
-def wanted_again(run: Running) -> Event:
-    """What the run is waiting for, which it has said before."""
-    frame = run.frames[-1]
-    _, operand = frame.procedure.code[frame.position]
-    frame.position += 1
-    return _want(run, frame, operand)
 
 
 CONTROL: Mapping[str, ControlInstruction] = MappingProxyType(

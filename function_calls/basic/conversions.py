@@ -68,7 +68,7 @@ def as_number(value: JsonValue) -> int | float | None:
     """The number that it is or that a text writes (`12`, ` -3.5 `, `1,234.56`, `1e3`); TRUE is 1. None for all else."""
     kind = type(value)
     if kind is int or kind is float:
-        return value if kind is float or _SMALLEST_INT <= value <= _LARGEST_INT else settled(value)
+        return settled(value)
     if kind is bool:
         return int(value)
     return _number_text(value) if kind is str else None

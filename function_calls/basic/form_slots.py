@@ -182,22 +182,25 @@ class Slots:
 
 
 def names_a_value(cursor: Cursor, word: str, starts: Container[str]) -> bool:
-    """Whether a statement before this one gives the variable `word`, in upper case, something that can name a table.
-    The rows of a keyword cannot: behind `customers = FIND customers` the word goes on to mean the table. The cursor
-    stands where it stood."""
-    here = cursor.index
-    while cursor.index > 0 and cursor.now.kind is not Kind.LINE:
-        cursor.index -= 1
-    limit, cursor.index = cursor.index, 0
+    """Whether something before the cursor gives the variable `word`, in upper case, what can name a table. The rows of
+    a keyword cannot: behind `customers = FIND customers` the word goes on to mean the table."""
+    if cursor.given is None:
+        cursor.given = _given(cursor, starts)
+    return cursor.given.get(word, cursor.index) < cursor.index
+
+
+def _given(cursor: Cursor, starts: Container[str]) -> dict[str, int]:
+    """Where each variable first gets such a value. The cursor stands where it stood."""
+    here, cursor.index = cursor.index, 0
+    found: dict[str, int] = {}
     previous: Token | None = None
-    is_header = found = False
-    while cursor.index < limit and not found:
+    is_header = False
+    while cursor.now.kind is not Kind.END:
         token = cursor.take()
-        begins = previous is None or previous.kind is Kind.LINE
-        if token.kind is Kind.LINE or begins:
+        if previous is None or previous.kind is Kind.LINE:
             is_header = token.kind is Kind.WORD and token.value in _DEFINES
-        if token.kind is Kind.WORD and token.value == word:
-            found = is_header or _is_set(previous, cursor, starts)
+        if token.kind is Kind.WORD and (is_header or _is_set(previous, cursor, starts)):
+            found.setdefault(token.value, cursor.index - 1)
         previous = token
     cursor.index = here
     return found

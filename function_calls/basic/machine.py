@@ -12,7 +12,7 @@ import structlog
 
 from function_calls.basic.caught import LastError, caught
 from function_calls.basic.codes import CATCHABLE, RunCode, RunFault
-from function_calls.basic.control_code import CONTROL, wanted_again
+from function_calls.basic.control_code import CONTROL, wanted
 from function_calls.basic.events import Event, Failed, Paused, Wants
 from function_calls.basic.frames import Frame, frame_of_json
 from function_calls.basic.limits import Limits
@@ -110,7 +110,7 @@ class Machine:
             try:
                 if self._fault is not None:
                     self._raise_fault()
-                event = wanted_again(run) if self._waits else self._steps_until(stop)
+                event = wanted(run.frames[-1]) if self._waits else self._steps_until(stop)
             except RunFault as fault:
                 if not self._recovered(fault):
                     return self._failed(fault)

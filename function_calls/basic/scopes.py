@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from function_calls.basic.caught import ERROR_NAMES
+from function_calls.basic.functions import CHANGING
 from function_calls.basic.nodes import (
     Apply,
     Assign,
@@ -112,10 +113,6 @@ def changed_by(expression: Expression) -> Name | Member | Index | None:
         return None
     target = expression.arguments[0]
     return target if isinstance(target, Name | Member | Index) else None
-
-
-CHANGING = frozenset({"push", "append"})
-"""Functions of the language whose call, as a statement, changes what it is given first."""
 
 
 def _bodies(statement: Statement) -> Iterator[tuple[Statement, ...]]:

@@ -29,12 +29,17 @@ from services.json_values import JsonValue
 Stack = list[JsonValue]
 PlainInstruction = Callable[[Running, Stack, JsonValue], None]
 
-GROWING = frozenset({"push", "append"})
-"""Functions that put a value to a list: what they give is measured by what is new in it."""
-_AT_ONCE = GROWING | {
-    "len", "ubound", "lbound", "count", "isempty", "isnull", "nvl", "iif", "first", "last", "mid", "left", "right",
-}  # fmt: skip
-"""Functions that take the same time however large what they are given is."""
+_GROWING = frozenset({"push", "append", "unshift", "prepend"})
+"""Functions that put values into a list: what they give is measured by what is new in it."""
+_AT_ONCE = frozenset(
+    {
+        *("len", "length", "size", "count", "ubound", "lbound", "first", "last", "left", "right", "mid", "substr"),
+        *("isempty", "notempty", "isnull", "isnothing", "nvl", "coalesce", "iif", "choose", "typeof", "typename"),
+        *("isarray", "islist", "ismap", "isobject", "isstring", "istext"),
+    }
+)
+"""Functions that take the same time however large what they are given is. Lists and maps that they give are none that
+they made."""
 
 
 def _load_top(run: Running, stack: Stack, name: JsonValue) -> None:
@@ -135,19 +140,17 @@ def _within(run: Running, stack: Stack, _: JsonValue) -> None:
 def _function(run: Running, stack: Stack, operand: JsonValue) -> None:
     name, count = operand
     arguments: Sequence[JsonValue] = stack[len(stack) - count :] if count else ()
-    memory = run.memory
-    if name not in _AT_ONCE:
+    at_once = name in _AT_ONCE and not (name == "count" and count > 1)
+    if not at_once and name not in _GROWING:
         for value in arguments:
-            memory.looked_at(value)
+            run.memory.looked_at(value)
     result = FUNCTIONS[name].run(run.world, arguments)
-    if name in GROWING and type(result) is list:
-        memory.made(result)
+    if name in _GROWING:
+        run.memory.made(result)
         for value in arguments[1:]:
-            memory.put(value)
-    elif type(result) is str:
-        memory.made(result)
-    elif (type(result) is list or type(result) is dict) and not any(result is given for given in arguments):
-        memory.made_inside(result)
+            run.memory.put(value)
+    elif not at_once or type(result) is str:
+        run.memory.made_inside(result)
     if count:
         del stack[len(stack) - count :]
     stack.append(result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 
 from config.diagnostics import Diagnostic
 from function_calls.basic.codes import Profile
@@ -12,10 +13,10 @@ from function_calls.definition_faults import fault
 from function_calls.script_library.kept_tools import LibraryTool, tool_of
 from function_calls.script_library.places import ScriptPlace
 from function_calls.script_library.work_folder import packed
+from services.crew import Crew
 from services.storage import Storage, StorageError
-from services.threads import Threads
 
-_COMPILING_AT_ONCE = 4
+_AT_ONCE = 4
 """More of them would only keep the event loop from its turn."""
 
 
@@ -45,8 +46,7 @@ class Compiling:
         """`digest`: of the compiler."""
         self.compiler = compiler
         self._digest = digest
-        self.reading = Threads()
-        self._threads = Threads(_COMPILING_AT_ONCE)
+        self.crew = Crew(_AT_ONCE)
 
     def prefix(self, profile: Profile) -> str:
         """What the hashes begin with of all that is compiled now."""
@@ -56,22 +56,20 @@ class Compiling:
         self, storage: Storage, place: ScriptPlace, etag: str, profile: Profile, known: str = ""
     ) -> Compiled:
         """What the file is now. `known`: the hash with which it need not be compiled again."""
-        try:
-            content = await self.reading.run(storage.read, place.path)
-        except StorageError as error:
-            file = storage.place(place.path)
-            return Compiled(place, etag, file, findings=(fault(file, str(error)),), is_unread=True)
-        return await self._threads.run(self._compile, storage, place, etag, profile, content, known)
+        return await self.crew.begin(partial(self._compile, storage, place, etag, profile, known))
 
     async def from_text(self, place: ScriptPlace, file: str, profile: Profile, text: str) -> Compiled:
         """The same of a text that is kept."""
         content_hash = self._hash(place, profile, text.encode())
-        return await self._threads.run(self._result, place, "", file, profile, text.encode(), content_hash)
+        return await self.crew.begin(partial(self._result, place, "", file, profile, text.encode(), content_hash))
 
-    def _compile(
-        self, storage: Storage, place: ScriptPlace, etag: str, profile: Profile, content: bytes, known: str
-    ) -> Compiled:
-        file, content_hash = storage.place(place.path), self._hash(place, profile, content)
+    def _compile(self, storage: Storage, place: ScriptPlace, etag: str, profile: Profile, known: str) -> Compiled:
+        file = storage.place(place.path)
+        try:
+            content = storage.read(place.path)
+        except StorageError as error:
+            return Compiled(place, etag, file, findings=(fault(file, str(error)),), is_unread=True)
+        content_hash = self._hash(place, profile, content)
         if content_hash == known:
             return Compiled(place, etag, file, content, content_hash, is_known=True)
         return self._result(place, etag, file, profile, content, content_hash)

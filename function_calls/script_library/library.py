@@ -186,7 +186,7 @@ class ScriptLibrary:
 
     async def _listed(self, storage: Storage) -> Mapping[str, str] | None:
         """The etags; None where the storage cannot say. Then nothing has gone that cannot be looked at."""
-        task = asyncio.create_task(self._shop.compiling.reading.run(storage.list))
+        task = asyncio.create_task(self._shop.listing.run(storage.list))
         if not await self._is_done_soon([task], _PATIENT_SECONDS):
             task.cancel()
             self._problems = (fault(self._where, "it does not say within seconds which scripts there are"),)
@@ -243,8 +243,7 @@ class ScriptLibrary:
         patience, told_at = _PATIENT_SECONDS, self._shop.clock.monotonic()
         for start in range(0, len(changed), _AT_ONCE):
             tasks = [self._begin(storage, place, etag) for place, etag in changed[start : start + _AT_ONCE]]
-            if not await self._is_done_soon([task for _, task in tasks], patience):
-                patience = _LESS_PATIENT_SECONDS
+            patience = await self._wait([task for _, task in tasks], patience)
             done: list[Compiled] = []
             for path, task in tasks:
                 if task.done():
@@ -256,6 +255,20 @@ class ScriptLibrary:
             if self._shop.clock.monotonic() - told_at > _SECONDS_WITHOUT_A_WORD:
                 self._tell()
                 told_at = self._shop.clock.monotonic()
+
+    async def _wait(self, tasks: Collection[asyncio.Task[Any]], patience: float) -> float:
+        """Return when all have ended, or nothing ends any more for as long as `patience` says; the patience that is
+        left."""
+        waiting = list(tasks)
+        while not await self._is_done_soon(waiting, patience):
+            patience = _LESS_PATIENT_SECONDS
+            # Behind those that hang there may be others that would not.
+            self._shop.compiling.crew.relieve()
+            left = [task for task in waiting if not task.done()]
+            if len(left) == len(waiting):
+                break
+            waiting = left
+        return patience
 
     def _begin(self, storage: Storage, place: ScriptPlace, etag: str) -> tuple[str, asyncio.Task[Compiled]]:
         path = place.path

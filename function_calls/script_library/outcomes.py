@@ -16,12 +16,14 @@ from services.basic_tools import BasicTools, KeptTool
 from services.clock import Clock
 from services.store import basic_tools
 from services.store.port import StoreError, Write
+from services.threads import Threads
 
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
     """What all libraries of a source share. Belongs to one event loop."""
 
+    listing: Threads
     compiling: Compiling
     programs: Programs
     writing: Writing

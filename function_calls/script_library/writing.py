@@ -3,8 +3,10 @@ trouble with them is told and stops nothing."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -13,10 +15,12 @@ from function_calls.definition_faults import fault
 from function_calls.script_library.kept_tools import LibraryTool
 from function_calls.script_library.work_folder import WorkFolder
 from services.basic_tools import BasicTools
+from services.crew import Crew
 from services.store.port import StoreError, Write
-from services.threads import Threads
 
 _log = structlog.get_logger("basic")
+_AT_ONCE = 25
+"""So many scripts a thread writes before it looks for other work."""
 _SERVES = "scripts serve all the same, but have to be compiled anew at the next start"
 
 
@@ -38,19 +42,24 @@ class Files:
 class Writing:
     """Writes both. Belongs to one event loop."""
 
-    def __init__(self, work: WorkFolder, kept: BasicTools) -> None:
+    def __init__(self, work: WorkFolder, kept: BasicTools, crew: Crew) -> None:
         self._work = work
         self._kept = kept
-        self._threads = Threads(1)
+        self._crew = crew
 
     async def write(self, files: Sequence[Files], rows: Sequence[Write]) -> tuple[Diagnostic, ...]:
         """Write all of it; what could not be."""
         problems: list[Diagnostic] = []
-        try:
-            if files:
-                await self._threads.run(self._put, files)
-        except OSError as error:
-            problems.append(fault(str(self._work.of(files[0].bot)), f"cannot be written: {error.strerror}; {_SERVES}"))
+        parts = [files[start : start + _AT_ONCE] for start in range(0, len(files), _AT_ONCE)]
+        outcomes = await asyncio.gather(
+            *(self._crew.begin(partial(self._put, part)) for part in parts), return_exceptions=True
+        )
+        for part, error in zip(parts, outcomes, strict=True):
+            if isinstance(error, OSError):
+                folder = str(self._work.of(part[0].bot))
+                problems.append(fault(folder, f"cannot be written: {error.strerror}; {_SERVES}"))
+            elif error is not None:
+                raise error
         try:
             await self._kept.commit(rows)
         except StoreError as error:

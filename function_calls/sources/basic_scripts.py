@@ -96,7 +96,9 @@ class BasicScripts:
         digest = await self._threads.run(self._compiler.digest) if self._sources else ""
         compiling = Compiling(self._compiler, digest)
         programs = Programs(self._work, self._kept, self._compiler, self._threads)
-        shop = Workshop(compiling, programs, Writing(self._work, self._kept), self._kept, Names(), self._clock)
+        shop = Workshop(
+            self._threads, compiling, programs, Writing(self._work, self._kept, compiling.crew), self._kept, Names(), self._clock
+        )
         self._libraries = tuple(
             (one, self._library(one, shop, lambda: self._publish(publish))) for one in self._sources
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunFault
-from function_calls.basic.conversions import as_number, kind_of
+from function_calls.basic.conversions import as_number, kind_of, settled
 from function_calls.basic.functions.declaring import ANY, LIST, NUMBER, WHOLE, also, function
 from function_calls.basic.world import World
 from services.json_values import JsonValue
@@ -22,7 +22,7 @@ def _random(world: World, low: JsonValue = None, high: JsonValue = None) -> Json
         wrong = first if ends[0] is None else last
         raise RunFault(RunCode.WRONG_TYPE, f"RANDOM needs two numbers, not {kind_of(wrong)}")
     least, most = sorted((int(ends[0]), int(ends[1])))
-    return world.random.randint(least, most)
+    return settled(world.random.randint(least, most))
 
 
 def _rnd(world: World, number: int | float = 1) -> JsonValue:

@@ -25,7 +25,8 @@ _PIECES = re.compile(
     r"|%(?P<percent>[A-Za-z])|(?P<word>[A-Za-z]+)|(?P<other>.)",
     re.DOTALL,
 )
-_WORD = re.compile(r"(?:[yY]{1,4}|[mM]{1,4}|[dD]{1,4}|[hH]{1,2}|[sS]{1,2}|n{1,2}|f{1,3}|tt|TT|t|T|Z)+")
+_WORD = re.compile(r"(?:[yY]{1,4}+|[mM]{1,4}+|[dD]{1,4}+|[hH]{1,2}+|[sS]{1,2}+|n{1,2}+|f{1,3}+|tt|TT|t|T|Z)++")
+"""Nothing of it is tried twice, so a long word takes no longer than it is."""
 _RUN = re.compile(r"([A-Za-z])\1*")
 _NAMES: Mapping[str, str] = MappingProxyType(
     {"y": "year", "d": "day", "h": "hour", "s": "second", "n": "minute", "f": "fraction", "t": "half"}
@@ -44,7 +45,8 @@ _PERCENT: Mapping[str, _Piece] = MappingProxyType(
     {
         "Y": _Piece("yyyy", "year"), "y": _Piece("yy", "year"), "m": _Piece("mm", "month"),
         "B": _Piece("mmmm", "month"), "b": _Piece("mmm", "month"), "d": _Piece("dd", "day"), "e": _Piece("d", "day"),
-        "A": _Piece("dddd", "day"), "a": _Piece("ddd", "day"), "H": _Piece("hh", "hour"), "I": _Piece("hh", "hour12"), "M": _Piece("nn", "minute"),
+        "A": _Piece("dddd", "day"), "a": _Piece("ddd", "day"), "H": _Piece("hh", "hour"),
+        "I": _Piece("hh", "hour12"), "M": _Piece("nn", "minute"),
         "S": _Piece("ss", "second"), "p": _Piece("tt", "half"),
     }
 )  # fmt: skip

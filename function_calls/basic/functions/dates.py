@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunFault
-from function_calls.basic.conversions import as_number, number_of
+from function_calls.basic.conversions import as_number, number_of, settled
 from function_calls.basic.functions.calendar_words import day_name, month_name
 from function_calls.basic.functions.date_reckoning import MOST_SECONDS, UNITS, date_add, date_diff, moment_of
 from function_calls.basic.functions.declaring import ANY, DATE, NUMBER, WHOLE, Kind, LanguageFunction, also, function
@@ -110,7 +110,7 @@ DATES = (
     function("NOW()", (), _now, "The date and time of the chat.", "NOW()", "2026-11-20 22:15:00", world=True),
     function("TODAY()", (), _today, "The date of the chat.", "TODAY()", "2026-11-20", world=True),
     function(
-        "DATE([value])",
+        "DATE([year or date], [month], [day])",
         (ANY, ANY, ANY),
         _date,
         "Today; the date of a moment; or that of a year, a month and a day.",
@@ -221,7 +221,7 @@ DATES = (
     function(
         "WEEKS(number)",
         (NUMBER,),
-        lambda number: number * 7,
+        lambda number: settled(number * 7),
         "So many weeks, for `NOW() + WEEKS(2)`.",
         "TODAY() + WEEKS(2)",
         "2026-12-04",

@@ -17,6 +17,7 @@ EXAMPLE_NOW = "2026-11-20 22:15:00"
 """The moment at which the examples hold, a Friday evening."""
 _NTH = ("first", "second", "third", "fourth", "fifth", "sixth")
 _UNFIT = object()
+_LARGEST_WHOLE = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def _number(world: World, value: JsonValue) -> Any:
 
 def _whole(world: World, value: JsonValue) -> Any:
     number = _number(world, value)
-    return number if number is _UNFIT else int(number)
+    return number if number is _UNFIT else max(-_LARGEST_WHOLE, min(int(number), _LARGEST_WHOLE))
 
 
 def _list(world: World, value: JsonValue) -> Any:

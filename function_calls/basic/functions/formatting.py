@@ -32,7 +32,7 @@ def _format(world: World, value: JsonValue, pattern: str) -> JsonValue:
         if made is not None:
             return made
     moment = read(value, lambda: world.now().tzinfo) if type(value) is str else None
-    if moment is not None and not _TEXT_MARKS.search(pattern):
+    if moment is not None and "@" not in pattern and any(mark.isalpha() for mark in pattern):
         return format_date(moment, pattern, world.language)
     if _TEXT_MARKS.search(pattern):
         return _text(text_of(value), pattern)

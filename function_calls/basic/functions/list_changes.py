@@ -7,7 +7,7 @@ from typing import Any
 
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.comparing import finder
-from function_calls.basic.conversions import as_number, kind_of, text_of
+from function_calls.basic.conversions import as_number, kind_of, settled, text_of
 from function_calls.basic.functions.declaring import ANY, LIST, NUMBER, SERIES, TEXT, WHOLE, also, function
 from function_calls.basic.functions.lists import column
 from function_calls.basic.measuring import check_count, check_size
@@ -120,7 +120,7 @@ def _range(one: int | float, *others: int | float) -> JsonValue:
         return []
     steps = (last - first) / step
     check_count(int(min(steps, 1e9)) + 1, "what RANGE makes")
-    return [first + place * step for place in range(int(steps + 1e-9) + 1)]
+    return [settled(first + place * step) for place in range(int(steps + 1e-9) + 1)]
 
 
 LIST_CHANGES = (

@@ -42,7 +42,11 @@ def _is_null(value: JsonValue, *instead: JsonValue) -> JsonValue:
 
 
 def _is_empty(value: JsonValue) -> JsonValue:
-    return value is None or (type(value) in (list, dict) and not value) or (type(value) is str and not value.strip())
+    return (
+        value is None
+        or (type(value) in (list, dict) and not value)
+        or (type(value) is str and (not value or value.isspace()))
+    )
 
 
 def _type(value: JsonValue) -> JsonValue:
@@ -91,7 +95,7 @@ def _to_date(world: World, value: JsonValue) -> JsonValue:
 
 LOGIC = (
     function(
-        "IIF(condition, one, other)",
+        "IIF(condition, one, [other])",
         (ANY, ANY, ANY),
         _iif,
         "The one where the condition holds, else the other. Both are worked out.",

@@ -361,6 +361,19 @@ def test_the_effort_does_not_grow_with_the_depth_of_a_statement() -> None:
     assert time.process_time() - began < 1
 
 
+def test_thousands_of_tables_are_told_from_variables_in_time() -> None:
+    cursor = Cursor(small_tokens('place = "x"\n' + "FIND place\n" * 4000))
+    began, found = time.process_time(), 0
+    while cursor.now.kind is not Kind.END:
+        matched = FORMS.match(cursor, SmallExpressions(FORMS), inside=False)
+        found += matched is not None and shown(matched.want) == "FIND(table=place)"
+        while not cursor.is_line_end:
+            cursor.take()
+        cursor.take()
+    assert found == 4000
+    assert time.process_time() - began < 5
+
+
 SIGNS = ("(", ")", "[", "]", "{", "}", "#{", ",", ".", "=", "<>", "+", "-", ":", "$", "😀", "\n")
 VALUES = ("1", "2.5", '"t"', '"${x}"', '"${"', "«b ${y}»", "a", "b", "x_1", "AS", "WHERE", "AND", "NOT", "IS", "NULL")
 LEADS = sorted({word for written in WRITTEN for word in form_of(written).lead})

@@ -427,8 +427,8 @@ class Meeting(MemoryStorage):
 
 @pytest.mark.requirement("A46")
 async def test_scripts_are_read_beside_each_other(tmp_path: Path) -> None:
-    async with scripts(tmp_path, storage=Meeting(20)) as world:
-        assert len((await world.once()).specs) == 20
+    async with scripts(tmp_path, storage=Meeting(4)) as world:
+        assert len((await world.once()).specs) == 4
 
 
 class Held(MemoryStorage):

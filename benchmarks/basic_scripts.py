@@ -1,0 +1,167 @@
+"""BASIC scripts: a thousand of them compiled, taken up again from what was kept, and what running one costs."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+from benchmarks.measuring import Driver, Effort, Figure, Load, Sample, median, rounds, timed
+from benchmarks.world import a_profile, a_turn, an_invoker, message, set_up_process
+from bot.basic_scripts import compiler_of, spellings_of
+from bot.keyword_modules import built_in_keyword_modules
+from bot.wiring import open_store
+from config.basic import BasicSettings, BasicSource
+from config.settings import Settings
+from function_calls.basic.compiler import BasicCompiler
+from function_calls.basic.keywords import Grants
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.definition import schema_arguments
+from function_calls.registry import BotFunctions
+from function_calls.script_keywords import talk
+from function_calls.script_library.kept_tools import LibraryTool
+from function_calls.script_library.specs import LoadProgram, spec_of
+from function_calls.script_library.work_folder import WorkFolder
+from function_calls.scripts.handler import ScriptHandler, script_seconds
+from function_calls.scripts.keyword_table import KeywordTable
+from function_calls.source import Snapshot, Unwatched
+from function_calls.sources.basic_scripts import BasicScripts
+from function_calls.spec import FunctionResult, FunctionSpec, Handler, Touch
+from function_calls.turn import Path as Way
+from services.basic_tools import BasicTools
+from services.clock import SystemClock
+from services.refs import Effect
+
+_SCRIPT = """\
+REM Order number {number} of a shop, with what such scripts usually do
+PARAM customer_name AS string LIKE "John Doe" DESCRIPTION "Customer's full name"
+PARAM order_amount AS number LIKE 99.99 DESCRIPTION "Total order amount"
+PARAM shipping_address AS string LIKE "123 Main St" DESCRIPTION "Delivery address"
+
+DESCRIPTION "Process a new customer order of kind {number}"
+
+parts = SPLIT(shipping_address, " ")
+house = 0
+FOR EACH part IN parts
+    IF LEN(part) > 2 AND part <> "St" THEN
+        house = house + LEN(part)
+    END IF
+NEXT part
+
+IF order_amount > 100 THEN
+    discount = order_amount * 0.1
+ELSEIF order_amount > 50 THEN
+    discount = 5
+ELSE
+    discount = 0
+END IF
+
+WITH order
+    name = customer_name
+    amount = order_amount - discount
+    kind = {number}
+END WITH
+
+TALK "Processing order for " + customer_name + ": " + FORMAT(order.amount, "0.00")
+RETURN order.amount
+"""
+_ARGUMENTS = {"customer_name": "Ann", "order_amount": 120, "shipping_address": "123 Main St"}
+
+
+class _Runs:
+    """Scripts that nobody calls."""
+
+    def effect_of(self, keywords: Iterable[str]) -> Effect:
+        return Effect.READ
+
+    def touches_of(self, keywords: Iterable[str]) -> frozenset[Touch]:
+        return frozenset()
+
+    def seconds_of(self, keywords: Iterable[str]) -> float:
+        return 30.0
+
+    def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
+        async def handle(context: MessageContext, arguments: object, call: Call) -> FunctionResult:
+            return FunctionResult()
+
+        return handle
+
+
+def _compiler() -> BasicCompiler:
+    return compiler_of(BasicSettings(), spellings_of(built_in_keyword_modules()))
+
+
+@asynccontextmanager
+async def _scripts(load: Load) -> AsyncIterator[Callable[[], BasicScripts]]:
+    """What gives a source of so many scripts, each as a new start has it."""
+    with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as folder:
+        home = Path(folder)
+        set_up_process(home / "logs")
+        drive = home / "drive"
+        drive.mkdir()
+        for number in range(load.functions):
+            (drive / f"order{number}.bas").write_text(_SCRIPT.format(number=number), encoding="utf-8")
+        clock = SystemClock()
+        store = await open_store(Settings.model_validate({"home": str(home / "var")}), clock)
+
+        def source() -> BasicScripts:
+            return BasicScripts(
+                "benchmark",
+                [BasicSource(path=drive)],
+                compiler=_compiler(),
+                runs=_Runs(),
+                kept=BasicTools(store, clock),
+                work=WorkFolder(home / "work"),
+                bots=["default"],
+                changes=Unwatched(),
+                clock=clock,
+            )
+
+        try:
+            yield source
+        finally:
+            await store.close()
+
+
+async def _published(source: BasicScripts, load: Load) -> float:
+    """Seconds until its functions are there."""
+    published: list[Snapshot] = []
+    began = time.perf_counter()
+    await source.run(published.append)
+    seconds = time.perf_counter() - began
+    assert len(published[-1].specs) == load.functions
+    return seconds
+
+
+async def cold(load: Load) -> Sample:
+    """Scripts that were never seen: all are compiled, and everything is written."""
+    async with _scripts(load) as source:
+        return {"seconds": await _published(source(), load)}
+
+
+async def kept(load: Load) -> Sample:
+    """The same scripts at the next start."""
+    async with _scripts(load) as source:
+        await _published(source(), load)
+        return {"seconds": await _published(source(), load)}
+
+
+DRIVERS: dict[str, Driver] = {"cold": cold, "kept": kept}
+
+
+def scripts_figures(effort: Effort) -> list[Figure]:
+    """All of them."""
+    load = Load(functions=effort.count(1000))
+    samples = rounds({"cold": ("basic_scripts.cold", load), "kept": ("basic_scripts.kept", load)}, effort)
+    return [
+        Figure("basic_scripts", f"{load.functions:,} scripts compiled, all written", "seconds", median(samples["cold"], "seconds"), 3.0),
+        Figure("basic_scripts", f"the same at the next start", "seconds", median(samples["kept"], "seconds"), 0.3),
+    ]
+
+
+FIGURES: dict[str, Callable[[Effort], list[Figure]]] = {"basic_scripts": scripts_figures}

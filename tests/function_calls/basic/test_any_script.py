@@ -1,0 +1,77 @@
+"""What holds for any script, however senseless: it ends, within its limits, and a stop changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from function_calls.basic.code import faults_of, program_of
+from function_calls.basic.codes import Fault, RunCode, ScriptFault
+from function_calls.basic.events import Ended, Failed
+from function_calls.basic.program import Program
+from tests.function_calls.basic.runs import SMALL, run_through, stored
+from tests.function_calls.basic.trees import Trees
+
+SEEDS = st.integers(0, 2**32)
+ARGUMENTS = {"p": [1, {"x": "y"}], "Username": "Mia"}
+
+
+def a_program(seed: int) -> Program | list[Fault]:
+    """A script by chance, or what is wrong with it."""
+    unit, definitions = Trees(Random(seed)).script()
+    faults = faults_of(unit, definitions)
+    if faults:
+        with pytest.raises(ScriptFault):
+            program_of(unit, definitions)
+        return faults
+    return program_of(unit, definitions)
+
+
+@pytest.mark.requirement("K11")
+@settings(max_examples=1500)
+@given(SEEDS)
+def test_any_script_ends_within_its_limits_and_never_by_a_fault_of_ours(seed: int) -> None:
+    program = a_program(seed)
+    if isinstance(program, list):
+        assert all(fault.at.line >= 1 and fault.message for fault in program)
+        return
+    with capture_logs() as logs:
+        ran = run_through(program, ARGUMENTS)
+    assert not logs
+    assert isinstance(ran.event, Ended | Failed)
+    assert not isinstance(ran.event, Failed) or ran.event.code is not RunCode.FAILED
+    assert ran.steps <= SMALL.steps
+
+
+@settings(max_examples=600)
+@given(SEEDS, st.sampled_from((1, 2, 7, 100_000)))
+def test_a_run_that_is_stored_and_read_at_every_stop_is_the_same_as_one_that_never_was(seed: int, steps: int) -> None:
+    program = a_program(seed)
+    if isinstance(program, list):
+        return
+    straight = run_through(program, ARGUMENTS)
+    stopped = run_through(program, ARGUMENTS, steps=steps, stop=True)
+    assert stored(stopped.event.__repr__()) == stored(straight.event.__repr__())
+    assert stopped.wants == straight.wants
+    assert stopped.steps == straight.steps
+    assert stored(stopped.state) == stored(straight.state)
+
+
+def test_scripts_by_chance_are_worth_trying() -> None:
+    ends: Counter[str] = Counter()
+    for seed in range(400):
+        program = a_program(seed)
+        if isinstance(program, Program):
+            ran = run_through(program, ARGUMENTS)
+            ends[ran.event.code if isinstance(ran.event, Failed) else "ended"] += 1
+            ends["wanted"] += bool(ran.wants)
+        else:
+            ends.update(f"fault {fault.code}" for fault in program)
+    assert ends["ended"] > 50
+    assert ends["wanted"] > 50
+    assert len(ends) > 10, ends

@@ -1,0 +1,200 @@
+"""The state of a run: plain data wherever it stops, of one program, and untouched by what others do."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import Any
+
+import orjson
+import pytest
+from structlog.testing import capture_logs
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.events import Ended, Failed, Paused, Wants
+from function_calls.basic.limits import Limits
+from function_calls.basic.machine import Machine, StaleState
+from function_calls.basic.nodes import At
+from function_calls.basic.program import BadProgram, Program
+from tests.function_calls.basic.runs import StillWorld, program, run, stored, value_of
+
+ASKING = program(
+    """
+    FUNCTION asked(n)
+        FOR i = n TO 3
+            FOR EACH x IN ["a", "b"]
+                asked = asked + (GET x + i)
+            NEXT
+        NEXT
+    END FUNCTION
+    ON ERROR RESUME NEXT
+    RETURN "got " + asked(2) + asked(3)
+    """
+)
+
+
+def a_machine(of: Program = ASKING, **arguments: Any) -> Machine:
+    return Machine(of, arguments, StillWorld(), Limits())
+
+
+def resumed(machine: Machine, of: Program = ASKING) -> Machine:
+    return Machine.resumed(of, orjson.loads(orjson.dumps(machine.state())), StillWorld(), Limits())
+
+
+def test_a_run_goes_on_where_it_was_in_another_process() -> None:
+    machine = a_machine()
+    asked = []
+    while isinstance(event := machine.go(1000), Wants):
+        machine = resumed(machine)
+        assert machine.go(1000) == event
+        asked.append(event.arguments["url"])
+        if event.arguments["url"] == "b3":
+            machine.fail(RunFault(RunCode.UNAVAILABLE, "gone"))
+        else:
+            machine.give(event.arguments["url"].upper())
+    assert asked == ["a2", "b2", "a3", "b3", "a3", "b3"]
+    assert event == Ended("got A2B2A3A3")
+
+
+def test_a_keyword_is_wanted_with_its_place_and_arguments() -> None:
+    machine = a_machine(program('x = 1\n  SAVE "orders", {"id": x}'))
+    assert machine.go(100) == Wants("SAVE", {"table": "orders", "row": {"id": 1}}, At(2, 3))
+
+
+def test_steps_are_counted_over_stops() -> None:
+    machine = a_machine()
+    machine.go(1000)
+    before = machine.steps
+    assert before > 0
+    assert resumed(machine).steps == before
+
+
+def test_running_on_does_not_change_a_state_that_was_taken() -> None:
+    machine = a_machine()
+    machine.go(1000)
+    state = machine.state()
+    kept = stored(state)
+    machine.give("x")
+    machine.go(1000)
+    assert state == kept
+    assert machine.state() != kept
+
+
+def test_a_state_of_another_program_is_refused() -> None:
+    state = a_machine().state()
+    with pytest.raises(StaleState):
+        Machine.resumed(program("RETURN 2"), state, StillWorld(), Limits())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"program": None},
+        {"frames": []},
+        {"frames": [{}]},
+        {"frames": None},
+        {"top": 5},
+        {"error": []},
+        {"steps": "many"},
+        {"held": None},
+    ],
+)
+def test_what_is_no_state_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(StaleState):
+        Machine.resumed(ASKING, {**a_machine().state(), **change}, StillWorld(), Limits())
+
+
+@pytest.mark.parametrize("change", [{"procedure": "gone"}, {"position": 10_000}, {"position": -1}, {"variables": 3}])
+def test_a_state_that_stands_nowhere_is_refused(change: dict[str, Any]) -> None:
+    state = a_machine().state()
+    state["frames"][0].update(change)
+    with pytest.raises(StaleState):
+        Machine.resumed(ASKING, state, StillWorld(), Limits())
+
+
+def test_what_a_keyword_does_with_its_arguments_reaches_no_variable() -> None:
+    machine = a_machine(program('row = {"id": [1]}\nSAVE "t", row\nRETURN row'))
+    event = machine.go(100)
+    assert isinstance(event, Wants)
+    event.arguments["row"]["id"].append("changed")
+    machine.give(None)
+    assert machine.go(100) == Ended({"id": [1]})
+
+
+def test_what_a_keyword_gives_stays_as_it_was_given() -> None:
+    machine = a_machine(program('rows = GET "x"\nRETURN rows'))
+    machine.go(100)
+    given = [{"a": 1}]
+    machine.give(given)
+    given[0]["a"] = 2
+    given.append({})
+    assert machine.go(100) == Ended([{"a": 1}])
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ((1, "a"), [1, "a"]),
+        ({1: "a"}, {"1": "a"}),
+        (Colour.RED, "red"),
+        (math.nan, None),
+        (-math.inf, None),
+        (2**64, float(2**64)),
+        (10**400, None),
+        ("half \ud83d", "half \ufffd\ufffd\ufffd"),
+        ([True, None, 1.5], [True, None, 1.5]),
+    ],
+)
+def test_what_comes_from_outside_becomes_what_a_script_can_hold(given: Any, taken: Any) -> None:
+    value = value_of('RETURN GET "x"', given)
+    assert value == taken
+    assert orjson.loads(orjson.dumps(value)) == taken
+
+
+def test_what_is_no_data_ends_the_run_and_is_logged_without_its_content() -> None:
+    with capture_logs() as logs:
+        heard = run('ON ERROR RESUME NEXT\nx = GET "x"\nRETURN 1', {"when": object()})
+    assert heard.code is RunCode.FAILED
+    assert isinstance(heard.event, Failed)
+    assert heard.event.at.line == 2
+    assert [entry["event"] for entry in logs] == ["script_broke_the_interpreter"]
+
+
+def test_a_run_can_be_failed_between_its_steps_and_stays_failed() -> None:
+    machine = a_machine(program("WHILE TRUE\nWEND"))
+    assert machine.go(10) == Paused()
+    machine.fail(RunFault(RunCode.TIME, "too long"))
+    machine = resumed(machine, program("WHILE TRUE\nWEND"))
+    event = machine.go(10)
+    assert event == Failed(RunCode.TIME, "too long", At(1, 1))
+    machine.give(5)
+    assert machine.go(10) == event
+
+
+def test_a_value_that_nobody_wants_is_ignored() -> None:
+    machine = a_machine(program("RETURN 1"))
+    machine.give(5)
+    assert machine.go(10) == Ended(1)
+
+
+def test_a_program_comes_back_as_it_was_stored() -> None:
+    again = Program.of_json(orjson.loads(orjson.dumps(ASKING.to_json())))
+    assert again == ASKING
+    assert again.digest == ASKING.digest
+
+
+def test_what_is_no_program_is_refused() -> None:
+    written = stored(ASKING.to_json())
+    for unfit in ({}, {**written, "version": 0}, {**written, "procedures": {"": {}}}, {**written, "procedures": 5}):
+        with pytest.raises(BadProgram):
+            Program.of_json(unfit)
+
+
+def test_two_programs_have_one_digest_if_they_do_the_same_at_the_same_places() -> None:
+    assert program("RETURN 1").digest == program("RETURN   1 ' one").digest
+    assert program("RETURN 1").digest != program("RETURN 2").digest
+    assert program("RETURN 1").digest != program("\nRETURN 1").digest
