@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from config.basic_web import BasicWebSettings
 from config.terms import BotName, Count, LocalPath, Number, Section, matching
 
 _PARAMETER = r"[A-Za-z]\w{0,63}"
@@ -47,6 +48,7 @@ class BasicSettings(Section):
     """All that it says, together."""
     source_kilobytes: Count = Field(default=64, ge=1, le=1024)
     """The longest script."""
+    web: BasicWebSettings = BasicWebSettings()
 
 
 def _as_source(value: object) -> object:

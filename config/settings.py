@@ -16,6 +16,7 @@ from config.failover import FailoverSettings
 from config.files import FilesSettings
 from config.filters import FiltersSettings
 from config.irc import IrcSettings
+from config.mail import MailSettings
 from config.mcp import McpSettings
 from config.memory import MemorySettings
 from config.models import ModelSettings
@@ -271,6 +272,7 @@ class Settings(Section):
     files: FilesSettings = FilesSettings()
     shell: ShellSettings = ShellSettings()
     basic: BasicSettings = BasicSettings()
+    mail: MailSettings = MailSettings()
     questions: QuestionsSettings = QuestionsSettings()
     approvals: ApprovalsSettings = ApprovalsSettings()
     timers: TimersSettings = TimersSettings()

@@ -170,6 +170,7 @@ def _only_the_script(settings: Settings, options: argparse.Namespace) -> Setting
             "plugins": (),
             "models": (),
             "mcp": defaults.mcp,
+            "mail": defaults.mail,
         }
     )
 

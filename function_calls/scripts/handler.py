@@ -36,6 +36,7 @@ from services.refs import ErrorCode
 _PAUSE_SECONDS = 0.0002
 _USUAL_SECONDS = 90.0
 _WAITING_SECONDS = 330.0
+_ERRORS = {RunCode.NOT_ALLOWED: ErrorCode.REFUSED, RunCode.UNKNOWN_OUTCOME: ErrorCode.UNKNOWN_OUTCOME}
 _log = structlog.get_logger("scripts")
 
 Load = Callable[[], Awaitable[Program]]
@@ -197,7 +198,7 @@ class ScriptHandler:
         text = self._why(stop, driver, call)
         if driver.spent.is_begun:
             text = f"{text} {call.say('basic.stopped.begun')}"
-        error = ErrorCode.REFUSED if code is RunCode.NOT_ALLOWED else ErrorCode.FAILED
+        error = _ERRORS.get(code, ErrorCode.FAILED)
         result = replace(FunctionResult.fail(error, text), metadata={SAID: Said.TALK})
         if messages:
             before = [message.text for message in messages if message.to is None]
