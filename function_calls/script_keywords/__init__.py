@@ -1,0 +1,1 @@
+"""The keywords of scripts that the host carries out: a module a subject, found by the package like the handlers."""
