@@ -10,9 +10,9 @@ from config.chat_settings import ResolvedChat, Unheeded, chat_settings, is_allow
 from config.schedules import SchedulesSettings
 from config.settings import Settings
 from config.texts import Texts
-from function_calls.profile import ChatProfile
+from function_calls.profile import ChatNote, ChatProfile
 from services.refs import ChatRef, Role
-from services.store import activations
+from services.store import activations, chat_notes
 from services.store import chat_settings as rows
 from services.store.port import Store
 
@@ -37,6 +37,7 @@ class Chats:
         self._texts = texts
         self._stored: dict[str, dict[str, str]] = {}
         self._at_hand: dict[str, tuple[str, ...]] = {}
+        self._notes: dict[str, tuple[ChatNote, ...]] = {}
         self._resolved: dict[ChatRef, ServedChat] = {}
         self._latest: dict[ChatRef, int] = {}
 
@@ -46,14 +47,19 @@ class Chats:
         return tuple(self._settings.bots)
 
     async def load(self, store: Store) -> None:
-        """Read what chats have set for themselves, and what they have at hand."""
+        """Read what chats have set for themselves, what they have at hand, and what models are told there."""
         stored: dict[str, dict[str, str]] = {}
         at_hand: dict[str, list[str]] = {}
         for row in await store.read(rows.everything()):
             stored.setdefault(row["chat"], {})[row["name"]] = row["value"]
         for row in await store.read(activations.everything()):
             at_hand.setdefault(row["chat"], []).append(row["name"])
+        notes: dict[str, list[ChatNote]] = {}
+        for row in await store.read(chat_notes.everything()):
+            note = ChatNote(row["name"], row["words"], bool(row["is_instruction"]))
+            notes.setdefault(row["chat"], []).append(note)
         self._stored = stored
+        self._notes = {chat: tuple(told) for chat, told in notes.items()}
         self._at_hand = {chat: tuple(names) for chat, names in at_hand.items()}
         self._resolved.clear()
 
@@ -108,6 +114,15 @@ class Chats:
         self._at_hand[chat.key] = tuple(names)
         self._resolved.pop(chat, None)
 
+    def notes(self, chat: ChatRef) -> Sequence[ChatNote]:
+        """What scripts want models to know in `chat`, the oldest first."""
+        return self._notes.get(chat.key, ())
+
+    def has_notes(self, chat: ChatRef, notes: Sequence[ChatNote]) -> None:
+        """Models are told this in `chat` and nothing else; it is kept already."""
+        self._notes[chat.key] = tuple(notes)
+        self._resolved.pop(chat, None)
+
     def heard(self, chat: ChatRef, inbox_id: int) -> None:
         """A message of `chat` was accepted: the latest one."""
         if len(self._latest) >= _CHATS_KEPT:
@@ -139,5 +154,6 @@ class Chats:
             layers=resolved.layers,
             at_hand=frozenset(self._at_hand.get(chat.key, ())),
             context_scope=resolved.context_scope,
+            notes=self._notes.get(chat.key, ()),
         )
         return ServedChat(is_allowed(self._settings, chat.key), resolved, profile)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import structlog
 
+from bot.beginnings import Beginnings
 from bot.chats import Chats
 from bot.delivery import Delivery
 from bot.direct_calls import DirectCalls
@@ -77,6 +78,7 @@ class Daemon:
     model: ChatModel
     model_states: Callable[[], Sequence[ModelState]]
     chats: Chats
+    beginnings: Beginnings
     questions: OpenQuestions
     grants: Grants
     schedules: SettingsSchedules
@@ -101,6 +103,7 @@ class Daemon:
         await self.functions.start()
         await self.timers.start(taken_ms(max(newest)) if newest else None)
         await self.chats.load(self.store)
+        await self.beginnings.load()
         await self.questions.load(self.store)
         await self.grants.load()
         await self.schedules.keep_in_step()

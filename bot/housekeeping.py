@@ -30,7 +30,7 @@ from services.store import (
 from services.store.ids import first_id_at
 from services.store.port import Store, Write
 
-_OF_CHATS = ("chat_settings", "activations")
+_OF_CHATS = ("chat_settings", "activations", "chat_notes")
 _DAY_MS = 24 * 3600 * 1000
 # Platforms deliver again for up to three days; a message must be known for as long.
 _LEAST_DAYS = 3

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import structlog
 
+from bot.beginnings import Beginnings, with_beginning
 from bot.chats import Chats
 from bot.delivery import Delivery, Parcel
 from bot.engine.job import Job
@@ -56,6 +57,7 @@ class Turns:
         chats: Chats,
         members: Members,
         questions: OpenQuestions,
+        beginnings: Beginnings,
         store: Store,
         delivery: Delivery,
         summaries: Summaries,
@@ -75,6 +77,7 @@ class Turns:
         self._chats = chats
         self._members = members
         self._questions = questions
+        self._beginnings = beginnings
         self._store = store
         self._delivery = delivery
         self._signs = TypingSigns(delivery.typing)
@@ -213,6 +216,12 @@ class Turns:
         role = self._chats.role(context.sender.ref.key, context.sender.role)
         if role is not context.sender.role:
             context = replace(context, sender=replace(context.sender, role=role))
+        if not self._beginnings.is_due(context, turn):
+            return await self._answered(context, turn, router)
+        begun = await self._beginnings.begin(context, turn, router)
+        return with_beginning(begun, await self._answered(context, turn, router))
+
+    async def _answered(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         outcome = await router.dispatch(context, turn)
         if outcome.kind is OutcomeKind.FALLBACK and not turn.effects:
             return explained(await router.run_chat_fallback(context, turn), outcome, turn)
@@ -243,6 +252,8 @@ class Turns:
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
         if given_back is not None:
             writes += self._questions.give_back(chat, job.context.sender.ref.key, given_back, job.turn_id)
+        if turn.begins:
+            writes.append(self._beginnings.note(job.context))
         writes.append(inbox.end(job.turn_id, outcome.reason.value, outcome.detail, now_ms))
         self._faults.reach("reply.before_outbox")
         try:
@@ -251,6 +262,8 @@ class Turns:
             _log.warning("turn_ended_elsewhere", turn=job.turn_id)
             return
         self._metrics.turn_ended(outcome.reason)
+        if turn.begins:
+            self._beginnings.is_noted(job.context)
         if question is not None:
             self._questions.waits(question_id, question, chat, member)
         self._questions.put_back(chat, job.context.sender.ref.key, given_back)

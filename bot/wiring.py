@@ -12,7 +12,9 @@ from random import Random, SystemRandom
 from typing import cast
 
 from bot.at_hand import StoredAtHand
+from bot.beginnings import Beginnings
 from bot.call_records import CallRecords
+from bot.chat_notes import StoredChatNotes
 from bot.chat_writer import ModelWriter
 from bot.chats import Chats
 from bot.current_model import CurrentModel
@@ -73,7 +75,7 @@ from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.outages import Outages
 from function_calls.policies import Policies
-from function_calls.ports import AtHand, ChatActions, ChatWriter, Explanations, Members, OwnSettings
+from function_calls.ports import AtHand, ChatActions, ChatNotes, ChatWriter, Explanations, Members, OwnSettings
 from function_calls.registry import FunctionRegistry
 from function_calls.rehearsal import Rehearsal
 from function_calls.router import FunctionCallRouter
@@ -205,6 +207,7 @@ def build_daemon(
         ChatActions: actions,
         OwnSettings: own_settings,
         AtHand: StoredAtHand(chats, store, ids, clock),
+        ChatNotes: StoredChatNotes(chats, store, clock),
         ChatWriter: ModelWriter(paid, store, deadlines, clock),
     }
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
@@ -279,12 +282,14 @@ def build_daemon(
 
     router = router_of(settings, filters)
     summaries = Summaries(store, paid, settings.router, settings.memory, clock)
+    beginnings = Beginnings(store, clock)
     turns = Turns(
         router=router,
         functions=registry.of,
         chats=chats,
         members=members,
         questions=questions,
+        beginnings=beginnings,
         store=store,
         delivery=delivery,
         summaries=summaries,
@@ -384,6 +389,7 @@ def build_daemon(
         model=model,
         model_states=model.states,
         chats=chats,
+        beginnings=beginnings,
         questions=questions,
         grants=grants,
         schedules=SettingsSchedules(chats, SchedulePlans(chats, rehearsal, reader, clock, texts.of("en")), schedules),

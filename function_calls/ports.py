@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from config.chat_settings import Unheeded
 from function_calls.context import MessageContext
-from function_calls.profile import ChatProfile
+from function_calls.profile import ChatNote, ChatProfile
 from function_calls.spec import FunctionResult
 from function_calls.turn import Turn
 from services.llm.model import ModelMessage
@@ -96,6 +96,20 @@ class AtHand(Protocol):
 
     async def put_away(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
         """Have these at hand in `chat` no more."""
+
+
+class ChatNotes(Protocol):
+    """What models are told in chats. Changes are in force when they return."""
+
+    def of(self, chat: ChatRef) -> Sequence[ChatNote]:
+        """What models are told in `chat`, the oldest first."""
+
+    async def put(self, chat: ChatRef, note: ChatNote, by: MemberRef) -> None:
+        """Tell it, in the place of what was told under its name. Raises ValueError, which says why, where it is more
+        than a chat may have."""
+
+    async def clear(self, chat: ChatRef, name: str = "") -> None:
+        """Tell no more what stands under that name; without one nothing at all."""
 
 
 class Unwritten(Enum):

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from config.chat_settings import ResolvedFunction
 from config.memory import ContextScope
 from config.texts import Phrases
+
+
+class ChatNote(NamedTuple):
+    """What a script wants models to know in a chat."""
+
+    name: str
+    words: str
+    is_instruction: bool
+    """True: how to behave, in the operator's own words. False: information."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +43,5 @@ class ChatProfile:
     """The names of functions and groups that the chat has taken to hand. Some of them may be gone."""
     context_scope: ContextScope = "chat"
     """What of a group a model is shown."""
+    notes: tuple[ChatNote, ...] = ()
+    """What scripts want models to know here, the oldest first."""

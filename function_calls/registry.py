@@ -22,6 +22,8 @@ from services.llm.function_search import FunctionSearch
 from services.llm.model import Offer, OfferedFunction
 from services.refs import Effect
 
+BEGINS_CHATS = "session"
+"""In a spec's metadata: it runs once when a chat begins, and nobody calls it."""
 _OFFERS_KEPT = 1024
 
 
@@ -47,6 +49,8 @@ class BotFunctions:
         """By their names."""
         self.on_request = OnRequest(self.specs, self.groups.values())
         """What chats may take to hand."""
+        self.beginning = next((spec for spec in self.specs if spec.metadata.get(BEGINS_CHATS) is True), None)
+        """The one that runs once when a chat begins; None where there is none."""
         self._by_name = {spec.name: spec for spec in self.specs}
         self._offered_names = offered_names([spec.name for spec in self.specs])
         self._by_offered_name = {offered: self._by_name[name] for name, offered in self._offered_names.items()}

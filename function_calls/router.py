@@ -19,7 +19,7 @@ from function_calls.questions import read_answer
 from function_calls.registry import BotFunctions, CommandLine
 from function_calls.resuming import Resuming
 from function_calls.single_runs import outcome_of
-from function_calls.spec import ArgumentFault, Message
+from function_calls.spec import ArgumentFault, FunctionSpec, Message
 from function_calls.turn import OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
 from function_calls.usage import fault_text, plain_name
 from services.json_values import JsonObject
@@ -105,6 +105,14 @@ class FunctionCallRouter:
             turn.effects = before
             return None
         return outcome_of(turn, spec, result, ReasonCode.COMMAND, ())
+
+    async def begin(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> TurnOutcome:
+        """Let `spec` run with which a chat begins, and say how that ended. The message is still to be answered, as chat
+        where no function fits."""
+        before = turn.effects
+        result = await self._invoker.invoke(context, spec.name, {}, turn, Path.NESTED)
+        turn.effects = before
+        return outcome_of(turn, spec, result.from_nested(), ReasonCode.COMMAND, ())
 
     async def end_waiting(self, context: MessageContext, turn: Turn) -> None:
         """Let a run come to its end that waits for what the message answers. Nothing else is done, and nothing said:

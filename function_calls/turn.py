@@ -229,6 +229,8 @@ class Turn:
     """The code of what the chat has allowed for always in this turn, as /grants shows it."""
     asker: MessageContext | None = None
     """Set where a turn goes on for another member than the one who wrote: whose turn it is."""
+    begins: bool = False
+    """Whether it is the first one of its chat, in which the bot's beginning runs."""
     state: dict[str, Any] = field(default_factory=dict)
     effects: int = 0
     """Runs with an effect that were begun: after one there is no chat fallback."""

@@ -100,6 +100,8 @@ class ScriptRun:
     """What the member said to the keyword's question."""
     asked: int = 0
     """How often the keyword has asked so far."""
+    begins: bool = False
+    """Whether it is the script with which the chat begins, which nobody has called."""
     outside: bool = False
     """Set by a keyword whose value holds words of others: web pages, files, what other members said."""
 

@@ -31,6 +31,25 @@ def upgrade() -> None:
     sqlite_strict=True,
     sqlite_with_rowid=True
     )
+    op.create_table('begun_chats',
+    sa.Column('chat', sa.Text(), nullable=False),
+    sa.Column('bot', sa.Text(), nullable=False),
+    sa.Column('at_ms', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
+    sa.PrimaryKeyConstraint('chat', 'bot'),
+    sqlite_strict=True,
+    sqlite_with_rowid=True
+    )
+    op.create_table('chat_notes',
+    sa.Column('chat', sa.Text(), nullable=False),
+    sa.Column('name', sa.Text(), nullable=False),
+    sa.Column('words', sa.Text(), nullable=False),
+    sa.Column('is_instruction', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
+    sa.Column('set_by', sa.Text(), nullable=False),
+    sa.Column('at_ms', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
+    sa.PrimaryKeyConstraint('chat', 'name'),
+    sqlite_strict=True,
+    sqlite_with_rowid=True
+    )
     op.create_table('script_memory',
     sa.Column('bot', sa.Text(), nullable=False),
     sa.Column('owner', sa.Text(), nullable=False),

@@ -1,0 +1,43 @@
+"""ADD SUGGESTION: what members may answer with one tap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+from function_calls.basic.values import text_of
+from function_calls.spec import Choice
+from services.json_values import JsonObject
+
+_KEPT = "suggestions"
+_MOST = 12
+_MOST_CHARS = 200
+
+
+@basic_keyword("ADD SUGGESTION {kind=TOOL|TEXT} {value:word} [AS {label}]", "ADD SUGGESTION {value} [AS {label}]")
+async def add_suggestion(run: ScriptRun, value: Value, label: Value = None, kind: Value = "TEXT") -> Value:
+    """Put something to say under the last message of this run: a text, or the command of a tool."""
+    words = text_of(value).strip()
+    said = f"/{words.removesuffix('.bas')}" if kind == "TOOL" else words
+    shown = text_of(label).strip() or words
+    if not said or len(said) > _MOST_CHARS or len(shown) > _MOST_CHARS:
+        raise RunFault(RunCode.BAD_VALUE, f"a suggestion has 1 to {_MOST_CHARS} characters")
+    kept: list[Any] = run.kept.setdefault(_KEPT, [])
+    if [said, shown] not in kept:
+        if len(kept) >= _MOST:
+            raise RunFault(RunCode.NOT_ALLOWED, f"there are {_MOST} suggestions at most")
+        kept.append([said, shown])
+    return None
+
+
+@basic_keyword("CLEAR SUGGESTIONS")
+async def clear_suggestions(run: ScriptRun) -> Value:
+    """Put nothing under the last message."""
+    run.kept.pop(_KEPT, None)
+    return None
+
+
+def suggestions(kept: JsonObject) -> tuple[Choice, ...]:
+    """What the last message of a run is to have under it."""
+    return tuple(Choice(label, value) for value, label in kept.get(_KEPT, ()))
