@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+FORBIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 """Control characters, those that turn the direction of what is shown, and halves of characters: nowhere allowed, not in
 texts either, because an author cannot see them."""
 

@@ -1,8 +1,8 @@
 """Comments: which `'` begins one, and what the lines above a tool say of it.
 
-A comment begins with `REM`, `'`, `//` or `#` (but not `#{`) and goes on to the line's end. A `'` is a quote instead where
-a value is expected and the line has the other quote too: behind an operator, a comma, an open bracket or a word that
-takes a value. Everywhere else it begins a comment."""
+A comment begins with `REM`, `'`, `//` or `#` (but not `#{`) and goes on to the line's end. A `'` is a quote instead
+where a value is expected and the line has the other quote too: behind an operator, a comma, an open bracket or a word
+that takes a value. Everywhere else it begins a comment."""
 
 from __future__ import annotations
 
@@ -13,11 +13,57 @@ from function_calls.basic.nodes import At
 from function_calls.basic.tokens import Kind, Token
 
 _TAKES_A_VALUE = frozenset(
-    "AND OR NOT MOD LIKE IN IS AS TO CASE IF ELSEIF WHILE UNTIL STEP SELECT SWITCH THROW ASSERT".split()
+    [
+        "AND",
+        "OR",
+        "NOT",
+        "MOD",
+        "LIKE",
+        "IN",
+        "IS",
+        "AS",
+        "TO",
+        "CASE",
+        "IF",
+        "ELSEIF",
+        "WHILE",
+        "UNTIL",
+        "STEP",
+        "SELECT",
+        "SWITCH",
+        "THROW",
+        "ASSERT",
+    ]
 )
 _TAKES_NONE = frozenset(
-    "THEN ELSE NEXT LOOP WEND DO END BREAK STOP CONTINUE EXIT NULL NOTHING TRUE FALSE ENDIF ENDSELECT ENDSWITCH ENDWITH "
-    "ENDSUB ENDFUNCTION ENDWHILE ENDFOR DEFAULT NOW TODAY".split()
+    [
+        "THEN",
+        "ELSE",
+        "NEXT",
+        "LOOP",
+        "WEND",
+        "DO",
+        "END",
+        "BREAK",
+        "STOP",
+        "CONTINUE",
+        "EXIT",
+        "NULL",
+        "NOTHING",
+        "TRUE",
+        "FALSE",
+        "ENDIF",
+        "ENDSELECT",
+        "ENDSWITCH",
+        "ENDWITH",
+        "ENDSUB",
+        "ENDFUNCTION",
+        "ENDWHILE",
+        "ENDFOR",
+        "DEFAULT",
+        "NOW",
+        "TODAY",
+    ]
 )
 _ENDS_WELL = re.compile(
     r"[ \t]*(?:$|[,)\]}+&:;=<>*/]|'|//|\#|(?:AND|OR|THEN|TO|AS|IN|LIKE|IS|NOT|DESCRIPTION|OPTIONAL|LIKE|DEFAULT|ENUM|"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from function_calls.basic.tokens import Kind, Token
 
-_WAITING = frozenset(", + - * / \\ ^ & = <> < <= > >= .".split())
+_WAITING = frozenset([",", "+", "-", "*", "/", "\\", "^", "&", "=", "<>", "<", "<=", ">", ">=", "."])
 _WAITING_WORDS = frozenset(("AND", "OR", "NOT", "MOD"))
 _OPENING = frozenset(("(", "[", "{", "#{"))
 
@@ -31,6 +31,26 @@ _GOES_ON = re.compile(
 _ENTRY = re.compile(r"""[ \t]*(?:["'`\d\[{#(-]|\w+[ \t]*:)""")
 """An entry of a list or a map; a comma is missing before it."""
 _VALUE = re.compile(r"""[ \t]*["'`\[{#]""")
+
+
+_CODE = re.compile(
+    r"""[ \t]*(?:
+        (?:IF|ELSE|ELSEIF|FOR|NEXT|DO|LOOP|WHILE|WEND|SELECT|SWITCH|CASE|RETURN|SUB|FUNCTION|CALL|GOTO|EXIT|WITH|END|PARAM
+          |DESCRIPTION|REM|TALK|HEAR|PRINT|SAVE|SEND|SET|LET|DIM|GET|POST|FIND|WAIT|USE|ADD|CLEAR|BEGIN)\b
+      | (?i:TALK|PRINT|SAVE|SEND(?:[ \t]+\w+)?|RETURN|DESCRIPTION|CASE|ELSEIF|GET|POST|FIND)[ \t]+["'`]
+      | (?i:END|ELSE|NEXT|WEND|LOOP|RETURN|STOP|BREAK|CONTINUE|END[ \t]+\w+|ENDIF|NEXT[ \t]+\w+)[ \t]*$
+      | (?i:IF|ELSEIF|FOR|WHILE|SELECT|SWITCH|PARAM|SUB|FUNCTION)[ \t][^"\n]*(?:=|<|>|\b(?i:THEN|IN|AS)\b)
+      | \w[\w.\[\]]*[ \t]*[+\-*/]?=
+      | ' | // | \#
+    )""",
+    re.VERBOSE | re.MULTILINE,
+)
+"""What is no line of a text, but code."""
+
+
+def reads_like_prose(text: str, position: int) -> bool:
+    """Whether the line that begins at `position` can belong to a text that was begun before it."""
+    return position < len(text) and not _CODE.match(text, position)
 
 
 def goes_on(last: Token, text: str, position: int, brackets: Sequence[str], over_blank_line: bool) -> bool:

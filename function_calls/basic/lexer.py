@@ -23,7 +23,7 @@ from services.json_values import JsonValue
 _TOKEN = re.compile(
     r"""[ \t\xa0\u3000]*(?:
       (?P<word>[^\W\d]\w*)\$?
-    | (?P<symbol><>|<=|>=|!=|==|[,=<>+\-*\\^]|/(?!/)|\.(?![0-9]))
+    | (?P<symbol><>|<=|>=|!=|==|[,=<>+\-*\\^]|/(?!/)|\.(?![0-9])|\?\.(?![0-9]))
     | (?P<plain>"[^"\\$\n]*"(?!"))
     | (?P<newline>\n(?:[ \t]*\n)*)
     | (?P<bracket>[()\[\]{}]|\#\{)
@@ -37,15 +37,19 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _WORD, _NUMBER, _TEXT, _SYMBOL, _LINE = Kind.WORD, Kind.NUMBER, Kind.TEXT, Kind.SYMBOL, Kind.LINE
-_ONE_SPELLING = {"!=": "<>", "==": "="}
+_ONE_SPELLING = {"!=": "<>", "==": "=", "?.": "."}
 _CLOSES = {")": "(", "]": "[", "}": "{"}
-_SPECIAL = frozenset("_ REM DESCRIPTION PARAM LIKE BEGIN TABLE HTTP HTTPS WS WSS FTP FTPS".split())
+_SPECIAL = frozenset(
+    ["_", "REM", "DESCRIPTION", "PARAM", "LIKE", "BEGIN", "TABLE", "HTTP", "HTTPS", "WS", "WSS", "FTP", "FTPS"]
+)
 _URL = re.compile(r"://[^\s,\"'`()\[\]{}<>]+")
 _REST_OF_LINE_IS_COMMENT = re.compile(r"[ \t]*(?:(?:'|//|#|REM\b).*)?(?:\n(?:[ \t]*\n)*|\Z)", re.IGNORECASE)
 _NOTHING_MORE = re.compile(r"[ \t]*(?:\n|\Z|'|//|#)")
 _BLOCK_BEGINS = re.compile(r"[ \t]+([^\W\d]\w*)")
-_TYPOGRAPHIC_END = re.compile("[^“”„‟«»「」『』＂〝〞\"‘’‚‛＇'\n]*")
+_TYPOGRAPHIC_ENDS = {'"': re.compile('[^“”„‟«»「」『』＂〝〞"\n]*'), "'": re.compile("[^‘’‚‛＇'\n]*")}
 _FOREIGN = {"&&": "AND", "||": "OR", "|": "OR", "!": "NOT"}
+_FAR = 100
+"""No bracket closes one that so many others are within."""
 _MOST_DIGITS = 300
 """More are no number that anybody counts with."""
 
@@ -56,6 +60,8 @@ def tokens_of(text: str) -> tuple[list[Token], list[Fault]]:
     Never raises. A line with a fault keeps the tokens that can be made of it, with what the author must have meant,
     so that an IF with a typographic quote still begins its block."""
     lexer = _Lexer(as_lines(text), 1, -1)
+    if FORBIDDEN.search(lexer.text):
+        lexer.drop_forbidden()
     lexer.run()
     return lexer.tokens, lexer.faults
 
@@ -105,8 +111,6 @@ class _Lexer:
         }
 
     def run(self) -> None:
-        if FORBIDDEN.search(self.text):
-            self._drop_forbidden()
         text, append, match, rare = self.text, self.tokens.append, _TOKEN.match, self._rare
         position, line, base = 0, self._line, self._base
         while True:
@@ -166,9 +170,11 @@ class _Lexer:
             self._faulty.add(at.line)
             self.faults.append(Fault(at, code, message))
 
-    def _drop_forbidden(self) -> None:
-        for found in FORBIDDEN.finditer(self.text):
-            self._fault(self._at(found.start()), Code.BAD_CHARACTER, forbidden(found.group()))
+    def drop_forbidden(self) -> None:
+        """Put a space where a character stands that no script may hold."""
+        for number, line in enumerate(self.text.split("\n"), 1):
+            if found := FORBIDDEN.search(line):
+                self._fault(At(number, found.start() + 1), Code.BAD_CHARACTER, forbidden(found.group()))
         self.text = FORBIDDEN.sub(" ", self.text)
 
     # Words that are more than names
@@ -187,6 +193,8 @@ class _Lexer:
             return self._pass(start, found.end()) if found else -1
         if value == "REM":
             return self._line_end(end) if self._begins_statement() or self._is_remark() else -1
+        if self._param and self.tokens[-1].value == "PARAM":
+            return -1
         if value == "LIKE":
             return self._raw(piece, value, start, raw_text.example(self.text, end)) if self._param else -1
         if value == "DESCRIPTION" and self._param:
@@ -264,7 +272,7 @@ class _Lexer:
         opener = _CLOSES.get(piece)
         if opener is None:
             self.brackets.append(piece.removeprefix("#"))
-        elif opener in self.brackets:
+        elif opener in self.brackets[-_FAR:]:
             while self.brackets.pop() != opener:
                 pass
         return end
@@ -322,7 +330,7 @@ class _Lexer:
         self._fault(self._at(start), Code.BAD_CHARACTER, out_of_place(piece))
         meant = MEANT.get(piece, "")
         if piece in QUOTES:
-            closing = _TYPOGRAPHIC_END.match(self.text, end)
+            closing = _TYPOGRAPHIC_ENDS[meant].match(self.text, end)
             last = closing.end() if closing else end
             self._put(_TEXT, self.text[start:last], (self.text[end:last],), start)
             return min(last + 1, self._line_end(end))

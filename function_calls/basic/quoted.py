@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from function_calls.basic.continuation import reads_like_prose
 from function_calls.basic.nodes import At
 from function_calls.basic.tokens import Inner
 
@@ -34,8 +35,11 @@ class Quoted(NamedTuple):
 
 
 def quoted(text: str, start: int, at: Callable[[int], At], no_inner_before: int = 0) -> Quoted:
-    """The text whose quote stands at `start`; `at` tells the place of an offset. Only between backticks it goes on over
-    the line's end. Before `no_inner_before` a `${` is not looked into: that its line has none that closes is known."""
+    """The text whose quote stands at `start`; `at` tells the place of an offset.
+
+    Between backticks it goes on over the ends of lines, and between `"` over lines that read like prose; if such a one
+    is not closed, those lines belong to it nevertheless. Before `no_inner_before` a `${` is not looked into: that its
+    line has none that closes is known."""
     return _Reader(text, start, at, no_inner_before).read()
 
 
@@ -51,7 +55,7 @@ def parts_of(raw: str, at: Callable[[int], At]) -> Quoted:
         elif raw.startswith("\\${", position):
             parts.append("${")
             position += 3
-        elif raw.startswith("${", position) and wrong_at < 0:
+        elif wrong_at < 0 and _begins_inner(raw, position):
             end = _inner_end(raw, position + 2, "")
             if end < 0:
                 wrong_at = position
@@ -95,8 +99,8 @@ class _Reader:
                     return self._done(self._position + 1)
                 self._take(quote, 2)
             elif character == "\n":
-                if quote != "`":
-                    break
+                if not self._goes_on():
+                    return Quoted(_joined(self._parts), self._position, self._start, self._open())
                 self._take("\n", 1)
             elif character == "\\":
                 self._escape()
@@ -105,6 +109,10 @@ class _Reader:
         line_end = text.find("\n", self._start)
         end = self._position if line_end < 0 else line_end
         return Quoted(_joined(self._parts), end, self._start, self._open())
+
+    def _goes_on(self) -> bool:
+        """Whether the text does so behind the line that ends here."""
+        return self._quote == "`" or (self._quote == '"' and reads_like_prose(self._text, self._position + 1))
 
     def _take(self, part: Part, length: int) -> None:
         self._parts.append(part)
@@ -126,7 +134,7 @@ class _Reader:
 
     def _interpolation(self) -> bool:
         start = self._position
-        if self._wrong_at >= 0 or start < self._no_inner_before or not self._text.startswith("${", start):
+        if self._wrong_at >= 0 or start < self._no_inner_before or not _begins_inner(self._text, start):
             return False
         end = _inner_end(self._text, start + 2, self._quote)
         if end < 0:
@@ -149,7 +157,12 @@ class _Reader:
         message = f"the text that begins here has no end; {self._quote} has to stand behind it on the same line"
         if f"\\{self._quote}" in self._text[self._start : self._position]:
             return f"{message}. \\{self._quote} is a part of the text; a backslash at its end is written \\\\"
-        return f"{message}. A text over several lines stands between backticks, or in BEGIN TALK … END TALK"
+        return message
+
+
+def _begins_inner(text: str, position: int) -> bool:
+    """Whether `${…}` begins here. `${{name}}` is an amount in front of somebody else's placeholder."""
+    return text.startswith("${", position) and not text.startswith("{", position + 2)
 
 
 def _inner_end(text: str, position: int, quote: str) -> int:

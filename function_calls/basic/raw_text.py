@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_EXAMPLE_END = re.compile(
-    r"[ \t](?:(?:DESCRIPTION|OPTIONAL|REQUIRED|DEFAULT|ENUM|LIKE|AS)\b|'|//|\#)", re.IGNORECASE
-)
+_EXAMPLE_END = re.compile(r"[ \t](?:(?:DESCRIPTION|OPTIONAL|REQUIRED|DEFAULT|ENUM|LIKE|AS)\b|'|//|\#)", re.IGNORECASE)
 _DESCRIPTION_END = re.compile(r"[ \t](?:OPTIONAL|REQUIRED|DEFAULT|ENUM|LIKE)\b")
 _ONE_VALUE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|[^\W\d]\w*$")
 _OWN_READING = ("'", '"', "`", "[", "{", "#", "(", "“", "„", "”", "‘", "«", "「", "＂")
 """What begins a value that is read as everywhere."""
 
 _NOT_PROSE = re.compile(
-    r"""[ \t]*(?: $ | [A-Z_]{2,}\b | '| // | \# | (?i:REM)\b | \d+[ \t] )   # blank, a keyword, a comment, a line's number
+    r"""[ \t]*(?: $ | [A-Z_]{2,}\b | '| // | \# | (?i:REM)\b | \d+[ \t] )  # blank, a keyword, a comment, a number
       | [^"=\n]*["=]                                                        # a text or an assignment
       | [ \t]*[\w.]+\(                                                      # a call
       | .*\b(?i:THEN)[ \t]*$""",
@@ -36,7 +34,7 @@ class Raw(NamedTuple):
 
 
 def description(text: str, position: int) -> Raw | None:
-    """What stands behind a DESCRIPTION of its own that ends at `position`, where it is not a text in quotes on one line.
+    """What stands behind a DESCRIPTION of its own that ends at `position`, unless that is a text on one line.
 
     Without quotes it goes to the line's end, and over the lines that follow as long as these read like prose: not
     blank, not begun with a word in capitals, and without a quote or `=`. In quotes it may end in a later line. None
@@ -45,8 +43,8 @@ def description(text: str, position: int) -> Raw | None:
     if line.text.startswith('"') and '"' not in line.text[1:]:
         closed = _CLOSED_LATER.match(text, line.start + 1)
         if closed:
-            words = " ".join(part.strip() for part in closed.group()[:-1].splitlines())
-            return Raw(words.strip(), line.start, closed.end())
+            parts = closed.group()[:-1].splitlines()
+            return Raw(" ".join(part.strip() for part in parts).strip(), line.start, closed.end())
     if line.text.startswith(_OWN_READING):
         return None
     words, end = _prose(text, line)
@@ -65,7 +63,7 @@ def _prose(text: str, line: Raw) -> tuple[list[str], int]:
 
 
 def param_description(text: str, position: int) -> Raw | None:
-    """What stands behind the DESCRIPTION of a PARAM without quotes; None where quotes begin, or nothing stands there."""
+    """What stands without quotes behind the DESCRIPTION of a PARAM; None where quotes begin, or nothing is there."""
     return _up_to(_DESCRIPTION_END, text, position)
 
 
