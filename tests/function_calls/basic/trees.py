@@ -136,7 +136,8 @@ class Trees:
 
     def _push(self, depth: int) -> Statement:
         return Evaluate(
-            self._at(), Apply(self._at(), self._random.choice(("push", "append")), (self._target(), self._expression(2)))
+            self._at(),
+            Apply(self._at(), self._random.choice(("push", "append")), (self._target(), self._expression(2))),
         )
 
     def _jump(self, depth: int) -> Statement:
@@ -157,9 +158,7 @@ class Trees:
         return Stop(self._at()) if self._random.random() < 0.1 else Return(self._at(), value)
 
     def _if(self, depth: int) -> Statement:
-        branches = tuple(
-            (self._expression(2), self._body(depth - 1)) for _ in range(self._random.randrange(1, 3))
-        )
+        branches = tuple((self._expression(2), self._body(depth - 1)) for _ in range(self._random.randrange(1, 3)))
         return If(self._at(), branches, self._body(depth - 1))
 
     def _for_each(self, depth: int) -> Statement:
