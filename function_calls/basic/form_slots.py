@@ -94,27 +94,29 @@ class Slots:
                 return Literal(token.at, str(text.value).upper())
         raise Absent
 
-    def word(self, *, before_equals: bool) -> Expression:
-        """A word as it is written. `before_equals`: the form has a `=` next, so the value ends before it."""
+    def word(self, *, before: Container[str]) -> Expression:
+        """A word as it is written. `before`: the signs that the form has next, before which the value ends."""
         token = self.cursor.now
-        if token.kind is Kind.TEXT and before_equals:
+        if token.kind is Kind.TEXT and "=" in before:
             self.cursor.take()
             return self.read.text(token)
         if token.kind not in (Kind.WORD, Kind.NUMBER):
             return self.value()
         index = self.cursor.index
         text = self._run()
-        if self.cursor.is_symbol(*_GO_ON):
+        if self.cursor.is_symbol(*_GO_ON) and self.cursor.now.text not in before:
             self.cursor.index = index
             return self.value()
         return Literal(token.at, text)
 
-    def name(self) -> Expression:
-        """The name of a table: a bare word means itself, unless the script has set a variable of that name."""
+    def name(self, *, before_names: bool = False) -> Expression:
+        """The name of a table: a bare word means itself, unless the script has set a variable of that name.
+        `before_names`: the form has columns in parentheses next."""
         token, after = self.cursor.now, self.cursor.ahead()
         if token.kind is not Kind.WORD:
             return self.value()
         goes_on = after.kind is Kind.SYMBOL and (after.text in _GO_ON or after.text == ".")
+        goes_on = goes_on and not (before_names and after.text == "(")
         if goes_on or names_a_value(self.cursor, str(token.value), self.starts):
             return self.value()
         self.cursor.take()
