@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
+from function_calls.basic.form_columns import columns_in
 from function_calls.basic.form_language import BadForm as BadForm
 from function_calls.basic.form_language import form_of as form_of
 from function_calls.basic.form_parts import Exactly, Fork, Node, Slot, SlotKind, Step
@@ -184,6 +185,8 @@ class _Matching:
                 return self._slots.assignments()
             case SlotKind.CONDITION:
                 return self._slots.condition()
+            case SlotKind.NAMED | SlotKind.NAMES | SlotKind.ROW | SlotKind.PAIR:
+                return columns_in(self._slots, slot.kind)
             case _:
                 return self._slots.block()
 
@@ -228,6 +231,12 @@ def _called(slot: Slot) -> str:
             return "`column = value`"
         case SlotKind.CONDITION:
             return "a condition"
+        case SlotKind.PAIR:
+            return "`name = value`"
+        case SlotKind.NAMES:
+            return "`(column, …)`"
+        case SlotKind.ROW:
+            return "`(value, …)`"
         case SlotKind.BLOCK:
             return "the text of the block"
         case _:
