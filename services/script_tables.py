@@ -1,8 +1,8 @@
 """The tables of scripts: rows of any fields, kept by bot and chat in the order in which they came.
 
 A row has an id, given or made. Fields are found in any letter case and keep the spelling of who wrote them first. What
-a method has done is durable when it returns, all of it or nothing, and stays although the run fails later: a script is an
-effect that happens once, and every one of its steps is done when it is done."""
+a method has done is durable when it returns, all of it or nothing, and stays although the run fails later: a script is
+an effect that happens once, and every one of its steps is done when it is done."""
 
 from __future__ import annotations
 
@@ -219,7 +219,13 @@ class ScriptTables:
 
     async def _fitting(self, place: TablePlace, condition: Condition | None, test: Test) -> list[KeptRow]:
         fitting: list[KeptRow] = []
-        await self._look_at(place, condition, lambda kept: bool(test(_shown(kept)) and fitting.append(kept)))
+
+        def is_enough(kept: KeptRow) -> bool:
+            if test(_shown(kept)):
+                fitting.append(kept)
+            return False
+
+        await self._look_at(place, condition, is_enough)
         return fitting
 
     async def _those(self, place: TablePlace, ids: Sequence[str | None]) -> list[KeptRow]:
