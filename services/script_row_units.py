@@ -72,7 +72,8 @@ class RowUnit:
         number = self._ids.next()
         self._first = self._first or number
         row_id = row_id or made_id(number)
-        self._pending[row_id] = _Pending(None, number, merged({}, row))
+        fields = {name: value for name, value in row.items() if name.lower() != "id" or not is_nothing(value)}
+        self._pending[row_id] = _Pending(None, number, merged({}, fields))
         return row_id
 
     def change(self, row_id: str, changes: Mapping[str, JsonValue]) -> None:

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value
-from services.csv_rows import CsvFault
 from services.csv_rows import MOST_ROWS as MOST_CSV_ROWS
+from services.csv_rows import CsvFault
 from services.script_durations import NoDuration
 from services.script_files import ScriptFileTooLarge
 from services.script_filters import FilterFault
 from services.script_memory import LONGEST_NAME, MOST_BYTES, MOST_NAMES, BadName, MemoryFull
 from services.script_records import RecordFault, RecordProblem
-from services.script_row_units import LONGEST_ID, MOST_ROWS, MOST_TABLE_BYTES, MOST_TABLES, BadRowId
+from services.script_row_units import LONGEST_ID, MOST_ROWS, MOST_TABLE_BYTES, MOST_TABLES, BadRowId, TableFull
 from services.script_tables import LONGEST_NAME as LONGEST_TABLE_NAME
-from services.script_tables import BadTableName, Busy, NoKey, RowExists, TableFull
+from services.script_tables import BadTableName, Busy, NoKey, RowExists
 from services.script_values import NotKeepable, TooLarge
 from services.storage import StorageError
 from services.visible_text import visible_line
@@ -55,7 +55,7 @@ def told(run: ScriptRun, name: str = "") -> Iterator[None]:
 
 
 def fault_of(run: ScriptRun, code: RunCode, key: str, **values: object) -> RunFault:
-    """The fault with the sentence `script_data.<key>`; what strangers may have put into its values is one plain line."""
+    """The fault with the sentence `script_data.<key>`; of what strangers may have put into its values, one line."""
     shown = {
         name: visible_line(value)[:_LONGEST_SHOWN] if isinstance(value, str) else value
         for name, value in values.items()

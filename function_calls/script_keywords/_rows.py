@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun, Value
@@ -18,7 +19,7 @@ from services.script_conditions import in_order, test_of
 from services.script_files import NoSuchScriptFile
 from services.script_filter_texts import filter_of
 from services.script_filter_trees import condition_of
-from services.script_filters import AllOf, Comparison, Condition, Constant, Field, Filter, FilterFault
+from services.script_filters import AllOf, AnyOf, Comparison, Condition, Constant, Field, Filter, FilterFault
 from services.script_tables import MOST_RESULTS, ScriptTables, table_place
 from services.script_values import as_number
 from services.store.script_rows import TablePlace
@@ -30,6 +31,8 @@ _FILES = (".csv", ".tsv")
 _SHEETS = (".xlsx", ".xls", ".ods")
 _AT_ONCE = 200
 _CUT = "data.cut"
+ALL: Final[Value] = object()
+"""In the place of a filter where a statement has none; NULL is what a variable holds that has nothing."""
 
 
 class Rows:
@@ -46,27 +49,22 @@ class Rows:
         saved under it. Without a limit at most `MOST_UNASKED`; the chat is told when there are more. Raises
         RunFault."""
         name = text_in(self._run, table, "table")
-        most = MOST_UNASKED if wanted.limit is None else MOST_RESULTS
+        most = MOST_UNASKED if wanted.limit is None else min(wanted.limit, MOST_RESULTS)
         of_file = await self._of_file(name)
         with told(self._run, name):
             place = place_of(self._run, name)
-            if not of_file:
-                found = await self._tables.find(place, wanted, self.now, most)
-                rows, is_cut = found.rows, found.is_cut
+            if of_file:
+                rows, own_count = await self._with_file(place, of_file, wanted)
             else:
-                all_of_table = Filter(wanted.condition, (), MOST_RESULTS)
-                own = (await self._tables.find(place, all_of_table, self.now, MOST_RESULTS)).rows
-                rows = in_order([*await self.fitting(of_file, wanted.condition), *own], wanted.orders, self.now)
-                is_cut = wanted.limit is None and len(rows) > most
-                rows = rows[: min(most, MOST_RESULTS if wanted.limit is None else wanted.limit)]
-                self._run.outside = self._run.outside or bool(own)
-        if not of_file:
-            self._run.outside = self._run.outside or bool(rows)
-        elif not rows and name.lower().endswith(_SHEETS):
-            raise fault_of(self._run, RunCode.BAD_VALUE, "csv.sheet", name=name)
-        if is_cut:
+                found = await self._tables.find(place, wanted, self.now, most)
+                rows, own_count = found.rows, len(found.rows)
+                if found.is_cut:
+                    self._tell_of_cut(name, most)
+        if own_count:
+            self._run.outside = True
+        if of_file and wanted.limit is None and len(rows) > most:
             self._tell_of_cut(name, most)
-        return rows
+        return rows[:most]
 
     async def of(self, data: Value) -> list[Value]:
         """The rows that `data` is: a list, one map, or by its name the rows of a table. Raises RunFault."""
@@ -95,6 +93,14 @@ class Rows:
             found += [row for row in rows[first : first + _AT_ONCE] if test(row)]
             await asyncio.sleep(0)
         return found
+
+    async def _with_file(
+        self, place: TablePlace, of_file: Sequence[JsonObject], wanted: Filter
+    ) -> tuple[list[JsonObject], int]:
+        """The rows of the file and then the table's own that fit, and how many of these there are."""
+        own = (await self._tables.find(place, _unlimited(wanted), self.now, MOST_RESULTS)).rows
+        rows = [*await self.fitting(of_file, wanted.condition), *own]
+        return (in_order(rows, wanted.orders, self.now) if wanted.orders else rows), len(own)
 
     async def _of_file(self, name: str) -> list[JsonObject]:
         """The rows of the file of that name beside the script; none where there is none."""
@@ -133,24 +139,40 @@ def place_of(run: ScriptRun, table: Value) -> TablePlace:
     return table_place(run.bot, "" if is_shared else run.context.chat.key, name)
 
 
-def filter_in(run: ScriptRun, given: Value, value: Value = None) -> Filter:
-    """What a script asks for: a text, a condition of WHERE, a map of fields that have to be equal, the id of a row; or
-    a field's name, with `value` for what it has to be. Raises RunFault."""
+def filter_in(run: ScriptRun, given: Value) -> Filter:
+    """What a script asks for: a text, a condition of WHERE, a map of fields that have to be equal, or the id of a row.
+    NULL asks for nothing, so that an id that is not known finds no row. Raises RunFault."""
     with told(run):
-        if given is None:
+        if given is ALL:
             return Filter()
+        if given is None:
+            return Filter(AnyOf(()))
         if isinstance(given, list):
             return Filter(condition_of(given))
         if isinstance(given, dict):
             return Filter(AllOf(tuple(_equal(name, one) for name, one in given.items())))
-        if not isinstance(given, str):
+        if not isinstance(given, str) or not is_filter(given):
             return Filter(_equal("id", given))
-        try:
-            return filter_of(given)
-        except FilterFault:
-            if set(given) & set("=<>"):
-                raise
-            return Filter(_equal(given.strip(), value) if value is not None else _equal("id", given))
+        return filter_of(given)
+
+
+def some_in(run: ScriptRun, given: Value) -> Filter:
+    """The same for what changes rows: a filter that is empty would mean all of them, and is refused."""
+    wanted = filter_in(run, given)
+    if given is not ALL and (wanted.condition in (None, AllOf(())) or given is None):
+        raise wrong_type(run, "no_filter")
+    if wanted.limit is not None:
+        raise wrong_type(run, "no_limit_here")
+    return wanted
+
+
+def is_filter(text: str) -> bool:
+    """Whether it asks for something, or is meant to; else it is a name or an id."""
+    try:
+        filter_of(text)
+    except FilterFault:
+        return bool(set(text) & set("=<>"))
+    return True
 
 
 def limit_in(run: ScriptRun, limit: Value) -> int | None:
@@ -158,9 +180,9 @@ def limit_in(run: ScriptRun, limit: Value) -> int | None:
     if limit is None:
         return None
     number = as_number(limit)
-    if not isinstance(number, int) or number < 0:
+    if number is None or number < 0:
         raise wrong_type(run, "limit")
-    return number
+    return int(number)
 
 
 def _equal(field: str, value: Value) -> Comparison:
