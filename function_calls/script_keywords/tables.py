@@ -46,8 +46,8 @@ async def find(
     clock: Clock,
 ) -> Value:
     """The rows of a table that fit, as maps: `FIND "people", "age > 30 ORDER BY name LIMIT 5"`, `FIND people WHERE
-    age > 30`, `FIND "people", "email", address`, `FIND "people", id`. Of a name such as "people.csv" those of the file beside
-    the script too."""
+    age > 30`, `FIND "people", "email", address`, `FIND "people", id`. Of a name such as "people.csv" those of the file
+    beside the script too."""
     is_by_field = limit is not None and isinstance(filter, str) and not is_filter(filter)
     wanted = filter_in(run, {filter.strip(): limit} if is_by_field else filter)
     with told(run):
@@ -64,8 +64,8 @@ async def find(
 @basic_keyword("SAVE {table:name}, {fields:named}", effect="once", touches=_OWN)
 async def save(run: ScriptRun, table: Value, fields: Value, *, tables: ScriptTables) -> Value:
     """Keep a row, and give its id: `SAVE "people", person`, `SAVE "people", id, person`, or variables whose names
-    become columns: `SAVE "people", id, name, email`. A row that is there under this id gets the new fields. A list keeps every
-    row in it."""
+    become columns: `SAVE "people", id, name, email`. A row that is there under this id gets the new fields. A list
+    keeps every row in it."""
     rows, is_list = _given_rows(run, fields)
     with told(run, _shown(table)):
         ids = await tables.save(place_of(run, table), rows)
