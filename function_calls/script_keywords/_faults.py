@@ -14,7 +14,7 @@ from services.script_files import ScriptFileTooLarge
 from services.script_filters import FilterFault
 from services.script_memory import LONGEST_NAME, MOST_BYTES, MOST_NAMES, BadName, MemoryFull
 from services.script_records import RecordFault, RecordProblem
-from services.script_row_units import LONGEST_ID, MOST_ROWS, MOST_TABLE_BYTES, MOST_TABLES, BadRowId, TableFull
+from services.script_row_units import LONGEST_ID, BadRowId, TableFull, TableLimits
 from services.script_tables import LONGEST_NAME as LONGEST_TABLE_NAME
 from services.script_tables import BadTableName, Busy, NoKey, RowExists
 from services.script_values import NotKeepable, TooLarge
@@ -77,10 +77,11 @@ def text_in(run: ScriptRun, value: Value, key: str) -> str:
     raise wrong_type(run, key)
 
 
+_ROOM = TableLimits()
 _LIMITS = {
-    "most_rows": MOST_ROWS,
-    "most_tables": MOST_TABLES,
-    "most_table_megabytes": MOST_TABLE_BYTES // 1_000_000,
+    "most_rows": _ROOM.rows,
+    "most_tables": _ROOM.tables,
+    "most_table_megabytes": _ROOM.table_bytes // 1_000_000,
     "most_names": MOST_NAMES,
     "most_megabytes": MOST_BYTES // 1_000_000,
     "longest_name": LONGEST_NAME,
