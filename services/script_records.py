@@ -14,7 +14,7 @@ from services.script_values import as_number, as_text, is_nothing, key_of, order
 
 MOST_ROWS = 50_000
 MOST_COLUMNS = 200
-MOST_CHARACTERS = 4_000_000
+MOST_CHARACTERS = 1_000_000
 _ALL_COLUMNS = frozenset({"", "*"})
 _PLACEHOLDER = re.compile(r"\{\{\s{0,9}([^{}]{1,200}?)\s{0,9}\}\}")
 _LARGEST = 2**63
@@ -178,18 +178,22 @@ class _Filling:
 
     def __init__(self) -> None:
         self._room = MOST_CHARACTERS
+        self._fields: dict[str, Callable[[JsonValue], JsonValue]] = {}
 
     def fill(self, template: JsonValue, row: JsonValue) -> JsonValue:
         if isinstance(template, str):
             self._take(len(template))
-            return _PLACEHOLDER.sub(lambda found: self._cell(field_getter(found[1])(row)), template)
+            return _PLACEHOLDER.sub(lambda found: self._cell(found[1], row), template)
         if isinstance(template, dict):
             return {key: self.fill(value, row) for key, value in template.items()}
         self._take(1)
         return [self.fill(value, row) for value in template] if isinstance(template, list) else template
 
-    def _cell(self, value: JsonValue) -> str:
-        text = as_text(value)
+    def _cell(self, field: str, row: JsonValue) -> str:
+        get = self._fields.get(field)
+        if get is None:
+            get = self._fields[field] = field_getter(field)
+        text = as_text(get(row))
         self._take(len(text))
         return text
 

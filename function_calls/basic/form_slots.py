@@ -109,12 +109,14 @@ class Slots:
             return self.value()
         return Literal(token.at, text)
 
-    def name(self) -> Expression:
-        """The name of a table: a bare word means itself, unless the script has set a variable of that name."""
+    def name(self, *, before_names: bool = False) -> Expression:
+        """The name of a table: a bare word means itself, unless the script has set a variable of that name.
+        `before_names`: the form has columns in parentheses next."""
         token, after = self.cursor.now, self.cursor.ahead()
         if token.kind is not Kind.WORD:
             return self.value()
         goes_on = after.kind is Kind.SYMBOL and (after.text in _GO_ON or after.text == ".")
+        goes_on = goes_on and not (before_names and after.text == "(")
         if goes_on or names_a_value(self.cursor, str(token.value), self.starts):
             return self.value()
         self.cursor.take()

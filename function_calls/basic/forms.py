@@ -180,7 +180,7 @@ class _Matching:
             case SlotKind.WORD:
                 return self._slots.word(before_equals=isinstance(after, Step) and after.part == Exactly("=", False))
             case SlotKind.NAME:
-                return self._slots.name()
+                return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
             case SlotKind.ASSIGNMENTS:
                 return self._slots.assignments()
             case SlotKind.CONDITION:
@@ -218,6 +218,10 @@ class _Matching:
         if "" in self._expected or not missing:
             cursor.fail(f"{name} is over before this, {cursor.found()}; {write}")
         cursor.fail(f"{name}: {' or '.join(missing)} is missing, {cursor.found()}; {write}")
+
+
+def _is_before(after: Node, kind: SlotKind) -> bool:
+    return isinstance(after, Step) and isinstance(after.part, Slot) and after.part.kind is kind
 
 
 def _called(slot: Slot) -> str:

@@ -29,7 +29,7 @@ from services.script_records import (
 from services.script_tables import ScriptTables
 
 
-@basic_keyword("FILTER {data:name} WHERE {filter:condition}", "FILTER {data}, {filter}")
+@basic_keyword("FILTER {data} WHERE {filter:condition}", "FILTER {data}, {filter}")
 async def filter_rows(
     run: ScriptRun,
     data: Value,
@@ -44,7 +44,7 @@ async def filter_rows(
 
 
 @basic_keyword(
-    "AGGREGATE {data:name} {how=SUM|COUNT|AVG|AVERAGE|MIN|MAX} [{field:word}] [WHERE {filter:condition}]",
+    "AGGREGATE {data} {how=SUM|COUNT|AVG|AVERAGE|MIN|MAX} [{field:word}] [WHERE {filter:condition}]",
     "AGGREGATE {how}, {data} [, {field} [, {filter}]]",
 )
 async def aggregate(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from services.script_conditions import in_order, like_test, test_of
@@ -236,24 +237,19 @@ def written(condition: Condition) -> str:
 
 
 def literal(value: Any) -> str:
-    if value is None or isinstance(value, bool | int):
-        return (
-            {None: "NULL", True: "TRUE", False: "FALSE"}.get(value, str(value))
-            if not type(value) is int
-            else str(value)
-        )
-    return "'" + str(value).replace("'", "''") + "'"
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int):
+        return str(value)
+    return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
 
 
 @settings(max_examples=150)
 @given(CONDITIONS)
 def test_what_is_written_carefully_is_read_as_it_was_meant(condition: Condition) -> None:
-    text = written(condition)
-    if re.search(r"'\s*[,)]|'\s+(?:and|or)\b", re.sub(r"'(?:[^']|'')*'", "", text), re.IGNORECASE):
-        return
-    if any("'" in value for value in texts_of(condition)):
-        return  # a quote within a value may end it: such values are for WHERE
-    assert filter_of(text).condition == condition
+    # A quote within a value may end it: such values are for WHERE.
+    assume(not any("'" in value for value in texts_of(condition)))
+    assert filter_of(written(condition)).condition == condition
 
 
 def texts_of(condition: Condition) -> list[str]:
@@ -277,10 +273,16 @@ def test_a_condition_and_its_opposite_never_hold_both_and_never_neither(conditio
 @given(st.text("ab='\"()<>!,% ANDORINLIKE123.[]`", max_size=60))
 def test_any_text_is_a_filter_or_a_fault(text: str) -> None:
     for read in (filter_of, read_operand):
-        try:
-            read(text)
-        except FilterFault as fault:
-            assert fault.position <= len(text) + 1
+        assert position(read, text) <= len(text) + 1
+
+
+def position(read: Callable[[str], object], text: str) -> int:
+    """Where the fault is; 0 without one."""
+    try:
+        read(text)
+    except FilterFault as fault:
+        return fault.position
+    return 0
 
 
 @settings(max_examples=150)
@@ -316,10 +318,7 @@ def test_patterns_fit_what_they_say(pattern: str, text: str) -> None:
 )
 def test_reading_takes_time_as_the_text_is_long(text: str) -> None:
     began = time.process_time()
-    try:
-        filter_of(text)
-    except FilterFault:
-        pass
+    position(filter_of, text)
     assert time.process_time() - began < 0.2
 
 

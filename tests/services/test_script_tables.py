@@ -244,17 +244,21 @@ async def step(tables: ScriptTables, model: Model, what: tuple[Any, ...]) -> Non
             assert await tables.delete(PEOPLE, filter_of(text).condition, NOW) == len(model.rows) - len(left)
             model.rows = left
         case ("merge", rows):
-            done = await tables.merge(PEOPLE, rows, ["y"], None)
-            assert done.inserted + done.updated == len(rows)
-            for row in rows:
-                there = next((one for one in model.rows if str(one.get("y")) == str(row["y"])), None)
-                if there is not None:
-                    there.update(row)
-                else:
-                    model.rows.append(dict(row) | {"id": None})
-            made = (await tables.find(PEOPLE, Filter(), NOW, 1000)).rows
-            for kept, one in zip(made, model.rows, strict=True):
-                one["id"] = kept["id"] if one["id"] is None else one["id"]
+            await merge_step(tables, model, rows)
+
+
+async def merge_step(tables: ScriptTables, model: Model, rows: list[JsonObject]) -> None:
+    done = await tables.merge(PEOPLE, rows, ["y"], None)
+    assert done.inserted + done.updated == len(rows)
+    for row in rows:
+        there = next((one for one in model.rows if str(one.get("y")) == str(row["y"])), None)
+        if there is not None:
+            there.update(row)
+        else:
+            model.rows.append({"id": None, **row})
+    kept = (await tables.find(PEOPLE, Filter(), NOW, 1000)).rows
+    for made, one in zip(kept, model.rows, strict=True):
+        one["id"] = made["id"] if one["id"] is None else one["id"]
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
