@@ -19,8 +19,6 @@ from services.places import Places
 from services.polls import Polls
 from services.reminders import Reminders
 from services.sandbox import Sandbox
-from services.script_memory import ScriptMemory
-from services.script_tables import ScriptTables
 from services.search import WebSearch
 from services.shell import Shell
 from services.store.ids import Ids
@@ -63,7 +61,5 @@ def services_of(
         MemberZones: zones,
         KnownMembers: KnownMembers(store),
         Times: times,
-        ScriptMemory: ScriptMemory(store, clock),
-        ScriptTables: ScriptTables(store, ids, clock),
         Reminders: Reminders(timetable, zones, times, settings.reminders, clock),
     }
