@@ -9,9 +9,9 @@ import argparse
 import asyncio
 import importlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from benchmarks.measuring import DRIVER_CORE, Effort, Load, pin
+from benchmarks.measuring import DRIVER_CORE, Effort, Load, Sample, in_process, pin
 
 # Imported by name: a driver's process loads nothing that its measurement would be charged for.
 BENCHMARKS = {
@@ -29,8 +29,8 @@ BENCHMARKS = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure as the command line says. 1: a figure does not hold."""
+def main(arguments: Sequence[str] | None = None, sample: Callable[[str, Load], Sample] = in_process) -> int:
+    """Measure as the command line says, each driver by `sample`. 1: a figure does not hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(BENCHMARKS)}; none: all")
     parser.add_argument("--rounds", type=int, default=5, help="how often each driver runs")
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = set(options.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
-    effort = Effort(options.rounds, options.scale)
+    effort = Effort(options.rounds, options.scale, sample)
     all_hold = True
     for name in options.names or BENCHMARKS:
         module = importlib.import_module(f"benchmarks.{BENCHMARKS[name]}")
@@ -53,11 +53,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if all_hold else 1
 
 
+def run_driver(driver: str, load: Load) -> Sample:
+    """The sample of `driver` (`module.name`), run in this process."""
+    module, _, name = driver.partition(".")
+    sample: Sample = asyncio.run(importlib.import_module(f"benchmarks.{module}").DRIVERS[name](load))
+    return sample
+
+
 def _drive(driver: str, load: Load) -> int:
     """Run one driver in this process and print its sample."""
     pin(DRIVER_CORE)
-    module, _, name = driver.partition(".")
-    sample = asyncio.run(importlib.import_module(f"benchmarks.{module}").DRIVERS[name](load))
+    sample = run_driver(driver, load)
     print(json.dumps(dict(sample)), flush=True)
     return 0
 

@@ -148,7 +148,7 @@ def lookup_figures(effort: Effort) -> list[Figure]:
         {
             "floor": ("commands.floor", load),
             "100": ("commands.lookup", load),
-            "10,000": ("commands.lookup", replace(load, functions=10_000)),
+            "10,000": ("commands.lookup", replace(load, functions=effort.functions(10_000))),
         },
         effort,
     )

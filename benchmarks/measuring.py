@@ -42,18 +42,6 @@ Driver = Callable[[Load], Awaitable[Sample]]
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
-    """How thoroughly to measure."""
-
-    rounds: int = 5
-    scale: float = 1.0
-
-    def count(self, usual: int) -> int:
-        """`usual` messages, scaled."""
-        return max(2, int(usual * self.scale))
-
-
-@dataclass(frozen=True, slots=True)
 class Figure:
     """One measured figure beside its limit."""
 
@@ -99,12 +87,13 @@ def pin(core: int) -> None:
 async def timed(
     count: int, prepare: Callable[[int], Case], once: Callable[[Case], Awaitable[object]], *, batches: int = 1
 ) -> Sample:
-    """The CPU of one `once(case)`: the median over `batches` of `count` calls each, after a tenth to warm up. The cases
-    are what `prepare(number)` gives for a new number each; they are made before the clock starts."""
+    """The CPU of one `once(case)`: the median over `batches` of `count` calls each, after a tenth to warm up; never
+    more batches than a batch has calls. The cases are what `prepare(number)` gives for a new number each; they are made
+    before the clock starts."""
     for number in range(max(1, count // 10)):
         await once(prepare(-number - 1))
     costs: list[float] = []
-    for batch in range(batches):
+    for batch in range(min(batches, count)):
         cases = [prepare(batch * count + number) for number in range(count)]
         gc.collect()
         before = cpu_seconds()
@@ -126,12 +115,30 @@ def in_process(driver: str, load: Load) -> Sample:
     return sample
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How thoroughly to measure."""
+
+    rounds: int = 5
+    scale: float = 1.0
+    sample: Callable[[str, Load], Sample] = in_process
+    """Where a driver runs. Only a process of its own is measured rightly."""
+
+    def count(self, usual: int) -> int:
+        """`usual` messages, scaled."""
+        return max(2, int(usual * self.scale))
+
+    def functions(self, usual: int) -> int:
+        """`usual` registered functions, scaled down to the twenty that nearly every driver has."""
+        return min(usual, max(20, self.count(usual)))
+
+
 def rounds(drivers: Mapping[str, tuple[str, Load]], effort: Effort) -> dict[str, list[Sample]]:
     """The samples of every driver under its label: in each round each runs once, one after the other."""
     samples: dict[str, list[Sample]] = {label: [] for label in drivers}
     for _ in range(effort.rounds):
         for label, (driver, load) in drivers.items():
-            samples[label].append(in_process(driver, load))
+            samples[label].append(effort.sample(driver, load))
     return samples
 
 

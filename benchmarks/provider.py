@@ -167,7 +167,7 @@ def many_functions_figures(effort: Effort) -> list[Figure]:
     """Five hundred functions against twenty."""
     with a_stub() as url:
         few = at(Load(count=effort.count(400)), url)
-        many = replace(few, functions=500)
+        many = replace(few, functions=effort.functions(500))
         samples = rounds(
             {
                 "few": ("provider.routed", few),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -177,7 +178,7 @@ def routed_figures(effort: Effort) -> list[Figure]:
 
 def first_request_figures(effort: Effort) -> list[Figure]:
     """What a greeting costs in bytes."""
-    samples = rounds({"hi": ("routed.first_request", Load(functions=50))}, Effort(1))
+    samples = rounds({"hi": ("routed.first_request", Load(functions=50))}, replace(effort, rounds=1))
     what = "the first request for `hi` with 50 functions registered"
     return [Figure("first_request", what, "bytes", median(samples["hi"], "bytes"), 4000.0)]
 

@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from bot.cli import call, chat, check, doctor, functions, mcp, replay, run, schema, selfcheck, stats, why
+from bot.cli import basic, call, chat, check, doctor, functions, mcp, replay, run, schema, selfcheck, stats, why
 from bot.cli.options import VERSION
 from bot.logs import set_up_logs_of_a_command
 
-COMMANDS = (run, chat, check, schema, functions, call, mcp, replay, why, doctor, stats, selfcheck)
+COMMANDS = (run, chat, check, schema, functions, call, basic, mcp, replay, why, doctor, stats, selfcheck)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -44,7 +44,9 @@ _log = structlog.get_logger("daemon")
 DRAIN_SECONDS = 20.0
 _FORGET_SECONDS = 3600.0
 _QUESTIONS_SECONDS = 30.0
-_CHANGES_SECONDS = 5.0
+_CHANGES_SECONDS = 0.5
+"""What another process has changed counts within a second; a look is one small read."""
+_SCHEDULES_SECONDS = 5.0
 _TIMERS_SECONDS = 1.0
 
 
@@ -150,7 +152,7 @@ class Daemon:
         ticker.every(_QUESTIONS_SECONDS, "expire questions", self.housekeeping.expire_questions)
         ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
-        ticker.every(_CHANGES_SECONDS, "keep schedules in step", self.schedules.keep_in_step)
+        ticker.every(_SCHEDULES_SECONDS, "keep schedules in step", self.schedules.keep_in_step)
         return ticker
 
     async def settle(self) -> None:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import cast
 
 import function_calls.handlers
+from bot.basic_scripts import made_of_scripts, scripts_of
 from bot.function_sources import WantedSource
 from bot.plugins import built_in_plugins, modules_of, plugins_of
 from config.settings import Settings
@@ -35,14 +36,14 @@ def built_in_modules() -> list[ModuleType]:
     return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
 
 
-SECTIONS = ("sources", "plugins", "mcp.servers")
+SECTIONS = ("sources", "plugins", "basic", "mcp.servers")
 """The settings of where functions come from."""
 
 
 def made_of(settings: Settings) -> object:
     """All that `sources_of` makes sources of and that may change while the daemon runs."""
     own = {name: bot.plugins for name, bot in settings.bots.items()}
-    return settings.sources, settings.plugins, settings.mcp.servers, own
+    return settings.sources, settings.plugins, settings.mcp.servers, own, made_of_scripts(settings)
 
 
 def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource | WantedSource]:
@@ -56,6 +57,7 @@ def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequ
         WantedSource(Withholding(built_in, withheld), withheld),
         *_python_sources(settings, services, changes),
         WantedSource(YamlCommands("sources.commands", commands, _machine(services), changes), commands),
+        scripts_of(settings, services, changes),
     ]
 
 

@@ -12,6 +12,7 @@ from bot.groups_check import check_groups
 from bot.programs_check import check_programs
 from bot.schedule_plans import ScheduleFault
 from bot.scratch import scratch_daemon
+from bot.scripts_check import doubts_of
 from bot.unknown_names import in_settings, unknown_names
 from config.diagnostics import Diagnostic
 from config.settings import Settings
@@ -46,6 +47,7 @@ async def check_functions(settings: Settings, document: YamlDocument | None = No
     found += [in_settings(document, *one) for one in unknown_names(settings, specs)]
     found += _unknown_tags(settings, specs, document)
     found += [_of_schedule(fault, document) for fault in schedules.faults]
+    found += doubts_of(settings)
     found += lints(specs, functions_of)
     found += check_groups(groups, specs)
     found += check_programs(settings, specs, document)

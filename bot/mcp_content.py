@@ -4,9 +4,7 @@ structured data where it has a type."""
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterable, Sequence
-from urllib.parse import unquote_to_bytes
 
 import orjson
 import structlog
@@ -29,6 +27,7 @@ from config.texts import Phrases
 from function_calls.context import Attachment
 from function_calls.encodings_mcp import mcp_annotations, mcp_listed_tool
 from function_calls.spec import Choice, FunctionSpec, Message
+from services.data_urls import data_in
 from services.json_values import JsonObject, JsonValue
 from services.refs import ChatRef, ErrorCode
 
@@ -125,7 +124,7 @@ def _file(file: Attachment) -> ContentBlock:
         return TextContent(text=file.name)
     if not file.url.startswith("data:"):
         return ResourceLink(uri=file.url, name=file.name, mime_type=file.media_type, size=file.size_bytes)
-    data = _bytes_of(file.url)
+    data = data_in(file.url)
     if data is None:
         _log.warning("attachment_unreadable", name=file.name)
         return TextContent(text=file.name)
@@ -140,19 +139,6 @@ def _file(file: Attachment) -> ContentBlock:
         text = data.decode("utf-8", "replace")
         return EmbeddedResource(resource=TextResourceContents(uri=where, mime_type=file.media_type, text=text))
     return EmbeddedResource(resource=BlobResourceContents(uri=where, mime_type=file.media_type, blob=encoded))
-
-
-def _bytes_of(url: str) -> bytes | None:
-    """What a `data:` address holds; None where it cannot be read."""
-    head, comma, body = url.removeprefix("data:").partition(",")
-    if not comma:
-        return None
-    if not head.endswith(";base64"):
-        return unquote_to_bytes(body)
-    try:
-        return base64.b64decode(unquote_to_bytes(body), validate=True)
-    except binascii.Error:
-        return None
 
 
 def _structured(data: JsonValue, spec: FunctionSpec) -> JsonValue:

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bot.files_in_words import files_in_words
 from bot.platforms.base import Limits, Outgoing
 from config.texts import Phrases
 from function_calls.context import Attachment
@@ -61,6 +62,9 @@ def pieces(
     text = message.text
     if len(text) > LONGEST_REPLY:
         text = f"{text[:LONGEST_REPLY]}\n{texts.say('delivery.cut')}"
+    files = message.attachments
+    if files and not limits.attachments:
+        text, files = f"{text}\n{files_in_words(files, texts)}".strip(), ()
     if message.choices and not limits.choices:
         text = f"{text}\n{_in_words(message.choices, limits, texts, name)}"
     room += 0 if limits.sends_are_idempotent else _ROOM_FOR_A_NOTE
@@ -73,7 +77,7 @@ def pieces(
             text=part,
             reply_to=message.reply_to if number == 0 else None,
             mentions=message.mentions if number == 0 else (),
-            attachments=message.attachments if number == last else (),
+            attachments=files if number == last else (),
             choices=message.choices if number == last and limits.choices else (),
             private_to=private_to,
         )

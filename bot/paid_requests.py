@@ -1,4 +1,5 @@
-"""Requests to the model that belong to no turn: they are taken from the chat's own share of the day."""
+"""Requests to the model beside those of turns: they are taken from the chat's own share of the day, and from that of
+the member whom they are for."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from services.store.port import Write
 
 
 class PaidRequests:
-    """Asks the model at a chat's expense."""
+    """Asks the model at the expense of a chat, and perhaps of a member."""
 
     def __init__(
         self,
@@ -30,12 +31,14 @@ class PaidRequests:
         """Whether there is anybody to ask."""
         return self._can_write()
 
-    async def complete(self, request: ModelRequest, chat: str, profile: ChatProfile) -> tuple[ModelAnswer, list[Write]]:
-        """The answer, and the writes that settle it, for one unit with what is made of it. Raises OverBudget and
-        ModelError."""
+    async def complete(
+        self, request: ModelRequest, chat: str, profile: ChatProfile, *, member: str = ""
+    ) -> tuple[ModelAnswer, list[Write]]:
+        """The answer, and the writes that settle it, for one unit with what is made of it. The member with the key
+        `member` pays as well. Raises OverBudget and ModelError."""
         if self._budgets is None or not self._budgets.is_limited:
             return await self._model.complete(request), []
-        reservation = await self._budgets.reserve_for_chat(chat, profile, request)
+        reservation = await self._budgets.reserve_for_chat(chat, profile, request, member=member)
         try:
             answer = await self._model.complete(request)
         except ModelError as error:

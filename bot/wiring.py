@@ -54,6 +54,7 @@ from bot.platforms.base import ChatPlatform
 from bot.ports import EngineActions, PlatformMembers
 from bot.reload import Reload
 from bot.schedule_plans import SchedulePlans
+from bot.script_services import script_services_live, script_services_of
 from bot.services import services_of
 from bot.settings_schedules import SettingsSchedules
 from bot.shadow_records import FILE as SHADOW_LOG
@@ -81,6 +82,8 @@ from function_calls.shadow import Shadow
 from function_calls.shortlist import ChatLists
 from function_calls.source import Changes, FunctionSource, Unwatched
 from function_calls.taint import Taint
+from services.basic_tools import COUNTER as SCRIPTS
+from services.basic_tools import BasicTools
 from services.call_log import JsonLines
 from services.clock import Clock, SystemClock
 from services.deadlines import Deadlines
@@ -165,7 +168,8 @@ def secrets_of(settings: Settings) -> list[str]:
     irc = [secret for network in settings.platforms.irc for secret in network.secrets]
     programs = [client.token.get_secret_value() for client in settings.mcp.serve.clients]
     servers = [secret for server in settings.mcp.servers for secret in server.secrets]
-    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers]
+    mail = settings.mail.secrets
+    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers, *mail]
 
 
 def build_daemon(
@@ -206,6 +210,7 @@ def build_daemon(
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
     own = services_of(settings, store, clock, ids, given.rng, given.web, timetable)
     services = {**own, **shared, **ports}
+    services |= script_services_of(settings, services)
     others = [WantedSource(one, one) for one in (given.sources(services) if given.sources else ())]
     pins = Pins(store, clock)
     start = SandboxedStart(cast(Sandbox, own[Sandbox]), Path(settings.home) / "mcp")
@@ -354,6 +359,7 @@ def build_daemon(
     consent_live(live, approvals, questions)
     budgets_live(live, requests, units)
     processes_live(live, own)
+    script_services_live(live, services)
     limits_live(live, engine, intake, schedules)
     turns_live(live, filters_of, router_of, invoker, functions, turns, summaries)
     if given.model is None:
@@ -399,7 +405,7 @@ def build_daemon(
             Expiry(intake, questions, clock),
             settings.store,
             clock,
-            {COUNTER: pins.load},
+            {COUNTER: pins.load, SCRIPTS: cast(BasicTools, own[BasicTools]).look},
         ),
         services=[
             *(service for service in services.values() if isinstance(service, WebClient | News | WebSearch)),

@@ -7,7 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from config.terms import BotName, Count, LocalPath, Number, Section
+from config.basic_web import BasicWebSettings
+from config.terms import BotName, Count, LocalPath, Number, Section, matching
+
+_PARAMETER = r"[A-Za-z]\w{0,63}"
 
 
 class BasicSource(Section):
@@ -45,11 +48,27 @@ class BasicSettings(Section):
     """All that it says, together."""
     source_kilobytes: Count = Field(default=64, ge=1, le=1024)
     """The longest script."""
+    web: BasicWebSettings = BasicWebSettings()
 
 
 def _as_source(value: object) -> object:
     return value if isinstance(value, Mapping | BasicSource) else {"path": value}
 
+
+KeywordModules = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...], Field(max_length=100)]
+"""Python files and packages by their paths, or installed modules by their dotted names."""
+
+Parameters = Annotated[
+    Mapping[
+        Annotated[
+            str,
+            matching(_PARAMETER, "has to begin with a letter and hold only letters, digits and _, at most 64 of them"),
+        ],
+        Annotated[str, Field(max_length=8000)] | bool | int | float,
+    ],
+    Field(max_length=500),
+]
+"""Values by the names that scripts know them by."""
 
 BasicSources = Annotated[
     tuple[

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from config.basic import Parameters
 from config.irc import RoleHolder
 from config.memory import ContextScope
 from config.terms import BotName, ChatPattern, Language, ModuleName, RoleName, Roles, Seconds, Section, Timezone, Word
@@ -62,6 +63,8 @@ class BotSettings(Section):
     """What is different for functions in the chats of this bot."""
     plugins: Plugins = ()
     """Modules of functions that this bot alone has, beside the `plugins` at the top."""
+    parameters: Parameters = Field(default_factory=dict)
+    """What the BASIC scripts of this bot find as variables, by their names."""
 
 
 class ChatSettings(Section):

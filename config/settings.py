@@ -9,13 +9,14 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from config.approvals import ApprovalsSettings
-from config.basic import BasicSettings, BasicSources
+from config.basic import BasicSettings, BasicSources, KeywordModules
 from config.bots import BotSettings, BotsSettings, ChatsSettings, FunctionsSettings, MembersSettings, Plugins
 from config.budgets import BudgetsSettings
 from config.failover import FailoverSettings
 from config.files import FilesSettings
 from config.filters import FiltersSettings
 from config.irc import IrcSettings
+from config.mail import MailSettings
 from config.mcp import McpSettings
 from config.memory import MemorySettings
 from config.models import ModelSettings
@@ -237,6 +238,9 @@ class SourcesSettings(Section):
     """YAML files of command tools, or folders of them: docs/command-tools.md."""
     basic: BasicSources = ()
     """BASIC scripts: docs/basic.md. An entry is a path, or a path with options."""
+    basic_keywords: KeywordModules = ()
+    """Python files or packages, or installed modules by their dotted names, with keywords for BASIC scripts:
+    docs/basic-keywords.md. They run with the daemon's rights."""
 
 
 class Settings(Section):
@@ -268,6 +272,7 @@ class Settings(Section):
     files: FilesSettings = FilesSettings()
     shell: ShellSettings = ShellSettings()
     basic: BasicSettings = BasicSettings()
+    mail: MailSettings = MailSettings()
     questions: QuestionsSettings = QuestionsSettings()
     approvals: ApprovalsSettings = ApprovalsSettings()
     timers: TimersSettings = TimersSettings()

@@ -78,10 +78,13 @@ class RequestBudgets:
             raise OverBudget(over.limit.setting, await self._words(context, turn, over))
         return Reservation(shares, size)
 
-    async def reserve_for_chat(self, chat: str, profile: ChatProfile, request: ModelRequest) -> Reservation:
-        """`reserve` for what no member asked for: from the shares of the chat with that key alone."""
+    async def reserve_for_chat(
+        self, chat: str, profile: ChatProfile, request: ModelRequest, *, member: str = ""
+    ) -> Reservation:
+        """`reserve` for what is no round of a turn: from the shares of the chat with that key, and of the member with
+        the key `member` where there is one."""
         size = _bytes_of(request)
-        shares = self._shares.wanted_by_chat(chat, profile, self._estimate(size))
+        shares = self._shares.wanted_by_chat(chat, profile, self._estimate(size), member=member)
         over = await self._taken(shares)
         if over is not None:
             raise OverBudget(over.limit.setting, "")

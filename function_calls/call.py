@@ -69,8 +69,13 @@ class Doors(Protocol):
     def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
         """At most so many of those that a model may call here and that fit a text, best first."""
 
-    async def invoke(self, name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
+    async def invoke(
+        self, name: str, arguments: Mapping[str, Any], number: int, *, confirmed: bool = False
+    ) -> FunctionResult:
         """Run another function, as the nested run of that number."""
+
+    def has_read_outside(self) -> None:
+        """Note that the run holds words of others from now on."""
 
     async def status(self, text: str) -> None:
         """Tell the chat what is going on."""
@@ -140,12 +145,18 @@ class Call:
         """The sentence `key` of `config/texts/` in the chat's language."""
         return self.profile.texts.say(key, **values)
 
-    async def invoke(self, name: str, arguments: Mapping[str, Any]) -> FunctionResult:
-        """Run another function with the same member's rights. Nested at most 4 deep."""
+    async def invoke(self, name: str, arguments: Mapping[str, Any], *, confirmed: bool = False) -> FunctionResult:
+        """Run another function with the same member's rights. Nested at most 4 deep. `confirmed`: the member was asked
+        what the function wants confirmed, and said yes."""
         number = self._nested
         self._nested += 1
-        result = await self._doors.invoke(name, arguments, number)
+        result = await self._doors.invoke(name, arguments, number, confirmed=confirmed)
         return result.from_nested()
+
+    def has_read_outside(self) -> None:
+        """Note that this run holds words of others from now on, before it ends and its result says so: what it then
+        calls is judged by it."""
+        self._doors.has_read_outside()
 
     def begin(self) -> None:
         """The handler is about to run, perhaps once more: its nested runs are counted anew, so that each is the same

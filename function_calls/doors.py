@@ -34,6 +34,7 @@ class Runs(Protocol):
         turn: Turn,
         path: Path,
         *,
+        confirmed: bool = False,
         depth: int = 0,
         key: str = "",
     ) -> FunctionResult:
@@ -91,7 +92,9 @@ class RunDoors:
     def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
         return found_here(self._context, self._turn, text, most)
 
-    async def invoke(self, name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
+    async def invoke(
+        self, name: str, arguments: Mapping[str, Any], number: int, *, confirmed: bool = False
+    ) -> FunctionResult:
         if self._depth >= DEEPEST_NESTING:
             return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.too_deep"))
         if self._key in self._turn.ending:
@@ -102,6 +105,7 @@ class RunDoors:
             arguments,
             self._turn,
             Path.NESTED,
+            confirmed=confirmed,
             depth=self._depth + 1,
             key=f"{self._key}.{number}",
         )
@@ -114,6 +118,9 @@ class RunDoors:
         them; each once, though its run may have been tried again."""
         passed_on = result.question.key if result.question is not None else ""
         return list({one.key: one for one in self.asked if one.key != passed_on}.values())
+
+    def has_read_outside(self) -> None:
+        self._turn.holds_words_of_others(self._key)
 
     async def status(self, text: str) -> None:
         if self._key not in self._turn.ending:

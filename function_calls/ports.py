@@ -107,12 +107,18 @@ class Unwritten(Enum):
 
 
 class ChatWriter(Protocol):
-    """The language model for functions whose result is words, such as a summary. The chat's share of the day pays."""
+    """The language model for functions whose result is words, such as a summary. The chat's share of the day pays, and
+    that of a member where it is asked for one."""
 
     async def write(
         self, chat: ChatRef, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
     ) -> str | Unwritten:
         """The model's words to `messages`, asked without functions; why there are none, in time."""
+
+    async def write_for(
+        self, context: MessageContext, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
+    ) -> str | Unwritten:
+        """The same for the sender of `context`, whose share of the day pays beside the chat's."""
 
 
 class TimerEnds(Protocol):

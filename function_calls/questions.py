@@ -125,7 +125,9 @@ def asking_messages(result: FunctionResult, texts: Phrases) -> tuple[Message, ..
     if question is None:
         return result.messages
     if question.kind != "input":
-        return (question_message(question),)
+        # A run that was under way has said something before it came to need a yes.
+        before = result.messages if question.goes_on is not None else ()
+        return (*before, question_message(question))
     if question.text.strip():
         return (*result.messages, question_message(question))
     if not result.messages:

@@ -64,9 +64,13 @@ class Shares:
         holders: Holders = {"member": context.sender.ref.key, "chat": context.chat.key}
         return self._of(holders, turn.profile(), amounts)
 
-    def wanted_by_chat(self, chat: str, profile: ChatProfile, amounts: Mapping[Kind, int]) -> list[Share]:
-        """The shares of the chat with that key alone, for what no member asked for."""
-        return self._of({"chat": chat}, profile, amounts)
+    def wanted_by_chat(
+        self, chat: str, profile: ChatProfile, amounts: Mapping[Kind, int], *, member: str = ""
+    ) -> list[Share]:
+        """The shares of the chat with that key, and of the member with the key `member`; of the chat alone for what no
+        member asked for."""
+        holders: Holders = {"member": member, "chat": chat} if member else {"chat": chat}
+        return self._of(holders, profile, amounts)
 
     def _of(self, holders: Holders, profile: ChatProfile, amounts: Mapping[Kind, int]) -> list[Share]:
         day = self._clock.now().astimezone(profile.timezone).date().isoformat()

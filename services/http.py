@@ -7,7 +7,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlencode
 
 from services.json_values import JsonValue
@@ -21,6 +21,13 @@ __all__ = ["WebAnswer", "WebClient", "WebError", "WebLimits"]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _OURS = {"accept-encoding": "gzip", "connection": "close"}
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+MayAsk = Callable[[str], bool]
+"""Whether a host, in lower case, may be asked."""
+
+
+def _anybody(host: str) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +69,26 @@ class _Request:
     headers: Mapping[str, str]
     body: bytes
 
+    def is_done_by(self, status: int) -> bool:
+        """Whether a redirect with this status says that the work is done, and only an answer is to be fetched."""
+        return self.method != "GET" and (status == 303 or (status in (301, 302) and self.method == "POST"))
+
     def redirected(self, status: int, target: Target) -> _Request:
         """The next hop, to `target`. On another origin only the harmless headers go along, and never a body."""
         following = replace(self, target=target)
-        if status == 303 or (status in (301, 302) and self.method == "POST"):
+        if status == 303 or self.is_done_by(status):
             headers = {name: value for name, value in self.headers.items() if name.lower() != "content-type"}
             following = replace(following, method="GET", headers=headers, body=b"")
         if target.origin == self.target.origin:
             return following
-        if following.body:
+        if following.method != "GET":
             raise WebError(ErrorCode.REFUSED, f"{self.target.host} redirects what was posted to {target.host}")
         kept = {name: value for name, value in following.headers.items() if name.lower() in ("accept", "user-agent")}
         return replace(following, headers=kept)
 
 
 class WebClient:
-    """GET and POST to public web servers. Every name is resolved once per hop, every address it has must be public,
+    """Requests to public web servers. Every name is resolved once per hop, every address it has must be public,
     and the connection goes to an address that was checked. No proxies, no cookies, no credentials of its own.
 
     `resolve` gives the addresses of a host, `transport` makes the httpx2 transport that carries the requests. With
@@ -123,20 +134,52 @@ class WebClient:
         encoded = json.dumps(body, ensure_ascii=False).encode()
         return (await self._exchange("POST", url, sent, encoded)).json()
 
+    async def request(
+        self,
+        method: Method,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        may_ask: MayAsk = _anybody,
+        limits: WebLimits | None = None,
+    ) -> WebAnswer:
+        """The answer to any request. `may_ask` says of each host on the way whether it may be asked, `limits` hold
+        instead of the client's own. Raises WebError, of which `is_unknown` says that the request may have done its
+        work all the same."""
+        return await self._exchange(method, url, headers, body, may_ask, limits)
+
     async def close(self) -> None:
         """Close what is open."""
         if self._transport is not None:
             await self._transport.aclose()
             self._transport = None
 
-    async def _exchange(self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes) -> WebAnswer:
+    async def _exchange(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None,
+        body: bytes,
+        may_ask: MayAsk = _anybody,
+        own_limits: WebLimits | None = None,
+    ) -> WebAnswer:
         sent = {"user-agent": self._user_agent, **{name.lower(): value for name, value in (headers or {}).items()}}
-        request = _Request(method, self._target(url), sent, body)
+        limits = own_limits or self._limits
+        request = _Request(method, self._permitted(url, may_ask), sent, body)
         try:
-            async with asyncio.timeout(self._limits.timeout_seconds):
-                return await self._follow(request)
+            async with asyncio.timeout(limits.timeout_seconds):
+                return await self._follow(request, may_ask, limits)
         except TimeoutError as error:
-            raise WebError(ErrorCode.TRANSIENT, f"{request.target.host} took too long to answer") from error
+            slow = f"{request.target.host} took too long to answer"
+            raise WebError(ErrorCode.TRANSIENT, slow, is_unknown=True) from error
+
+    def _permitted(self, url: str, may_ask: MayAsk) -> Target:
+        """`url` in its parts. Raises WebError where its host may not be asked."""
+        target = self._target(url)
+        if not may_ask(target.host):
+            raise WebError(ErrorCode.REFUSED, f"{target.host} may not be asked")
+        return target
 
     def _target(self, url: str) -> Target:
         """`url` in its parts; only the operator's own server may have a name of a local network."""
@@ -150,19 +193,27 @@ class WebClient:
         own = self._private_origin
         return bool(own) and target.origin == read_url(own, local_names=True).origin
 
-    async def _follow(self, request: _Request) -> WebAnswer:
-        for _ in range(self._limits.redirects + 1):
-            response = await self._send(request)
-            try:
-                location = response.headers.get("location", "")
-                if response.status_code not in _REDIRECTS or not location:
-                    return await self._read(request.target, response)
-            finally:
-                await response.aclose()
-            request = request.redirected(response.status_code, self._target(request.target.join(location)))
-        raise WebError(ErrorCode.FAILED, f"{request.target.host} redirects more than {self._limits.redirects} times")
+    async def _follow(self, request: _Request, may_ask: MayAsk, limits: WebLimits) -> WebAnswer:
+        is_done = False
+        try:
+            for _ in range(limits.redirects + 1):
+                response = await self._send(request, limits)
+                try:
+                    location = response.headers.get("location", "")
+                    if response.status_code not in _REDIRECTS or not location:
+                        return await self._read(request.target, response, limits.body_bytes)
+                finally:
+                    await response.aclose()
+                is_done = is_done or request.is_done_by(response.status_code)
+                target = self._permitted(request.target.join(location), may_ask)
+                request = request.redirected(response.status_code, target)
+        except WebError as error:
+            error.is_unknown = error.is_unknown or is_done
+            raise
+        host, most = request.target.host, limits.redirects
+        raise WebError(ErrorCode.FAILED, f"{host} redirects more than {most} times", is_unknown=is_done)
 
-    async def _send(self, request: _Request) -> httpx2.Response:
+    async def _send(self, request: _Request, limits: WebLimits) -> httpx2.Response:
         """The head of the answer, from the first vetted address that takes the connection."""
         import httpx2  # 100 ms: paid by the first request instead of by the start
 
@@ -172,19 +223,19 @@ class WebClient:
         is_own = self._is_own(target)
         for address in await vetted(target, self._resolve, allow_loopback=self._allow_loopback, allow_any=is_own):
             try:
-                return await self._transport.handle_async_request(self._pinned(request, address))
+                return await self._transport.handle_async_request(self._pinned(request, address, limits))
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
                 continue
             except httpx2.TransportError as error:
                 raise _broken(target) from error
         raise WebError(ErrorCode.TRANSIENT, f"{target.host} cannot be reached")
 
-    def _pinned(self, request: _Request, address: str) -> httpx2.Request:
+    def _pinned(self, request: _Request, address: str, limits: WebLimits) -> httpx2.Request:
         """`request` as sent to `address`; the name goes into the Host header and the TLS handshake."""
         import httpx2
 
-        target, seconds = request.target, self._limits.timeout_seconds
-        timeout = httpx2.Timeout(seconds, connect=self._limits.connect_timeout_seconds)
+        target = request.target
+        timeout = httpx2.Timeout(limits.timeout_seconds, connect=limits.connect_timeout_seconds)
         return httpx2.Request(
             request.method,
             target.pinned_url(address),
@@ -193,12 +244,12 @@ class WebClient:
             extensions={"timeout": timeout.as_dict(), "sni_hostname": target.host},
         )
 
-    async def _read(self, target: Target, response: httpx2.Response) -> WebAnswer:
+    async def _read(self, target: Target, response: httpx2.Response, most_bytes: int) -> WebAnswer:
         import httpx2
 
         if not response.is_success:
             raise _status_error(target, response.status_code)
-        body = _Body(target, response.headers.get("content-encoding", ""), self._limits.body_bytes)
+        body = _Body(target, response.headers.get("content-encoding", ""), most_bytes)
         try:
             async for chunk in response.aiter_raw():
                 body.add(chunk)
@@ -225,7 +276,8 @@ class _Body:
         if encoding.strip().lower() in ("gzip", "x-gzip"):
             self._inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
         elif encoding.strip().lower() not in ("", "identity"):
-            raise WebError(ErrorCode.FAILED, f"{self._host} answers in an encoding that was not asked for")
+            odd = f"{self._host} answers in an encoding that was not asked for"
+            raise WebError(ErrorCode.FAILED, odd, is_unknown=True)
 
     def add(self, chunk: bytes) -> None:
         room = self._most - len(self._parts) + 1
@@ -237,7 +289,8 @@ class _Body:
             except zlib.error as error:
                 raise _broken_body(self._host) from error
         if len(self._parts) > self._most:
-            raise WebError(ErrorCode.FAILED, f"{self._host} answers with more than {self._most} bytes")
+            much = f"{self._host} answers with more than {self._most} bytes"
+            raise WebError(ErrorCode.FAILED, much, is_unknown=True)
 
     def whole(self) -> bytes:
         if self._inflater is not None and not self._inflater.eof:
@@ -267,8 +320,8 @@ def _status_error(target: Target, status: int) -> WebError:
 
 
 def _broken(target: Target) -> WebError:
-    return WebError(ErrorCode.TRANSIENT, f"the connection to {target.host} broke")
+    return WebError(ErrorCode.TRANSIENT, f"the connection to {target.host} broke", is_unknown=True)
 
 
 def _broken_body(host: str) -> WebError:
-    return WebError(ErrorCode.TRANSIENT, f"the answer of {host} is damaged")
+    return WebError(ErrorCode.TRANSIENT, f"the answer of {host} is damaged", is_unknown=True)

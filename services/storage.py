@@ -32,17 +32,25 @@ class LocalFolder:
     """The files of a folder whose names fit a pattern; hidden ones, and those that begin with `_`, are left out."""
 
     def __init__(
-        self, root: Path, patterns: Sequence[str], *, is_deep: bool = False, without: tuple[str, ...] = (".", "_")
+        self,
+        root: Path,
+        patterns: Sequence[str],
+        *,
+        is_deep: bool = False,
+        folders: Sequence[str] | None = None,
+        without: tuple[str, ...] = (".", "_"),
     ) -> None:
-        """`is_deep`: those of its folders too. `without`: the beginnings of names that are left out."""
+        """`is_deep`: those of its folders too; with `folders` only of those whose names fit, a pattern for each step
+        down and no further. `without`: the beginnings of names that are left out."""
         self._root = root
         self._patterns = tuple(patterns)
         self._is_deep = is_deep
+        self._folders = folders
         self._without = without
 
     def list(self) -> Mapping[str, str]:
         try:
-            return dict(sorted(self._files(self._root, "")))
+            return dict(sorted(self._files(self._root, "", 0)))
         except OSError as error:
             raise StorageError(f"{self._root}: {error.strerror}") from None
 
@@ -55,18 +63,23 @@ class LocalFolder:
     def place(self, path: str) -> str:
         return shown(self._root / path)
 
-    def _files(self, folder: Path, prefix: str) -> Iterator[tuple[str, str]]:
+    def _files(self, folder: Path, prefix: str, depth: int) -> Iterator[tuple[str, str]]:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name.startswith(self._without):
                     continue
                 if entry.is_dir():
-                    if self._is_deep:
-                        yield from self._files(folder / entry.name, f"{prefix}{entry.name}/")
+                    if self._goes_into(entry.name, depth):
+                        yield from self._files(folder / entry.name, f"{prefix}{entry.name}/", depth + 1)
                 elif any(fnmatchcase(entry.name, pattern) for pattern in self._patterns):
                     found = _etag(entry.path)
                     if found:
                         yield prefix + entry.name, found
+
+    def _goes_into(self, name: str, depth: int) -> bool:
+        if not self._is_deep or self._folders is None:
+            return self._is_deep
+        return depth < len(self._folders) and fnmatchcase(name, self._folders[depth])
 
 
 class LocalFile:
@@ -91,22 +104,23 @@ class MemoryStorage:
     """Files in memory."""
 
     def __init__(self, files: Mapping[str, bytes | str] | None = None) -> None:
-        self._files: dict[str, tuple[int, bytes]] = {}
+        self._files: dict[str, tuple[str, bytes]] = {}
         self._version = 0
         for path, content in (files or {}).items():
             self.write(path, content)
 
-    def write(self, path: str, content: bytes | str) -> None:
-        """Put a file there, or another content in its place."""
+    def write(self, path: str, content: bytes | str, *, etag: str | None = None) -> None:
+        """Put a file there, or another content in its place. Without `etag` it gets one that no file here had."""
         self._version += 1
-        self._files[path] = (self._version, content.encode() if isinstance(content, str) else content)
+        etag = str(self._version) if etag is None else etag
+        self._files[path] = (etag, content.encode() if isinstance(content, str) else content)
 
     def delete(self, path: str) -> None:
         """Take a file away."""
         del self._files[path]
 
     def list(self) -> Mapping[str, str]:
-        return {path: str(version) for path, (version, _) in sorted(self._files.items())}
+        return {path: etag for path, (etag, _) in sorted(self._files.items())}
 
     def read(self, path: str) -> bytes:
         try:
@@ -121,6 +135,14 @@ class MemoryStorage:
 def storage_at(path: Path, patterns: Sequence[str], *, is_deep: bool = False) -> LocalFolder | LocalFile:
     """The storage of what an operator named: a folder's files that fit a pattern, or one file whatever its name."""
     return LocalFolder(path, patterns, is_deep=is_deep) if path.is_dir() else LocalFile(path)
+
+
+def plain_etag(etag: str) -> str:
+    """`etag` without the quotes and the mark of a weak one, which some storages give and others do not: two that are
+    equal then are of the same content."""
+    text = etag.strip()
+    text = text[2:] if text[:2] in ("W/", "w/") else text
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
 def shown(file: Path) -> str:

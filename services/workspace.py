@@ -107,6 +107,12 @@ class Workspace:
                 folders.write(folder, name, content, f".rollcall-{secrets.token_hex(8)}")
         return len(content)
 
+    def remove(self, path: str) -> None:
+        """Take the file away."""
+        *above, name = parts_of(path)
+        with self._lock, self._opened() as root, folders.opened(root, above) as folder:
+            folders.remove(folder, name)
+
     def list(self, path: str = "") -> Listing:
         """What lies in the folder `path`, by name."""
         parts = folder_parts_of(path)

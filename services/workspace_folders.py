@@ -107,6 +107,22 @@ def _replace(folder: int, name: str, content: bytes, beside: str) -> None:
     os.fsync(folder)
 
 
+def remove(folder: int, name: str) -> None:
+    """Take a plain file away. Raises WorkspaceFault for all else."""
+    found = found_at(folder, name)
+    if found is None:
+        raise WorkspaceFault(Problem.NOT_FOUND)
+    if found.is_folder:
+        raise WorkspaceFault(Problem.IS_FOLDER)
+    if not found.is_file:
+        raise WorkspaceFault(Problem.NO_FILE)
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:  # somebody was faster
+        raise WorkspaceFault(Problem.NOT_FOUND) from None
+    os.fsync(folder)
+
+
 def found_at(folder: int, name: str) -> Found | None:
     """What has that name in the folder; None: nothing."""
     try:

@@ -91,11 +91,20 @@ class RunCode(StrEnum):
     THROWN = "thrown"
     ASSERTION = "assertion"
     UNAVAILABLE = "unavailable"
+    UNKNOWN_OUTCOME = "unknown_outcome"
     FAILED = "failed"
 
 
-CATCHABLE = frozenset(RunCode) - {RunCode.STEPS, RunCode.TIME, RunCode.MEMORY, RunCode.DEPTH, RunCode.OUTPUT}
-"""What ON ERROR of a script holds. A limit ends the run whatever the script says."""
+CATCHABLE = frozenset(RunCode) - {
+    RunCode.STEPS,
+    RunCode.TIME,
+    RunCode.MEMORY,
+    RunCode.DEPTH,
+    RunCode.OUTPUT,
+    RunCode.UNKNOWN_OUTCOME,
+}
+"""What ON ERROR of a script holds. A limit ends the run whatever the script says, and so does an effect of which nobody
+knows whether it happened: the chat has to hear of it."""
 
 
 class RunFault(Exception):

@@ -1,7 +1,7 @@
 """How the form of a keyword is written, `SEND MAIL {to}, {subject}, {body} [, {files}]`, and what it becomes: a small
 graph of steps, made once, along which a statement is matched.
 
-    WORD , = ;            stand in the statement as they are; the first words are the keyword's name
+    WORD , = ; "(" ")"    stand in the statement as they are; the first words are the keyword's name
     {slot}                a value                       {slot...}          one or more values with commas between
     {slot:word}           a word, `weather.bas`, or a value that begins with a quote
     {slot:name}           the same, of a table: a bare word is its name
@@ -36,7 +36,9 @@ from function_calls.basic.form_parts import (
     words_of,
 )
 
-_PART = re.compile(r"\s*(?:\{(?P<slot>[^{}]*)\}|(?P<word>\w+)|(?P<sign>[\[\]()|,=;])|(?P<other>\S))")
+_PART = re.compile(
+    r"\s*(?:\{(?P<slot>[^{}]*)\}|(?P<word>\w+)|(?P<sign>[\[\]()|,=;])|\"(?P<bracket>[()])\"|(?P<other>\S))"
+)
 _SLOT = re.compile(
     r"(?P<name>[a-z_][a-z0-9_]*)(?:(?P<list>\.\.\.|…)|:(?P<kind>\w+)|=(?P<words>[A-Z0-9_]+(?:\|[A-Z0-9_]+)*))?"
 )
@@ -110,6 +112,8 @@ class _Reader:
             if not _WORD.fullmatch(word):
                 self._bad(f"`{word}`: words of the statement stand in upper case, what it is given in {{braces}}")
             return Exactly(word, True)
+        if bracket := found.group("bracket"):
+            return Exactly(bracket, False)
         sign = found.group("sign")
         if sign == "[":
             return Maybe(self._group("[", "]"))

@@ -94,17 +94,17 @@ class Slots:
                 return Literal(token.at, str(text.value).upper())
         raise Absent
 
-    def word(self, *, before_equals: bool) -> Expression:
-        """A word as it is written. `before_equals`: the form has a `=` next, so the value ends before it."""
+    def word(self, *, before: Container[str]) -> Expression:
+        """A word as it is written. `before`: the signs that the form has next, before which the value ends."""
         token = self.cursor.now
-        if token.kind is Kind.TEXT and before_equals:
+        if token.kind is Kind.TEXT and "=" in before:
             self.cursor.take()
             return self.read.text(token)
         if token.kind not in (Kind.WORD, Kind.NUMBER):
             return self.value()
         index = self.cursor.index
         text = self._run()
-        if self.cursor.is_symbol(*_GO_ON):
+        if self.cursor.is_symbol(*_GO_ON) and self.cursor.now.text not in before:
             self.cursor.index = index
             return self.value()
         return Literal(token.at, text)

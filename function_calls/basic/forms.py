@@ -10,7 +10,7 @@ from typing import NamedTuple, NoReturn
 from function_calls.basic.form_columns import columns_in
 from function_calls.basic.form_language import BadForm as BadForm
 from function_calls.basic.form_language import form_of as form_of
-from function_calls.basic.form_parts import Exactly, Fork, Node, Slot, SlotKind, Step
+from function_calls.basic.form_parts import Exactly, Fork, Node, Slot, SlotKind, Step, first_of
 from function_calls.basic.form_parts import Form as Form
 from function_calls.basic.form_parts import usage_of as usage_of
 from function_calls.basic.form_slots import Absent, Reads, Slots
@@ -138,22 +138,23 @@ class _Matching:
         return self._goes(way.form.node)
 
     def _goes(self, node: Node) -> bool:
-        """Whether the statement goes on like `node`, up to its end. If not, the cursor stands anywhere."""
-        while node is not None:
+        """Whether the statement goes on like `node`, up to its end. If not, the cursor stands anywhere. Keywords may
+        stand within one another, so this takes little of the stack: what else could be tried is kept in a list."""
+        others: list[tuple[Node, int, int, Target | None]] = []
+        while True:
             if isinstance(node, Fork):
-                return any(self._goes_again(way) for way in node.ways)
-            if not self._takes(node):
+                state = self._cursor.index, len(self._filled), self._into
+                others += [(way, *state) for way in reversed(node.ways[1:])]
+                node = node.ways[0]
+            elif node is not None and self._takes(node):
+                node = node.after
+            elif node is None and self._ends():
+                return True
+            elif not others:
                 return False
-            node = node.after
-        return self._ends()
-
-    def _goes_again(self, way: Node) -> bool:
-        index, filled, into = self._cursor.index, len(self._filled), self._into
-        if self._goes(way):
-            return True
-        self._cursor.index, self._into = index, into
-        del self._filled[filled:]
-        return False
+            else:
+                node, self._cursor.index, filled, self._into = others.pop()
+                del self._filled[filled:]
 
     def _takes(self, step: Step) -> bool:
         part = step.part
@@ -178,7 +179,8 @@ class _Matching:
             case SlotKind.ONE_OF:
                 return self._slots.one_of(slot.words)
             case SlotKind.WORD:
-                return self._slots.word(before_equals=isinstance(after, Step) and after.part == Exactly("=", False))
+                signs = {part.text for part in first_of(after) if isinstance(part, Exactly) and not part.is_word}
+                return self._slots.word(before=signs)
             case SlotKind.NAME:
                 return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
             case SlotKind.ASSIGNMENTS:

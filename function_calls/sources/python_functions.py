@@ -12,6 +12,8 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, TypeAdapter
 
 from function_calls.arguments import ModelArguments
+from function_calls.binding import Services as Services
+from function_calls.binding import bound_services, untyped
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import Declaration, declaration_of
@@ -22,8 +24,6 @@ from function_calls.source import Publish, Snapshot
 from function_calls.source_places import place_of
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
 from services.json_values import JsonObject
-
-Services = Mapping[type, object]
 
 
 class NoArguments(BaseModel, frozen=True):
@@ -104,11 +104,7 @@ def _signature(function: Callable[..., Any], where: str) -> _Signature:
     if not (isinstance(model, type) and (issubclass(model, BaseModel) or is_dataclass(model))):
         problems.append("the arguments must be annotated with a pydantic model or a dataclass")
     wanted = {one.name: hints.get(one.name) for one in parameters if one.kind is one.KEYWORD_ONLY}
-    problems += [
-        f"parameter {name!r} needs a type, so that a service can be found for it"
-        for name, kind in wanted.items()
-        if kind is None
-    ]
+    problems += untyped(wanted)
     if problems:
         raise DefinitionError(where, problems)
     try:
@@ -118,16 +114,9 @@ def _signature(function: Callable[..., Any], where: str) -> _Signature:
 
 
 def _handler(function: Callable[..., Any], signature: _Signature, services: Services, where: str) -> Handler:
-    bound: dict[str, object] = {}
-    call_name = ""
-    missing: list[str] = []
-    for name, kind in signature.wanted.items():
-        if kind is Call:
-            call_name = name
-        elif kind in services:
-            bound[name] = services[kind]
-        else:
-            missing.append(f"there is no service of type {getattr(kind, '__qualname__', kind)} for parameter {name!r}")
+    call_name = next((name for name, kind in signature.wanted.items() if kind is Call), "")
+    others = {name: kind for name, kind in signature.wanted.items() if kind is not Call}
+    bound, missing = bound_services(others, services)
     if missing:
         raise DefinitionError(where, missing)
     run = functools.partial(function, **bound) if bound else function

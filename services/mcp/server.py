@@ -19,7 +19,7 @@ from services.mcp.problems import ConnectionLost, NotSent, ServerProblem, Supers
 from services.mcp.tools import ToolAnswer
 from services.retry import Retry, RetryPolicy, Verdict
 
-_PATIENCE = RetryPolicy(attempts=12, first_wait_seconds=2.0, longest_wait_seconds=300.0)
+_PATIENCE = RetryPolicy(attempts=13, first_wait_seconds=1.0, longest_wait_seconds=300.0)
 _LATER_SECONDS = 300.0
 _SHORT_LIFE_SECONDS = 60.0
 """A connection that lasted no longer has failed: the next one is not opened at once."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from services.store.schema import integer, table, text
+from sqlalchemy import and_, bindparam, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from services.store.port import Query, Statement, Write
+from services.store.schema import TEXT, integer, table, text
 
 BASIC_TOOLS = table(
     "basic_tools",
@@ -11,9 +15,121 @@ BASIC_TOOLS = table(
     text("source"),  # the key of the settings under which its file was found
     text("path"),  # of the file in its storage
     text("etag"),
-    text("content_hash"),  # of the file's text, the profile and the compiler together
-    text("script"),  # the text of the file
-    text("definition"),  # JSON of the tool's definition
+    text("content_hash"),  # of the file's text, the profile and the compiler together; empty: to be compiled anew
+    text("script"),  # the text that serves
+    text("definition"),  # JSON of the tool's definition; empty where the file never was a tool
+    text("program"),  # JSON: what is known of its code without reading it
+    text("findings"),  # JSON: what was said of the file when it was compiled last
     integer("is_active"),
     integer("compiled_ms"),
 )
+_TOOLS = BASIC_TOOLS.c
+_THIS = (_TOOLS.bot == bindparam("of_bot")) & (_TOOLS.tool_name == bindparam("of_tool"))
+_FILE = (_TOOLS.source == bindparam("of_source")) & (_TOOLS.path == bindparam("of_path"))
+_OUTDATED = {"etag": "", "content_hash": ""}
+
+_INSERT = insert(BASIC_TOOLS).values({column.name: bindparam(column.name) for column in BASIC_TOOLS.columns})
+_KEEP = Statement(
+    "basic_tools.keep",
+    _INSERT.on_conflict_do_update(
+        index_elements=["bot", "tool_name"],
+        set_={one.name: _INSERT.excluded[one.name] for one in BASIC_TOOLS.columns if not one.primary_key},
+        # Of two files that would be the same tool, the one that came first is it.
+        where=or_(
+            _TOOLS.is_active == 0,
+            and_(_TOOLS.source == _INSERT.excluded.source, _TOOLS.path == _INSERT.excluded.path),
+        ),
+    ),
+)
+_SEEN = Statement(
+    "basic_tools.seen",
+    update(BASIC_TOOLS)
+    .where(_FILE, _TOOLS.is_active == 1)
+    .values(etag=bindparam("new_etag", type_=TEXT), findings=bindparam("new_findings", type_=TEXT)),
+)
+_DEACTIVATE = Statement(
+    "basic_tools.deactivate",
+    update(BASIC_TOOLS).where(_THIS, _TOOLS.source == bindparam("of_source")).values(is_active=0),
+)
+_OUTDATE = Statement("basic_tools.outdate", update(BASIC_TOOLS).where(_THIS).values(_OUTDATED))
+_OUTDATE_BOT = Statement(
+    "basic_tools.outdate_bot", update(BASIC_TOOLS).where(_TOOLS.bot == bindparam("of_bot")).values(_OUTDATED)
+)
+_OUTDATE_ALL = Statement("basic_tools.outdate_all", update(BASIC_TOOLS).values(_OUTDATED))
+_ALL = Statement(
+    "basic_tools.all",
+    select(*(column for column in BASIC_TOOLS.columns if column.name != "script")).order_by(
+        _TOOLS.source, _TOOLS.path, _TOOLS.bot, _TOOLS.tool_name
+    ),
+)
+_OUTDATED_ONES = Statement(
+    "basic_tools.outdated",
+    select(_TOOLS.source, _TOOLS.path).where(_TOOLS.content_hash == "", _TOOLS.etag == "").distinct(),
+)
+_SCRIPT = Statement("basic_tools.script", select(_TOOLS.script, _TOOLS.content_hash).where(_THIS))
+
+
+def keep(
+    *,
+    bot: str,
+    tool_name: str,
+    source: str,
+    path: str,
+    etag: str,
+    content_hash: str,
+    script: str,
+    definition: str,
+    program: str,
+    findings: str,
+    is_active: int,
+    compiled_ms: int,
+) -> Write:
+    """The tool as it was compiled. Touches no row where another file is that tool."""
+    return _KEEP.write(
+        bot=bot,
+        tool_name=tool_name,
+        source=source,
+        path=path,
+        etag=etag,
+        content_hash=content_hash,
+        script=script,
+        definition=definition,
+        program=program,
+        findings=findings,
+        is_active=is_active,
+        compiled_ms=compiled_ms,
+    )
+
+
+def seen(source: str, path: str, etag: str, findings: str) -> Write:
+    """The file is another one now, and the tools of it that serve are the same."""
+    return _SEEN.write(of_source=source, of_path=path, new_etag=etag, new_findings=findings)
+
+
+def deactivate(bot: str, tool_name: str, source: str) -> Write:
+    """The tool is there no more; its row stays. Touches no row where it is another file's by now."""
+    return _DEACTIVATE.write(of_bot=bot, of_tool=tool_name, of_source=source)
+
+
+def outdate(bot: str | None = None, tool_name: str | None = None) -> Write:
+    """The tool, all of the bot, or all there are: to be compiled anew, whether their files have changed or not."""
+    if bot is None:
+        return _OUTDATE_ALL.write()
+    if tool_name is None:
+        return _OUTDATE_BOT.write(of_bot=bot)
+    return _OUTDATE.write(of_bot=bot, of_tool=tool_name)
+
+
+def everything() -> Query:
+    """All columns but the script of all rows, file after file."""
+    return _ALL.query()
+
+
+def outdated() -> Query:
+    """`source` and `path` of the files that are to be compiled anew."""
+    return _OUTDATED_ONES.query()
+
+
+def script_of(bot: str, tool_name: str) -> Query:
+    """`script` and `content_hash` of one tool."""
+    return _SCRIPT.query(of_bot=bot, of_tool=tool_name)

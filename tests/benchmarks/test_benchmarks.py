@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from benchmarks.__main__ import BENCHMARKS, main
+from benchmarks.__main__ import BENCHMARKS, main, run_driver
 from benchmarks.measuring import Effort, Figure, ratio
 from benchmarks.stub import answer_to, expected, question
 from services.llm.openai_answers import read_body
@@ -16,8 +16,17 @@ UNITS = {"us", "ratio", "seconds", "cpu_seconds", "megabytes", "bytes", "errors"
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_benchmark_prints_a_line_for_each_of_its_figures(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    main([name, "--rounds", "1", "--scale", "0.001"])
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    main([name, "--rounds", "1", "--scale", "0.001"], run_driver)
+    _all_are_told(name, capsys.readouterr().out)
+
+
+def test_a_driver_runs_in_a_process_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["argument_check", "--rounds", "1", "--scale", "0.001"])
+    _all_are_told("argument_check", capsys.readouterr().out)
+
+
+def _all_are_told(name: str, printed: str) -> None:
+    lines = [json.loads(line) for line in printed.splitlines()]
     assert lines
     for line in lines:
         assert line["name"] == name

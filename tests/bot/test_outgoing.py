@@ -133,12 +133,43 @@ def test_an_answer_of_20_000_characters_arrives_in_a_few_pieces() -> None:
 def test_pieces_have_keys_of_their_own_and_share_what_goes_with_a_message() -> None:
     photo = (Attachment("a.png", "image/png"),)
     message = Message("word " * 60, reply_to="x1", mentions=(ANN,), attachments=photo, choices=(Choice("Yes", "y"),))
-    first, *others = pieces(message, CHAT, ANN, "t:0", limits(), TEXTS.of("en"), "Rollcall")
+    there = limits(attachments=True)
+    first, *others = pieces(message, CHAT, ANN, "t:0", there, TEXTS.of("en"), "Rollcall")
     assert [one.key for one in (first, *others)] == [f"t:0:{number}" for number in range(len(others) + 1)]
     assert (first.reply_to, first.mentions, first.attachments, first.choices) == ("x1", (ANN,), (), ())
     assert all((one.reply_to, one.mentions) == (None, ()) for one in others)
     assert (others[-1].attachments, others[-1].choices) == (photo, (Choice("Yes", "y"),))
     assert all(one.private_to == ANN for one in (first, *others))
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        (Attachment("a.png", "image/png", "https://a.example/a.png"), "a.png: https://a.example/a.png"),
+        (Attachment("a.txt", "text/plain", "data:text/plain;base64,b25lCnR3bw=="), "a.txt:\n```\none\ntwo\n```"),
+        (Attachment("a.txt", "text/plain", "data:text/plain,a%60%60%60b"), "a.txt:\na```b"),
+        (Attachment("a.txt", "text/plain", "data:text/plain,red%1b[31m"), "a.txt:\n```\nred<U+001B>[31m\n```"),
+        (
+            Attachment("a.png", "image/png", "data:image/png;base64," + "AAAA" * 1000),
+            "a.png (3.0 kB): files cannot be sent here",
+        ),
+        (Attachment("a.txt", "text/plain", "data:text/plain;base64,!"), "a.txt (0.0 kB): files cannot be sent here"),
+        (Attachment("a.bin", "text/plain", "data:,%ff%00"), "a.bin (0.0 kB): files cannot be sent here"),
+        (Attachment("a.pdf", "application/pdf", "", 2000), "a.pdf (2.0 kB): files cannot be sent here"),
+    ],
+)
+def test_files_are_words_where_a_network_takes_none(file: Attachment, said: str) -> None:
+    message = Message("Here:", attachments=(file,))
+    (only,) = pieces(message, CHAT, None, "t:0", limits(text_chars=400), TEXTS.of("en"), "Rollcall")
+    assert (only.text, only.attachments) == (f"Here:\n{said}", ())
+
+
+def test_of_a_long_file_its_beginning_is_shown() -> None:
+    file = Attachment("a.txt", "text/plain", "data:text/plain," + "word%20" * 2000)
+    found = pieces(Message("", attachments=(file,)), CHAT, None, "t:0", limits(text_chars=10_000), TEXTS.of("en"), "R")
+    assert found[0].text.startswith("a.txt:\n```\nword word")
+    assert found[0].text.endswith("…\n```")
+    assert len(found[0].text) < 3100
 
 
 @pytest.mark.parametrize(("language", "words"), [("en", "Reply with: yes / no"), ("zh", "yes / no")])

@@ -91,8 +91,13 @@ class _NoDoors:
     def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
         return ()
 
-    async def invoke(self, name: str, arguments: Mapping[str, Any], number: int) -> FunctionResult:
+    async def invoke(
+        self, name: str, arguments: Mapping[str, Any], number: int, *, confirmed: bool = False
+    ) -> FunctionResult:
         raise AssertionError(f"the handler called {name!r} with {dict(arguments)!r}, which this test did not expect")
+
+    def has_read_outside(self) -> None:
+        return None
 
     async def status(self, text: str) -> None:
         return None

@@ -188,6 +188,7 @@ async def test_a_reader_who_is_gone_ends_it(file: Path) -> None:
         transport = process.process._transport.get_pipe_transport(1)
         assert transport is not None
         transport.close()
+        await asyncio.sleep(0)  # the pipe is closed in the loop's next round; before that, the answer would be read
         await process.say({"jsonrpc": "2.0", "id": 2, "method": "ping"})
         async with asyncio.timeout(PATIENCE_SECONDS):
             status = await process.process.wait()

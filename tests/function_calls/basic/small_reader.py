@@ -79,7 +79,7 @@ class SmallExpressions:
     """Reads expressions, with keywords among them."""
 
     def __init__(self, forms: Forms | None = None) -> None:
-        self._forms = forms or Forms([])
+        self.forms = forms or Forms([])
         self._depth = 0
 
     def expression(self, cursor: Cursor) -> Expression:
@@ -144,12 +144,12 @@ class SmallExpressions:
             return ListOf(token.at, tuple(self._items(cursor, "]")))
         if cursor.symbol("{", "#{"):
             return self._map(cursor, token.at)
-        if token.kind is not Kind.WORD or token.value in ("THEN", "ELSE", "AS", "WHERE", "WITH", "TO", "AND", "OR"):
+        if token.kind is not Kind.WORD or token.value in ("THEN", "ELSE", "AND", "OR"):
             cursor.fail("a value is missing")
         return self._word(cursor)
 
     def _word(self, cursor: Cursor) -> Expression:
-        found = self._forms.match(cursor, self, inside=True)
+        found = self.forms.match(cursor, self, inside=True)
         if found is not None:
             return self._behind(cursor, found.want)
         token = cursor.take()
@@ -247,4 +247,5 @@ def _statement(cursor: Cursor, read: SmallExpressions) -> Statement:
         target = read.target(cursor)
         cursor.expect("=", "a variable")
         return Assign(at, target, read.expression(cursor))
-    return Evaluate(at, read.expression(cursor))
+    keyword = read.forms.match(cursor, read, inside=False)
+    return Evaluate(at, keyword.want if keyword is not None else read.expression(cursor))

@@ -23,6 +23,8 @@ def upgrade() -> None:
     sa.Column('content_hash', sa.Text(), nullable=False),
     sa.Column('script', sa.Text(), nullable=False),
     sa.Column('definition', sa.Text(), nullable=False),
+    sa.Column('program', sa.Text(), nullable=False),
+    sa.Column('findings', sa.Text(), nullable=False),
     sa.Column('is_active', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
     sa.Column('compiled_ms', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
     sa.PrimaryKeyConstraint('bot', 'tool_name'),

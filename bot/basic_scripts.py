@@ -1,0 +1,105 @@
+"""The BASIC scripts of the settings: their keywords, their compiler, and the source that publishes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import cast
+
+from bot.function_sources import WantedSource
+from bot.keyword_modules import built_in_keyword_modules, own_keyword_modules
+from config.basic import BasicSettings, BasicSource
+from config.settings import Settings
+from function_calls.basic.compiler import BasicCompiler
+from function_calls.basic.forms import Forms, form_of
+from function_calls.basic.functions import ARITIES
+from function_calls.basic.keywords import Grants, keyword_declaration
+from function_calls.binding import Services
+from function_calls.script_library.kept_tools import LibraryTool
+from function_calls.script_library.specs import LoadProgram
+from function_calls.script_library.work_folder import WorkFolder
+from function_calls.scripts.handler import ScriptHandler, script_seconds
+from function_calls.scripts.keyword_table import KeywordTable
+from function_calls.source import Changes
+from function_calls.sources.basic_scripts import BasicScripts
+from function_calls.spec import Handler
+from services.basic_tools import BasicTools
+from services.clock import Clock
+
+WORK = Path("work")
+"""Below `home`: what was compiled, bot by bot."""
+
+
+def scripts_of(settings: Settings, services: Services, changes: Changes) -> WantedSource:
+    """The source of the settings' scripts. Raises DefinitionError for keywords that cannot be used."""
+    modules = keyword_modules(settings)
+    source = BasicScripts(
+        "sources.basic",
+        settings.sources.basic,
+        compiler=compiler_of(settings.basic, spellings_of(modules)),
+        runs=ScriptRuns(settings, KeywordTable(modules, services), services),
+        kept=cast(BasicTools, services[BasicTools]),
+        work=WorkFolder(Path(settings.home) / WORK),
+        bots=tuple(settings.bots),
+        changes=changes,
+        clock=cast(Clock, services[Clock]),
+    )
+    return WantedSource(source, made_of_scripts(settings))
+
+
+class ScriptRuns:
+    """How the scripts of these settings are run."""
+
+    def __init__(self, settings: Settings, table: KeywordTable, services: Services) -> None:
+        self._settings = settings.basic
+        self._parameters = {name: bot.parameters for name, bot in settings.bots.items()}
+        self._table = table
+        self._clock = cast(Clock, services[Clock])
+        self._chance = cast(Random, services[Random])
+        self.effect_of = table.effect_of
+        self.touches_of = table.touches_of
+        self.seconds_of = script_seconds
+
+    def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
+        """See `Runs`."""
+        return ScriptHandler(
+            tool.definition,
+            load,
+            self._table,
+            self._settings,
+            Grants(source.may_call, source.shared_tables, source.shared_memory),
+            clock=self._clock,
+            chance=self._chance,
+            folder=tool.place.folder,
+            parameters=lambda bot: self._parameters.get(bot, {}),
+        ).handle
+
+
+def made_of_scripts(settings: Settings) -> object:
+    """What the source of scripts is made of."""
+    parameters = {name: bot.parameters for name, bot in settings.bots.items()}
+    return settings.sources.basic, settings.sources.basic_keywords, settings.basic, parameters
+
+
+def keyword_modules(settings: Settings) -> Sequence[ModuleType]:
+    """Those of the program, and the operator's own. Raises DefinitionError."""
+    return [*built_in_keyword_modules(), *own_keyword_modules(settings.sources.basic_keywords)]
+
+
+def spellings_of(modules: Sequence[ModuleType]) -> tuple[str, ...]:
+    """The forms of the keywords of these modules, as they are declared: all that is needed to read a script."""
+    return tuple(
+        form
+        for module in modules
+        for function in vars(module).values()
+        if (declaration := keyword_declaration(function)) is not None and function.__module__ == module.__name__
+        for form in declaration.forms
+    )
+
+
+def compiler_of(settings: BasicSettings, spellings: Sequence[str]) -> BasicCompiler:
+    """The compiler for scripts that may use these keywords. Raises BadForm."""
+    forms = Forms(form_of(one) for one in spellings)
+    return BasicCompiler(forms, ARITIES, settings.source_kilobytes * 1024, tuple(spellings))

@@ -1,0 +1,17 @@
+"""`rollcall basic`: the scripts of the settings, and scripts that are being written."""
+
+from __future__ import annotations
+
+import argparse
+
+from bot.cli import basic_check, basic_recompile
+from bot.cli.options import add_config
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command."""
+    parser = commands.add_parser("basic", help="check, try and compile BASIC scripts", description=__doc__)
+    add_config(parser)
+    subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
+    for module in (basic_check, basic_recompile):
+        module.add_to(subcommands)

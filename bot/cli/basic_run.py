@@ -1,0 +1,205 @@
+"""`rollcall basic run FILE`: try a script without a chat, on a database that is gone afterwards."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bot.cli.options import add_config, chat_ref, member_ref, settings_or_faults
+from bot.daemon import Daemon
+from bot.scratch import scratch_daemon
+from bot.script_trial import Answer, Said, ScriptTrial, Trying
+from bot.wiring import Given
+from config.basic import BasicSource
+from config.bots import ChatSettings
+from config.settings import Settings, SourcesSettings
+from function_calls.commands import value_of
+from function_calls.definition import DefinitionError
+from function_calls.spec import FunctionResult, FunctionSpec, Message
+from services.clock import SystemClock
+from services.json_values import JsonObject
+from services.no_web import no_web
+from services.refs import Role
+from services.store import script_reports
+from services.store.port import StoreError
+
+_MOST_SHOWN_CHARS = 500
+_STAYS_OFF = "was not asked: without --network nothing is"
+
+
+def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command."""
+    parser = commands.add_parser(
+        "run",
+        help="try a script without a chat",
+        description="Run a script and print what it says, asks, keeps and returns. It runs on a database that is gone "
+        "afterwards and without the web, a model, mail and functions of your own, unless --network is given.",
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="the script")
+    parser.add_argument("--arg", action="append", default=[], type=_argument, metavar="NAME=VALUE", help="a parameter")
+    parser.add_argument(
+        "--answer", action="append", default=[], metavar="TEXT", help="what is said to the next question, in order"
+    )
+    parser.add_argument("--tool", default="", metavar="NAME", help="which one, where the file holds several tools")
+    parser.add_argument(
+        "--as", dest="member", type=member_ref, default="cli:main:operator", metavar="MEMBER", help="who runs it"
+    )
+    parser.add_argument("--role", default="owner", choices=[role.value for role in Role], help="as what (owner)")
+    parser.add_argument("--chat", type=chat_ref, default="cli:main:terminal", metavar="CHAT", help="in which group")
+    parser.add_argument(
+        "--network", action="store_true", help="let it reach the web, mail, the model and functions of your own"
+    )
+    add_config(parser)
+    parser.set_defaults(run=run_script)
+
+
+def run_script(options: argparse.Namespace) -> int:
+    """Print what happens. 0: the script came to its end; 1: it did not, or waits for an answer; 2: wrong usage."""
+    settings = settings_or_faults(options)
+    if settings is None:
+        return 1
+    if not options.file.is_file():
+        return _usage(f"there is no file {options.file}")
+    try:
+        return asyncio.run(_run(_only_the_script(settings, options), options))
+    except (StoreError, DefinitionError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+async def _run(settings: Settings, options: argparse.Namespace) -> int:
+    clock = SystemClock()
+    given = Given(clock=clock) if options.network else Given(clock=clock, web=no_web(_STAYS_OFF))
+    async with scratch_daemon(settings, given) as daemon:
+        bot = daemon.chats.of(options.chat).settings.bot
+        specs = _of_file(daemon.registry.of(bot).specs, options.file)
+        for fault in daemon.functions.faults:
+            print(fault, file=sys.stderr)
+        if not specs:
+            return 1
+        spec = next((one for one in specs if options.tool in ("", one.name)), None)
+        if spec is None or (len(specs) > 1 and not options.tool):
+            return _usage(f"{options.file} holds {', '.join(one.name for one in specs)}; name one with --tool")
+        unknown = [name for name, _ in options.arg if name not in spec.parameters["properties"]]
+        if unknown:
+            known = ", ".join(spec.parameters["properties"]) or "none"
+            return _usage(f"{spec.name} has no parameter {unknown[0]!r}; it has {known}")
+        member = options.member
+        trying = Trying(member, member.native, Role(options.role), options.chat)
+        result = await _tried(ScriptTrial(daemon, clock, trying), spec, options)
+        await _show_kept(daemon)
+        return _show_end(result)
+
+
+async def _tried(trial: ScriptTrial, spec: FunctionSpec, options: argparse.Namespace) -> FunctionResult:
+    """What came of the run, which is shown on its way."""
+    answers: Iterator[str] = iter(options.answer)
+
+    async def next_answer() -> str | None:
+        answer = next(answers, None)
+        if answer is None and sys.stdin.isatty():
+            try:
+                return await asyncio.to_thread(input, "> ")
+            except EOFError:
+                return None
+        return answer
+
+    arguments: JsonObject = {name: value_of(spec.parameters["properties"][name], value) for name, value in options.arg}
+    async for step in trial.steps(spec, arguments, next_answer):
+        if isinstance(step, Said):
+            _show_message(step.message, is_question=step.is_question)
+        elif isinstance(step, Answer):
+            print(f"ANSWER {step.text}")
+        else:
+            return step.result
+    raise AssertionError("a trial ends with its result")
+
+
+def _show_message(message: Message, *, is_question: bool) -> None:
+    kind = "ASK" if is_question else "TALK"
+    to = f" (to {message.to.key})" if message.to is not None else ""
+    choices = f"  [{' | '.join(one.label for one in message.choices)}]" if message.choices else ""
+    print(f"{kind}{to} {message.text}{choices}")
+
+
+async def _show_kept(daemon: Daemon) -> None:
+    for row in await daemon.store.read(script_reports.rows()):
+        print(f"SAVED {row['table_name']}: {_short(row['fields'])}")
+    for row in await daemon.store.read(script_reports.memories()):
+        print(f"REMEMBERED {row['name']}: {_short(row['value'])}")
+
+
+def _show_end(result: FunctionResult) -> int:
+    if result.error is not None:
+        if not result.messages:
+            print(f"STOPPED {result.error.text}")
+        return 1
+    if result.question is not None:
+        print("WAITING for an answer; give it with --answer TEXT")
+        return 1
+    if result.data is not None:
+        print(f"RESULT {json.dumps(result.data, ensure_ascii=False, default=str)}")
+    return 0
+
+
+def _only_the_script(settings: Settings, options: argparse.Namespace) -> Settings:
+    """The settings with this script alone, and without what reaches others unless that is wanted."""
+    named = next((one for one in settings.sources.basic if _lies_in(options.file, one)), BasicSource(path=options.file))
+    source = named.model_copy(update={"path": options.file, "bot": _bot_of(options.file) or named.bot})
+    if source.bot not in settings.bots:
+        source = source.model_copy(update={"bot": "default"})
+    own_chat = ChatSettings(bot=source.bot)
+    chats = settings.chats.model_copy(
+        update={"allow": ("*",), "settings": {**settings.chats.settings, options.chat.key: own_chat}}
+    )
+    if options.network:
+        sources = settings.sources.model_copy(update={"basic": (source,)})
+        return settings.model_copy(update={"sources": sources, "chats": chats})
+    sources = SourcesSettings(basic=(source,), basic_keywords=settings.sources.basic_keywords)
+    bare = {name: bot.model_copy(update={"plugins": ()}) for name, bot in settings.bots.items()}
+    defaults = Settings()
+    return settings.model_copy(
+        update={
+            "sources": sources,
+            "chats": chats,
+            "bots": bare,
+            "plugins": (),
+            "models": (),
+            "mcp": defaults.mcp,
+            "mail": defaults.mail,
+        }
+    )
+
+
+def _lies_in(file: Path, source: BasicSource) -> bool:
+    return source.path == file or source.path.resolve() in file.resolve().parents
+
+
+def _bot_of(file: Path) -> str:
+    """Whose the script is by its folder, `<bot>.gbai`."""
+    return next((one.stem.lower() for one in file.resolve().parents if one.suffix == ".gbai"), "")
+
+
+def _of_file(specs: Sequence[FunctionSpec], file: Path) -> list[FunctionSpec]:
+    places = {str(file), str(file.resolve())}
+    return [one for one in specs if one.source.rpartition(":")[0] in places]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN_CHARS else f"{text[:_MOST_SHOWN_CHARS]}…"
+
+
+def _argument(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form name=value")
+    return name.strip(), value
+
+
+def _usage(problem: str) -> int:
+    print(problem, file=sys.stderr)
+    return 2

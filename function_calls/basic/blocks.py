@@ -1,0 +1,308 @@
+"""Statements that hold others: IF and the loops. SELECT is in selects.py, WITH in with_maps.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.expressions import Expressions
+from function_calls.basic.nodes import Expression, ForEach, ForTo, If, Literal, Loop, Statement
+from function_calls.basic.open_blocks import ENDING_WORDS, Ending, OpenBlocks, Opened, is_over
+from function_calls.basic.reading import Reading
+from function_calls.basic.tokens import Cursor, Kind, Token
+
+One = Callable[[Cursor, list[Statement], bool], None]
+"""Reads one statement into the list; with True it stands on the line of its IF. Never raises ScriptFault."""
+Body = tuple[Statement, ...]
+Read = TypeVar("Read")
+_HEADERS = frozenset(("PARAM", "DESCRIPTION", "SUB", "FUNCTION"))
+_INLINE_ENDS = frozenset(("ELSE", "ELSEIF", "ENDIF"))
+
+
+class Blocks:
+    """Reads blocks with all that they hold."""
+
+    __slots__ = ("_one", "_read", "_reading", "open")
+
+    def __init__(self, reading: Reading, read: Expressions, opened: OpenBlocks, one: One) -> None:
+        self._reading = reading
+        self._read = read
+        self._one = one
+        self.open = opened
+
+    def body(self, cursor: Cursor) -> Body:
+        """The statements up to what ends or divides an open block, or can only stand at the top of a script."""
+        found: list[Statement] = []
+        while True:
+            token = cursor.now
+            if token.kind is Kind.LINE:
+                cursor.index += 1
+            elif token.kind is Kind.END:
+                break
+            elif token.kind is not Kind.WORD:
+                self._one(cursor, found, False)
+            elif token.value in ENDING_WORDS and (ending := self.open.ending(cursor)):
+                if not self.open.is_stray(ending):
+                    break
+                self.skip_line(cursor)
+            elif token.value in _HEADERS and self._begins_anew(cursor, token):
+                break
+            else:
+                self._one(cursor, found, False)
+        return tuple(found)
+
+    def end(self, cursor: Cursor, opened: Opened) -> bool:
+        """Pass what ends the block; whether it was there. If not, that is remembered as a fault."""
+        ending = self.open.ending(cursor)
+        if not self.open.closes(ending, opened):
+            self.open.not_closed(opened)
+            return False
+        assert ending is not None
+        cursor.index += ending.words
+        return True
+
+    def header(self, cursor: Cursor, read: Callable[[], Read]) -> Read | None:
+        """What `read` gives. Its fault is remembered, the rest of the line is passed, and it is None: so the block is
+        there for what ends it."""
+        try:
+            return read()
+        except ScriptFault as error:
+            self._reading.failed(error.fault, error.fault.at.line, error.fault.at.line)
+            self.skip_line(cursor)
+            return None
+
+    def line_end(self, cursor: Cursor, after: str) -> None:
+        """Remember a fault if the line goes on, and pass the rest of it."""
+        if not cursor.is_line_end:
+            message = f"{after} is complete before this, {cursor.found()}; what follows begins on a line of its own"
+            self._reading.fault(cursor.now.at, Code.SYNTAX, message)
+            while not cursor.is_line_end:
+                cursor.index += 1
+
+    def skip_line(self, cursor: Cursor) -> None:
+        """Pass the rest of the statement."""
+        while not cursor.is_line_end:
+            cursor.index += 1
+
+    # IF
+
+    def if_(self, cursor: Cursor, into: list[Statement]) -> None:
+        """IF on one line, or with lines of its own up to END IF."""
+        token = cursor.take()
+        begin = cursor.index
+        try:
+            condition = self._condition(cursor)
+        except ScriptFault as error:
+            self._reading.failed(error.fault, error.fault.at.line, error.fault.at.line)
+            cursor.index = begin
+            if not self._leads_to_lines(cursor):
+                return
+            condition = Literal(token.at, None)
+        if cursor.is_line_end and not _is_colon(cursor.now):
+            self._if_lines(cursor, token, condition, into)
+        else:
+            with self._reading.deeper(token.at):
+                self._if_line(cursor, token, condition, into)
+
+    def _condition(self, cursor: Cursor) -> Expression:
+        found = self._read.expression(cursor)
+        token = cursor.now
+        if cursor.words("THEN") or token.kind in (Kind.LINE, Kind.END):
+            return found
+        if self._has_then(cursor):
+            cursor.fail(f"an operator is missing in the condition, {cursor.found()}")
+        if token.kind not in (Kind.WORD, Kind.NUMBER):
+            cursor.fail(f"THEN is missing, {cursor.found()}")
+        return found
+
+    def _has_then(self, cursor: Cursor) -> bool:
+        count = 1
+        while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
+            if token.kind is Kind.WORD and token.value == "THEN":
+                return True
+            count += 1
+        return False
+
+    def _leads_to_lines(self, cursor: Cursor) -> bool:
+        """Pass the line of an IF that cannot be read; whether the statements of the IF stand in the lines behind it."""
+        then = last = -1
+        while not cursor.is_line_end:
+            last = cursor.index
+            if cursor.is_at("THEN"):
+                then = last
+            cursor.index += 1
+        return then in (-1, last) and not _is_colon(cursor.now)
+
+    def _if_line(self, cursor: Cursor, token: Token, condition: Expression, into: list[Statement]) -> None:
+        branches = [(condition, self._inline(cursor))]
+        otherwise: Body = ()
+        while cursor.now.kind is Kind.WORD:
+            if cursor.words("ELSEIF") or cursor.words("ELSE", "IF"):
+                found = self._condition(cursor)
+                branches.append((found, self._inline(cursor)))
+            elif cursor.words("ELSE"):
+                otherwise = self._inline(cursor)
+                if cursor.is_at("ELSE"):
+                    cursor.fail("the IF of this line has an ELSE already", Code.MISPLACED)
+            elif cursor.words("END", "IF") or cursor.words("ENDIF"):
+                break
+            else:
+                break
+        into.append(If(token.at, tuple(branches), otherwise))
+
+    def _inline(self, cursor: Cursor) -> Body:
+        """The statements of a branch on this line."""
+        found: list[Statement] = []
+        while True:
+            token = cursor.now
+            if _is_colon(token):
+                cursor.index += 1
+            elif is_over(cursor):
+                return tuple(found)
+            else:
+                self._one(cursor, found, True)
+
+    def _if_lines(self, cursor: Cursor, token: Token, condition: Expression, into: list[Statement]) -> None:
+        branches: list[tuple[Expression, Body]] = []
+        otherwise: list[Statement] = []
+        has_else = False
+        with self.open.block("IF", token) as opened:
+            while True:
+                body = self.body(cursor)
+                if has_else:
+                    otherwise.extend(body)
+                else:
+                    branches.append((condition, body))
+                ending = self.open.ending(cursor)
+                if ending is None or ending.is_end or ending.kind != "IF":
+                    self.end(cursor, opened)
+                    break
+                self.open.divide()
+                if has_else:
+                    message = f"the IF of line {opened.at.line} has an ELSE already"
+                    self._reading.fault(ending.token.at, Code.MISPLACED, message)
+                if cursor.words("ELSEIF") or cursor.words("ELSE", "IF"):
+                    condition = self.header(cursor, lambda: self._condition(cursor)) or Literal(ending.token.at, None)
+                else:
+                    cursor.index += 1
+                    has_else = True
+        into.append(If(token.at, tuple(branches), tuple(otherwise)))
+
+    # Loops
+
+    def for_(self, cursor: Cursor, into: list[Statement]) -> None:
+        """FOR i = a TO b, and FOR EACH x IN y."""
+        token = cursor.take()
+        nothing = Literal(token.at, None)
+        if token.value == "FOREACH" or cursor.words("EACH") or cursor.ahead().value == "IN":
+            variable, of = self.header(cursor, lambda: self._each(cursor)) or ("", nothing)
+            cursor.words("DO")
+            self.line_end(cursor, "FOR EACH")
+            body = self._loop_body(cursor, token, variable)
+            into.append(ForEach(token.at, variable, of, body))
+            return
+        counting = self.header(cursor, lambda: self._counting(cursor)) or ("", nothing, nothing, None)
+        cursor.words("DO")
+        self.line_end(cursor, "FOR")
+        body = self._loop_body(cursor, token, counting[0])
+        into.append(ForTo(token.at, *counting, body))
+
+    def _each(self, cursor: Cursor) -> tuple[str, Expression]:
+        variable = self._variable(cursor, "FOR EACH item IN list")
+        if not cursor.words("IN"):
+            cursor.fail(f"IN is missing, {cursor.found()}; write FOR EACH {variable} IN list")
+        return variable, self._read.expression(cursor)
+
+    def _counting(self, cursor: Cursor) -> tuple[str, Expression, Expression, Expression | None]:
+        variable = self._variable(cursor, "FOR i = 1 TO 10, or FOR EACH item IN list")
+        if not cursor.symbol("="):
+            cursor.fail(
+                f"`=` is missing, {cursor.found()}; write FOR {variable} = 1 TO 10, or FOR EACH {variable} IN list"
+            )
+        first = self._read.expression(cursor)
+        if not cursor.words("TO"):
+            cursor.fail(f"TO is missing, {cursor.found()}; write FOR {variable} = 1 TO 10")
+        last = self._read.expression(cursor)
+        return variable, first, last, self._read.expression(cursor) if cursor.words("STEP") else None
+
+    def _variable(self, cursor: Cursor, right: str) -> str:
+        if cursor.now.kind is not Kind.WORD:
+            cursor.fail(f"the name of a variable is missing, {cursor.found()}; write {right}")
+        return cursor.take().text.lower()
+
+    def _loop_body(self, cursor: Cursor, token: Token, variable: str) -> Body:
+        with self.open.block("FOR", token, variable) as opened:
+            body = self.body(cursor)
+            ending = self.open.ending(cursor)
+            if ending and cursor.is_at("NEXT") and self._is_next_of_other(cursor, opened):
+                self.open.not_closed(opened)
+            elif self.end(cursor, opened) and ending and ending.token.value == "NEXT":
+                self._behind_next(cursor, opened)
+        return body
+
+    def _is_next_of_other(self, cursor: Cursor, opened: Opened) -> bool:
+        """Whether NEXT names the variable of a FOR around this one."""
+        following = cursor.ahead()
+        if following.kind is not Kind.WORD or not opened.variable or following.text.lower() == opened.variable:
+            return False
+        return any(other.kind == "FOR" and other.variable == following.text.lower() for other in self.open.stack[:-1])
+
+    def _behind_next(self, cursor: Cursor, opened: Opened) -> None:
+        token = cursor.now
+        if token.kind is Kind.WORD and token.value not in _INLINE_ENDS:
+            cursor.index += 1
+            if opened.variable and token.text.lower() != opened.variable:
+                message = (
+                    f"the FOR of line {opened.at.line} gives values to {opened.variable}: write NEXT {opened.variable}"
+                )
+                self._reading.fault(token.at, Code.SYNTAX, message)
+
+    def while_(self, cursor: Cursor, into: list[Statement]) -> None:
+        """WHILE … WEND."""
+        token = cursor.take()
+        condition = self.header(cursor, lambda: self._read.expression(cursor)) or Literal(token.at, None)
+        cursor.words("DO")
+        self.line_end(cursor, "WHILE")
+        with self.open.block("WHILE", token) as opened:
+            body = self.body(cursor)
+            self.end(cursor, opened)
+        into.append(Loop(token.at, "while", condition, until=False, at_end=False, body=body))
+
+    def do(self, cursor: Cursor, into: list[Statement]) -> None:
+        """DO … LOOP with a condition before, behind or nowhere."""
+        token = cursor.take()
+        condition, until = self.header(cursor, lambda: self._loop_condition(cursor)) or (None, False)
+        self.line_end(cursor, "DO")
+        at_end = False
+        with self.open.block("DO", token) as opened:
+            body = self.body(cursor)
+            ending: Ending | None = self.open.ending(cursor)
+            if self.end(cursor, opened) and ending and ending.token.value == "LOOP":
+                behind, until_behind = self._loop_condition(cursor)
+                if behind is not None and condition is not None:
+                    told = f"the DO of line {token.at.line} has a condition already; delete one of the two"
+                    self._reading.fault(ending.token.at, Code.SYNTAX, told)
+                elif behind is not None:
+                    condition, until, at_end = behind, until_behind, True
+        into.append(Loop(token.at, "do", condition, until=until, at_end=at_end, body=body))
+
+    def _loop_condition(self, cursor: Cursor) -> tuple[Expression | None, bool]:
+        until = cursor.is_at("UNTIL")
+        if not until and not cursor.is_at("WHILE"):
+            return None, False
+        cursor.index += 1
+        return self._read.expression(cursor), until
+
+    def _begins_anew(self, cursor: Cursor, token: Token) -> bool:
+        """Whether a tool, a SUB or a FUNCTION begins here, so that no block is meant to be open any more."""
+        following = cursor.ahead()
+        if following.kind is Kind.SYMBOL and following.text in ("=", ".", "(", "["):
+            return False
+        outermost = self.open.stack[0] if self.open.stack else None
+        return outermost is None or token.at.column <= outermost.at.column
+
+
+def _is_colon(token: Token) -> bool:
+    """Whether this is a `:` with something behind it on the line."""
+    return token.kind is Kind.LINE and token.text == ":"

@@ -1,0 +1,194 @@
+"""Code of expressions: their parts first, then what is done with them. No recursion: a sum of ten thousand parts is a
+tree that deep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from function_calls.basic.assembly import Assembly, Spot
+from function_calls.basic.caught import ERROR_MEMBERS, ERROR_NAMES
+from function_calls.basic.codes import Code, Fault, RunFault
+from function_calls.basic.conversions import settled
+from function_calls.basic.functions import FUNCTIONS
+from function_calls.basic.nodes import (
+    Apply,
+    At,
+    Binary,
+    Expression,
+    Index,
+    IsNull,
+    ListOf,
+    Literal,
+    MapOf,
+    Member,
+    Name,
+    Template,
+    Unary,
+    Want,
+)
+from function_calls.basic.scopes import Scope
+
+_MATCHING = frozenset({"=", "<>", "in", "like"})
+
+
+class Emit(NamedTuple):
+    """An instruction that is to be appended."""
+
+    at: At
+    operation: str
+    operand: object = None
+
+
+Task = Expression | Emit | Spot
+"""What is to be done: the code of an expression, one instruction, or a Spot that is here."""
+
+
+@dataclass(slots=True)
+class Found:
+    """What is known of a procedure when its code is made."""
+
+    faults: list[Fault] = field(default_factory=list)
+    keywords: set[str] = field(default_factory=set)
+    calls: set[str] = field(default_factory=set)
+    """The functions that it CALLs by a name that stands there."""
+    procedures: set[str] = field(default_factory=set)
+    """The SUBs and FUNCTIONs that it calls."""
+
+
+class ExpressionCode:
+    """Makes the code of expressions in one procedure."""
+
+    def __init__(self, assembly: Assembly, scope: Scope, found: Found) -> None:
+        self._assembly = assembly
+        self._scope = scope
+        self._found = found
+        self._tasks: Mapping[type, Callable[[Any], Iterable[Task]]] = {
+            Literal: self._literal,
+            Template: self._template,
+            Name: self._name,
+            ListOf: self._list_of,
+            MapOf: self._map_of,
+            Member: self._member,
+            Index: self._index,
+            Unary: self._unary,
+            Binary: self._binary,
+            IsNull: self._is_null,
+            Apply: self._apply,
+            Want: self._want,
+        }
+
+    def fault(self, at: At, code: Code, message: str) -> None:
+        """Something is wrong here."""
+        self._found.faults.append(Fault(at, code, message))
+
+    def expression(self, node: Expression) -> None:
+        """Append what leaves the value on the stack."""
+        work: list[Task] = [node]
+        while work:
+            task = work.pop()
+            if isinstance(task, Emit):
+                self._assembly.emit(*task)
+            elif isinstance(task, Spot):
+                self._assembly.mark(task)
+            else:
+                work.extend(reversed(list(self._tasks[type(task)](task))))
+
+    def load(self, at: At, name: str) -> Iterable[Task]:
+        """What takes the value of a variable, or of what stands without an argument, such as NOW."""
+        if self._scope.has(name):
+            return (Emit(at, self._scope.load(name), name),)
+        if name in ERROR_NAMES:
+            return (Emit(at, "load_error", ERROR_NAMES[name]),)
+        if name in self._scope.definitions:
+            return self._call(Apply(at, name, ()))
+        function = FUNCTIONS.get(name)
+        if function is not None and function.fewest == 0:
+            return (Emit(at, "function", [name, 0]),)
+        return (Emit(at, self._scope.load(name), name),)
+
+    def _literal(self, node: Literal) -> Iterable[Task]:
+        value = node.value
+        try:
+            if type(value) is int or type(value) is float:
+                value = settled(value)
+        except RunFault as fault:
+            self.fault(node.at, Code.SYNTAX, f"{fault.detail}; a number has at most 308 digits")
+        return (Emit(node.at, "const", value),)
+
+    def _template(self, node: Template) -> Iterable[Task]:
+        return (*node.parts, Emit(node.at, "join", len(node.parts)))
+
+    def _name(self, node: Name) -> Iterable[Task]:
+        return self.load(node.at, node.name)
+
+    def _list_of(self, node: ListOf) -> Iterable[Task]:
+        return (*node.items, Emit(node.at, "list", len(node.items)))
+
+    def _map_of(self, node: MapOf) -> Iterable[Task]:
+        entries = dict(node.entries)  # of a key that stands twice the last one counts
+        return (*entries.values(), Emit(node.at, "map", list(entries)))
+
+    def _member(self, node: Member) -> Iterable[Task]:
+        about = node.of.name if isinstance(node.of, Name) and not self._scope.has(node.of.name) else ""
+        if about in ERROR_NAMES and node.name.lower() in ERROR_MEMBERS:
+            return (Emit(node.at, "load_error", ERROR_MEMBERS[node.name.lower()]),)
+        return (node.of, Emit(node.at, "member", node.name))
+
+    def _index(self, node: Index) -> Iterable[Task]:
+        return (node.of, node.index, Emit(node.at, "item"))
+
+    def _unary(self, node: Unary) -> Iterable[Task]:
+        return (node.operand, Emit(node.at, "not" if node.operator == "not" else "negate"))
+
+    def _binary(self, node: Binary) -> Iterable[Task]:
+        if node.operator == "and" or node.operator == "or":
+            end = Spot()
+            return (node.left, Emit(node.at, node.operator, end), node.right, Emit(node.at, "truth"), end)
+        operation = "match" if node.operator in _MATCHING else "binary"
+        return (node.left, node.right, Emit(node.at, operation, node.operator))
+
+    def _is_null(self, node: IsNull) -> Iterable[Task]:
+        return (node.operand, Emit(node.at, "is_null", node.negated))
+
+    def _apply(self, node: Apply) -> Iterable[Task]:
+        if node.name in self._scope.definitions:
+            return self._call(node)
+        function = FUNCTIONS.get(node.name)
+        if function is not None:
+            self._check_count(node, function.fewest, function.most)
+            return (*node.arguments, Emit(node.at, "function", [node.name, len(node.arguments)]))
+        if not self._scope.has(node.name):
+            self.fault(node.at, Code.UNKNOWN_FUNCTION, self._unknown(node.name))
+        tasks: list[Task] = list(self.load(node.at, node.name))
+        for index in node.arguments:
+            tasks += (index, Emit(node.at, "item"))
+        return tasks
+
+    def _call(self, node: Apply) -> Iterable[Task]:
+        count = len(self._scope.definitions[node.name].parameters)
+        self._check_count(node, count, count)
+        self._found.procedures.add(node.name)
+        return (*node.arguments, Emit(node.at, "call", [node.name, len(node.arguments)]))
+
+    def _want(self, node: Want) -> Iterable[Task]:
+        self._found.keywords.add(node.keyword)
+        arguments = dict(node.arguments)
+        first = next(iter(arguments.values()), None)
+        if node.keyword == "CALL" and isinstance(first, Literal) and isinstance(first.value, str):
+            self._found.calls.add(first.value)
+        return (*arguments.values(), Emit(node.at, "want", [node.keyword, list(arguments)]))
+
+    def _check_count(self, node: Apply, fewest: int, most: int | None) -> None:
+        given = len(node.arguments)
+        if given < fewest or (most is not None and given > most):
+            wanted = str(fewest) if fewest == most else f"{fewest} or more" if most is None else f"{fewest} to {most}"
+            values = "value" if wanted == "1" else "values"
+            self.fault(node.at, Code.WRONG_COUNT, f"{node.name.upper()} takes {wanted} {values}, not {given}")
+
+    def _unknown(self, name: str) -> str:
+        near = get_close_matches(name, [*self._scope.definitions, *self._scope.top, *FUNCTIONS], 1)
+        hint = f"; is {near[0].upper()} meant?" if near else ""
+        return f"there is no function {name.upper()}, and no variable of this name is given a value{hint}"

@@ -1,0 +1,109 @@
+"""What is known and kept while one script is read: its names, the faults found so far, and how deep things stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from function_calls.basic.codes import Code, Fault, ScriptFault
+from function_calls.basic.nearest import Nearest
+from function_calls.basic.nodes import At
+from function_calls.basic.survey import Survey
+
+Arity = tuple[int, int | None]
+"""The fewest and the most arguments; None: any number."""
+
+MOST_NESTED = 100
+"""Brackets, blocks, signs and texts with `${}` within one another, all together."""
+HIGHEST = 200
+"""Operators and members of one expression on top of one another: whoever walks the tree goes as deep."""
+
+
+class Reading:
+    """Of one script."""
+
+    __slots__ = ("_faulty_lines", "_keywords", "definitions", "depth", "faults", "functions", "nearest", "variables")
+
+    def __init__(
+        self, functions: Mapping[str, Arity], keywords: tuple[str, ...], names: Survey, faulty_lines: frozenset[int]
+    ) -> None:
+        self.functions = functions
+        self._keywords = keywords
+        self._faulty_lines = faulty_lines
+        """Lines whose characters are wrong. Nothing more is said of them: what is read there is not what was meant."""
+        self.definitions: Mapping[str, int] = names.definitions
+        self.variables = names.variables
+        self.faults: list[Fault] = []
+        self.depth = 0
+        self.nearest = Nearest()
+
+    def fault(self, at: At, code: Code, message: str) -> None:
+        """Remember a fault behind which reading goes on as if it were none."""
+        self.failed(Fault(at, code, message), at.line, at.line)
+
+    def failed(self, fault: Fault, first_line: int, last_line: int) -> None:
+        """The same of a statement that goes from one of these lines to the other."""
+        if not any(line in self._faulty_lines for line in range(first_line, last_line + 1)):
+            self.faults.append(fault)
+
+    def enter(self, at: At, levels: int = 1) -> None:
+        """Go deeper; whoever calls this takes as much off `depth` again. Raises ScriptFault where it is too deep."""
+        if self.depth + levels > MOST_NESTED:
+            raise ScriptFault(
+                at,
+                Code.TOO_DEEP,
+                f"more than {MOST_NESTED} brackets or blocks stand within one another here; put parts of it into "
+                "variables of their own, or into a SUB or FUNCTION",
+            )
+        self.depth += levels
+
+    @contextmanager
+    def deeper(self, at: At, levels: int = 1) -> Iterator[None]:
+        """The same for as long as it lasts."""
+        self.enter(at, levels)
+        try:
+            yield
+        finally:
+            self.depth -= levels
+
+    def knows(self, name: str) -> bool:
+        """Whether something can be called by this name."""
+        return name in self.functions or name in self.definitions
+
+    def takes_none(self, name: str) -> bool:
+        """Whether what has this name can be called with nothing."""
+        if name in self.definitions:
+            return not self.definitions[name]
+        return name in self.functions and not self.functions[name][0]
+
+    def no_function(self, at: At, name: str) -> Fault:
+        """What is called here by `name` is not there."""
+        known = (*(one.upper() for one in (*self.functions, *self.definitions)), *self._keywords)
+        hint = self.nearest.hint((name.upper(),), known)
+        return Fault(at, Code.UNKNOWN_FUNCTION, f"there is no function {name.upper()}{hint}")
+
+    def check_call(self, at: At, name: str, count: int) -> None:
+        """Remember a fault if `name` cannot be called with so many values."""
+        fewest, most = self.definitions.get(name, 0), None
+        if name in self.definitions:
+            fewest, most = self.definitions[name], self.definitions[name]
+        elif name in self.functions:
+            fewest, most = self.functions[name]
+        else:
+            self.failed(self.no_function(at, name), at.line, at.line)
+            return
+        if count < fewest or (most is not None and count > most):
+            told = f"{name.upper()} takes {_counted(fewest, most)}, but {count or 'none'} {_stand(count)} here"
+            self.fault(at, Code.WRONG_COUNT, told)
+
+
+def _counted(fewest: int, most: int | None) -> str:
+    if most is None:
+        return f"at least {fewest} value{'s' * (fewest != 1)}"
+    if fewest == most:
+        return f"{fewest or 'no'} value{'s' * (fewest != 1)}"
+    return f"{fewest} to {most} values" if most - fewest > 1 or not fewest else f"{fewest} or {most} values"
+
+
+def _stand(count: int) -> str:
+    return "stands" if count <= 1 else "stand"

@@ -1,0 +1,292 @@
+"""Statements: which kind one is.
+
+In this order: a line's number, a statement of the language, a label, an assignment, the call of a SUB, a keyword in one
+of its forms, the call of a function. A word of the language before `=` or `.` is a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from function_calls.basic.assignments import Assignments
+from function_calls.basic.blocks import Blocks
+from function_calls.basic.brackets import unknown_phrase
+from function_calls.basic.characters import plain
+from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.expressions import Expressions, KeywordForms, first_words
+from function_calls.basic.flow import Flow, label_name
+from function_calls.basic.labels import Labels
+from function_calls.basic.nodes import (
+    Apply,
+    Assign,
+    Evaluate,
+    Expression,
+    Goto,
+    Label,
+    Literal,
+    Member,
+    Name,
+    Statement,
+)
+from function_calls.basic.open_blocks import OpenBlocks, is_over
+from function_calls.basic.reading import Reading
+from function_calls.basic.selects import Selects
+from function_calls.basic.survey import Survey
+from function_calls.basic.tokens import Cursor, Kind, Token
+from function_calls.basic.with_maps import WithMaps
+
+Reader = Callable[[Cursor, list[Statement]], None]
+_OPERATORS = ("+", "-", "*", "/", "\\", "^", "&")
+_BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
+
+
+class Statements:
+    """Reads the statements of one script."""
+
+    __slots__ = (
+        "_first_words", "_forms", "_goals", "_language", "_maybe", "_names", "_read", "_reading",
+        "assignments", "blocks", "labels", "open",
+    )  # fmt: skip
+
+    def __init__(self, forms: KeywordForms, reading: Reading, names: Survey, tokens: list[Token]) -> None:
+        read = Expressions(forms, reading)
+        self._forms = forms
+        self._first_words = first_words(forms.names)
+        self._names = frozenset(forms.names)
+        self._reading = reading
+        self._read = read
+        self._goals = names.goals
+        self.labels = Labels(reading)
+        self.open = OpenBlocks(reading)
+        self.blocks = Blocks(reading, read, self.open, self.one)
+        self.assignments = Assignments(reading, read, tokens)
+        flow = Flow(reading, read, self.open, self.labels)
+        selects = Selects(reading, read, self.blocks)
+        self._language: dict[str, Reader] = {
+            "IF": self.blocks.if_,
+            "FOR": self.blocks.for_,
+            "FOREACH": self.blocks.for_,
+            "WHILE": self.blocks.while_,
+            "DO": self.blocks.do,
+            "SELECT": selects.select,
+            "SWITCH": selects.select,
+            "WITH": WithMaps(reading, read, self.blocks).with_,
+            "EXIT": flow.exit,
+            "BREAK": flow.break_,
+            "CONTINUE": flow.continue_,
+            "RETURN": flow.return_,
+            "END": flow.stop,
+            "STOP": flow.stop,
+            "GOTO": flow.goto,
+            "GOSUB": flow.goto,
+            "THROW": flow.throw,
+            "ERROR": flow.throw,
+            "ASSERT": flow.assert_,
+            "LET": self.assignments.let,
+            "DIM": self.assignments.dim,
+            "REDIM": self.assignments.dim,
+            "PARAM": self._misplaced,
+            "DESCRIPTION": self._misplaced,
+            "SUB": self._misplaced,
+            "FUNCTION": self._misplaced,
+        }
+        self._maybe: dict[str, Callable[[Cursor, list[Statement]], bool]] = {
+            "ON": flow.on,
+            "SET": self.assignments.set,
+            "CALL": self._call,
+            "CLEAR": self._clear_error,
+        }
+
+    @property
+    def read(self) -> Expressions:
+        """What reads its expressions."""
+        return self._read
+
+    def one(self, cursor: Cursor, into: list[Statement], is_inline: bool = False) -> None:
+        """Read the statement at the cursor into the list, and pass it: the cursor then stands at the end of a line, of
+        a statement, or, in an IF on one line, at ELSE. What is wrong with it is remembered."""
+        token = cursor.now
+        try:
+            self._statement(cursor, into, is_inline)
+            if not cursor.is_line_end and not (is_inline and is_over(cursor)):
+                self._more(cursor, token)
+        except ScriptFault as error:
+            self.blocks.skip_line(cursor)
+            self._reading.failed(error.fault, token.at.line, cursor.now.at.line)
+        except RecursionError:
+            self._reading.fault(token.at, Code.TOO_DEEP, "too much stands within one another here; divide it")
+            self.blocks.skip_line(cursor)
+
+    def _statement(self, cursor: Cursor, into: list[Statement], is_inline: bool) -> None:
+        token = cursor.now
+        if token.kind is Kind.NUMBER:
+            self._number(cursor, into, is_inline)
+            return
+        if token.kind is not Kind.WORD:
+            self._no_statement(cursor)
+        following = cursor.ahead()
+        if following.kind is Kind.SYMBOL and following.text == "=":
+            self.assignments.simple(cursor, into)
+            return
+        value = token.value
+        if value in self._language and not _is_member(following):
+            self._language[value](cursor, into)
+        elif not (value in self._maybe and self._maybe[value](cursor, into)):
+            self._other(cursor, token, following, into)
+
+    def _other(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> None:
+        """A statement that begins with no word of the language."""
+        name = token.text.lower()
+        if following.kind is Kind.LINE and following.text.startswith(":") and self._is_label(token):
+            cursor.index += 1
+            self.labels.stands(token.at, name, self.open.path)
+            into.append(Label(token.at, name))
+            return
+        if following.kind is Kind.SYMBOL and self.assignments.is_here(cursor):
+            self.assignments.assign(cursor, into)
+            return
+        if name in self._reading.definitions:
+            into.append(Evaluate(token.at, self._called(cursor)))
+            return
+        if token.value in self._first_words:
+            matched = self._forms.match(cursor, self._read, inside=False)
+            if matched is not None:
+                want = matched.want
+                into.append(Evaluate(token.at, want) if matched.into is None else Assign(token.at, matched.into, want))
+                return
+        self._function(cursor, token, following, into)
+
+    def _function(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> None:
+        """The call of a function: `name(…)`, `x.name(…)`, and `name …` where there is such a function."""
+        is_known = token.text.lower() in self._reading.functions
+        if following.kind is Kind.SYMBOL and following.text in ("(", ".", "["):
+            if is_known or following.text != "(" or token.text.lower() in self._reading.variables:
+                found = self._read.expression(cursor)
+                if not isinstance(found, Apply | Member):
+                    cursor.fail("this has a value, but nothing becomes of it; write `name = …` to keep it", at=token.at)
+                into.append(Evaluate(token.at, found))
+                return
+        elif is_known:
+            into.append(Evaluate(token.at, self._called(cursor)))
+            return
+        self._unknown(cursor, token, following)
+
+    def _number(self, cursor: Cursor, into: list[Statement], is_inline: bool) -> None:
+        """A line's number, and what stands on the line. On the line of an IF it is where that goes."""
+        token = cursor.now
+        if not isinstance(token.value, int):
+            cursor.fail(f"`{token.text}` is no line's number; such a number is whole")
+        name = label_name(cursor)
+        if is_inline:
+            self.labels.wanted(token.at, name, "GOTO", self.open.path)
+            into.append(Goto(token.at, name))
+            return
+        self.labels.stands(token.at, name, self.open.path)
+        into.append(Label(token.at, name))
+        # The line may also hold the end of a block, which is not this one's to read.
+        if not cursor.is_line_end and self.open.ending(cursor) is None:
+            self._statement(cursor, into, is_inline)
+
+    def _is_label(self, token: Token) -> bool:
+        name = token.text.lower()
+        if name in self._goals:
+            return True
+        return not (token.value in self._names or self._reading.knows(name))
+
+    def _call(self, cursor: Cursor, into: list[Statement]) -> bool:
+        """CALL of a SUB, a FUNCTION or a function of the language; whether it is that and not the keyword CALL."""
+        token, named = cursor.now, cursor.ahead()
+        if named.kind is not Kind.WORD or not self._reading.knows(named.text.lower()):
+            if named.kind is Kind.WORD and "CALL" not in self._first_words:
+                raise ScriptFault(*self._reading.no_function(named.at, named.text.lower())[:3])
+            return False
+        cursor.index += 1
+        into.append(Evaluate(token.at, self._called(cursor)))
+        return True
+
+    def _called(self, cursor: Cursor) -> Expression:
+        """`name(…)`, `name a, b` or `name`."""
+        token, following = cursor.now, cursor.ahead()
+        if following.kind is Kind.SYMBOL and following.text == "(":
+            return self._read.expression(cursor)
+        cursor.index += 1
+        arguments: list[Expression] = []
+        while not is_over(cursor):
+            arguments.append(self._read.expression(cursor))
+            if not cursor.symbol(","):
+                break
+        name = token.text.lower()
+        self._reading.check_call(token.at, name, len(arguments))
+        return Apply(token.at, name, tuple(arguments))
+
+    def _clear_error(self, cursor: Cursor, into: list[Statement]) -> bool:
+        """CLEAR ERROR: from here on there was none."""
+        if not cursor.is_at("CLEAR", "ERROR"):
+            return False
+        token = cursor.now
+        cursor.index += 2
+        into.append(Assign(token.at, Name(token.at, "err"), Literal(token.at, 0)))
+        return True
+
+    # Faults
+
+    def _misplaced(self, cursor: Cursor, into: list[Statement]) -> None:
+        """What belongs to the top of a script, within a block."""
+        token, around = cursor.now, self.open.stack[-1] if self.open.stack else None
+        where = f"not within the {around.written} of line {around.at.line}" if around else "and something else here"
+        hint = "; a SUB has its parameters in parentheses behind its name" if token.value == "PARAM" else ""
+        cursor.fail(f"{token.value} stands at the top of a script, {where}{hint}", Code.MISPLACED)
+
+    def _no_statement(self, cursor: Cursor) -> NoReturn:
+        token = cursor.now
+        if token.kind is Kind.TEXT:
+            cursor.fail(f"a text alone does nothing; to say it, write TALK {token.text.splitlines()[0][:40]}")
+        if token.kind is Kind.SYMBOL and token.text in (*_OPERATORS, ",", "="):
+            right = "put it at the end of the line before, or end that line with ` _`"
+            cursor.fail(f"a line cannot begin with `{token.text}`; {right}")
+        if token.kind is Kind.SYMBOL and token.text == ".":
+            cursor.fail("`.key = value` stands between WITH and END WITH only")
+        if token.kind is Kind.SYMBOL and token.text in (")", "]", "}"):
+            cursor.fail(f"`{token.text}` closes no bracket; delete it, or look where its bracket is")
+        cursor.fail(f"a statement begins with a word, {cursor.found()}")
+
+    def _more(self, cursor: Cursor, first: Token) -> NoReturn:
+        """The statement is complete, but the line goes on."""
+        token = cursor.now
+        if token.kind is Kind.SYMBOL and token.text in (")", "]", "}"):
+            cursor.fail(f"`{token.text}` closes no bracket; delete it, or look where its bracket is")
+        if token.kind is Kind.SYMBOL and token.text == ";":
+            cursor.fail("statements on one line are separated with `:`, where `;` stands")
+        if token.kind is Kind.WORD and token.value == "THEN":
+            cursor.fail("THEN belongs to an IF, but none is before it on this line")
+        if phrase := unknown_phrase(cursor):
+            known = (*self._forms.names, *(name.upper() for name in self._reading.functions))
+            hint = self._reading.nearest.hint((phrase, phrase.split()[0]), known)
+            cursor.index -= 1
+            cursor.fail(f"there is no keyword {phrase}{hint}", Code.UNKNOWN_STATEMENT)
+        if token.kind in _BEGINS_VALUE:
+            shown = token.text.splitlines()[0][:40]
+            cursor.fail(f"something is missing before `{shown}`: an operator such as `+`, a comma, or a new line")
+        cursor.fail(f"{first.text} is complete before this, {cursor.found()}")
+
+    def _unknown(self, cursor: Cursor, token: Token, following: Token) -> NoReturn:
+        if following.kind is Kind.SYMBOL and following.text == "(":
+            raise ScriptFault(*self._reading.no_function(token.at, token.text.lower())[:3])
+        word = plain(token.text)
+        if word != token.text:
+            cursor.fail(f"`{token.text}` is written in full-width letters; write {word}", Code.UNKNOWN_STATEMENT)
+        begun = [name for name in self._forms.names if name.split()[0] == token.value]
+        if begun:
+            message = f"{token.value} goes on as one of {', '.join(begun[:6])}; this is none of them"
+            cursor.fail(message, Code.UNKNOWN_STATEMENT)
+        phrase = [str(token.value)]
+        while (behind := cursor.ahead(len(phrase))).kind is Kind.WORD and len(phrase) < 3:
+            phrase.append(str(behind.value))
+        words = [" ".join(phrase[:count]) for count in range(len(phrase), 0, -1)]
+        known = (*self._forms.names, *self._language, *(name.upper() for name in self._reading.definitions))
+        hint = self._reading.nearest.hint(words, known)
+        cursor.fail(f"there is no statement {token.value}{hint}", Code.UNKNOWN_STATEMENT)
+
+
+def _is_member(token: Token) -> bool:
+    return token.kind is Kind.SYMBOL and token.text == "."

@@ -1,0 +1,247 @@
+"""Instructions that work on values: each takes what it needs from the stack and puts its result there.
+
+The commonest ones stand in the machine's own loop: `const`, `load`, `store`, `binary`, `jump`, `jump_false`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from function_calls.basic.caught import LastError
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.conversions import whole_of
+from function_calls.basic.functions import FUNCTIONS
+from function_calls.basic.measuring import check_count, check_length
+from function_calls.basic.running import Running
+from function_calls.basic.values import (
+    OPERATORS,
+    is_null,
+    item,
+    member,
+    negated,
+    set_item,
+    set_member,
+    text_of,
+    truth,
+)
+from services.json_values import JsonValue
+
+Stack = list[JsonValue]
+PlainInstruction = Callable[[Running, Stack, JsonValue], None]
+
+GROWING = frozenset({"push", "append"})
+"""Functions that put a value to a list: what they give is measured by what is new in it."""
+_AT_ONCE = GROWING | {
+    "len", "ubound", "lbound", "count", "isempty", "isnull", "nvl", "iif", "first", "last", "mid", "left", "right",
+}  # fmt: skip
+"""Functions that take the same time however large what they are given is."""
+
+
+def _load_top(run: Running, stack: Stack, name: JsonValue) -> None:
+    stack.append(run.top.get(name))
+
+
+def _store_top(run: Running, stack: Stack, name: JsonValue) -> None:
+    run.top[name] = stack.pop()
+
+
+def _load_own(run: Running, stack: Stack, name: JsonValue) -> None:
+    """A procedure's own variable; before it has a value, what the run was given under that name."""
+    variables = run.frames[-1].variables
+    stack.append(variables[name] if name in variables else run.top.get(name))
+
+
+def _load_error(run: Running, stack: Stack, name: JsonValue) -> None:
+    stack.append(run.error.read(name))
+
+
+def _forget_error(run: Running, stack: Stack, _: JsonValue) -> None:
+    run.error = LastError()
+
+
+def _list(run: Running, stack: Stack, count: JsonValue) -> None:
+    items = stack[len(stack) - count :]
+    run.memory.made(items)
+    for value in items:
+        run.memory.put(value)
+    del stack[len(stack) - count :]
+    stack.append(items)
+
+
+def _map(run: Running, stack: Stack, keys: JsonValue) -> None:
+    values = stack[len(stack) - len(keys) :]
+    made = dict(zip(keys, values, strict=True))
+    run.memory.made(made)
+    for value in values:
+        run.memory.put(value)
+    del stack[len(stack) - len(keys) :]
+    stack.append(made)
+
+
+def _join(run: Running, stack: Stack, count: JsonValue) -> None:
+    parts = [text_of(value) for value in stack[len(stack) - count :]]
+    check_length(sum(map(len, parts)), "the text")
+    text = "".join(parts)
+    run.memory.made(text)
+    del stack[len(stack) - count :]
+    stack.append(text)
+
+
+def _member(run: Running, stack: Stack, name: JsonValue) -> None:
+    stack[-1] = member(stack[-1], name)
+
+
+def _item(run: Running, stack: Stack, _: JsonValue) -> None:
+    index = stack.pop()
+    stack[-1] = item(stack[-1], index)
+
+
+def _negate(run: Running, stack: Stack, _: JsonValue) -> None:
+    stack[-1] = negated(stack[-1])
+
+
+def _not(run: Running, stack: Stack, _: JsonValue) -> None:
+    stack[-1] = not truth(stack[-1])
+
+
+def _truth(run: Running, stack: Stack, _: JsonValue) -> None:
+    stack[-1] = truth(stack[-1])
+
+
+def _is_null(run: Running, stack: Stack, negated_: JsonValue) -> None:
+    stack[-1] = is_null(stack[-1]) is not negated_
+
+
+def _match(run: Running, stack: Stack, operator: JsonValue) -> None:
+    """An operator that may walk what it is given."""
+    right = stack.pop()
+    left = stack[-1]
+    memory = run.memory
+    if operator in ("in", "like"):
+        memory.looked_at(right)
+        memory.looked_at(left)
+    elif type(right) in (list, dict):
+        memory.compared(left)
+        memory.compared(right)
+    stack[-1] = OPERATORS[operator](left, right)
+
+
+def _within(run: Running, stack: Stack, _: JsonValue) -> None:
+    """CASE low TO high."""
+    high, low = stack.pop(), stack.pop()
+    stack[-1] = bool(OPERATORS[">="](stack[-1], low)) and bool(OPERATORS["<="](stack[-1], high))
+
+
+def _function(run: Running, stack: Stack, operand: JsonValue) -> None:
+    name, count = operand
+    arguments: Sequence[JsonValue] = stack[len(stack) - count :] if count else ()
+    memory = run.memory
+    if name not in _AT_ONCE:
+        for value in arguments:
+            memory.looked_at(value)
+    result = FUNCTIONS[name].run(run.world, arguments)
+    if name in GROWING and type(result) is list:
+        memory.made(result)
+        for value in arguments[1:]:
+            memory.put(value)
+    elif type(result) is str:
+        memory.made(result)
+    elif (type(result) is list or type(result) is dict) and not any(result is given for given in arguments):
+        memory.made_inside(result)
+    if count:
+        del stack[len(stack) - count :]
+    stack.append(result)
+
+
+def _duplicate(run: Running, stack: Stack, _: JsonValue) -> None:
+    stack.append(stack[-1])
+
+
+def _drop(run: Running, stack: Stack, _: JsonValue) -> None:
+    stack.pop()
+
+
+def _as_map(run: Running, stack: Stack, _: JsonValue) -> None:
+    """What WITH puts its members into: a map or a list of them as it is, a new one in place of all else."""
+    if type(stack[-1]) is not dict and type(stack[-1]) is not list:
+        stack[-1] = {}
+
+
+def _put_member(run: Running, stack: Stack, name: JsonValue) -> None:
+    value = stack.pop()
+    run.memory.put(value)
+    changed = set_member(stack[-1], name, value)
+    run.memory.made(changed)
+    stack[-1] = changed
+
+
+def _changed(run: Running, stack: Stack, keys: JsonValue) -> None:
+    """The variable on the stack with the value below it at the end of a path: names are members, None is an index from
+    the stack. The stack has the value, the indices in order, and the variable on top; the changed one is left."""
+    whole = stack[-1]
+    indices = sum(1 for key in keys if key is None)
+    given = iter(stack[len(stack) - 1 - indices : -1])
+    path = [(key is None, next(given) if key is None else key) for key in keys]
+    value = stack[-2 - indices]
+    run.memory.put(value, len(path))
+    around = [whole]
+    for is_index, key in path[:-1]:
+        around.append(_found(around[-1], is_index, key))
+    for of, (is_index, key) in zip(reversed(around), reversed(path), strict=True):
+        value = set_item(of, key, value) if is_index else set_member(of, key, value)
+        run.memory.made(value)
+    del stack[len(stack) - 2 - indices :]
+    stack.append(value)
+
+
+def _found(of: JsonValue, is_index: bool, key: JsonValue) -> JsonValue:
+    """What stands there so far; NULL, which becomes a list or map, where a list is yet to grow."""
+    if not is_index:
+        return member(of, key)
+    try:
+        return item(of, key)
+    except RunFault as fault:
+        if fault.code is RunCode.NO_SUCH_INDEX and type(of) is list:
+            return None
+        raise
+
+
+def _dim(run: Running, stack: Stack, _: JsonValue) -> None:
+    """A list of so many NULLs."""
+    size = whole_of(stack[-1], "the size behind DIM")
+    if size < 0:
+        raise RunFault(RunCode.BAD_VALUE, f"DIM makes a list of {size} items; the fewest are 0")
+    check_count(size, "the list of DIM")
+    made: list[JsonValue] = [None] * size
+    run.memory.made_inside(made)
+    stack[-1] = made
+
+
+PLAIN: Mapping[str, PlainInstruction] = MappingProxyType(
+    {
+        "load_top": _load_top,
+        "store_top": _store_top,
+        "load_own": _load_own,
+        "load_error": _load_error,
+        "forget_error": _forget_error,
+        "list": _list,
+        "map": _map,
+        "join": _join,
+        "member": _member,
+        "item": _item,
+        "negate": _negate,
+        "not": _not,
+        "truth": _truth,
+        "is_null": _is_null,
+        "match": _match,
+        "within": _within,
+        "function": _function,
+        "duplicate": _duplicate,
+        "drop": _drop,
+        "as_map": _as_map,
+        "put_member": _put_member,
+        "changed": _changed,
+        "dim": _dim,
+    }
+)
+"""By what an instruction is called."""

@@ -1,0 +1,94 @@
+"""WITH … END WITH, which builds a map."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from function_calls.basic.blocks import Blocks
+from function_calls.basic.brackets import key
+from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.expressions import Expressions
+from function_calls.basic.nodes import Expression, Name, Statement, With
+from function_calls.basic.reading import Reading
+from function_calls.basic.tokens import Cursor, Kind
+
+_HEADERS = frozenset(("PARAM", "SUB", "FUNCTION", "BEGIN"))
+
+
+class WithMaps:
+    """Reads them."""
+
+    __slots__ = ("_blocks", "_read", "_reading")
+
+    def __init__(self, reading: Reading, read: Expressions, blocks: Blocks) -> None:
+        self._reading = reading
+        self._read = read
+        self._blocks = blocks
+
+    def with_(self, cursor: Cursor, into: list[Statement]) -> None:
+        """WITH target, with its entries on the lines up to END WITH."""
+        into.append(self._with(cursor))
+
+    def _with(self, cursor: Cursor) -> With:
+        blocks, token = self._blocks, cursor.take()
+        cursor.symbol(".")
+        target = blocks.header(cursor, lambda: self._read.target(cursor)) or Name(token.at, "with")
+        blocks.line_end(cursor, "WITH")
+        entries: list[tuple[str, Expression | With]] = []
+        with blocks.open.block("WITH", token) as opened:
+            while not self._is_over(cursor):
+                begin = cursor.index
+                try:
+                    entries.append(self._entry(cursor))
+                    blocks.line_end(cursor, "the entry")
+                except ScriptFault as error:
+                    self._reading.failed(error.fault, error.fault.at.line, error.fault.at.line)
+                    cursor.index = max(begin, cursor.index)
+                    blocks.skip_line(cursor)
+            blocks.end(cursor, opened)
+        return With(token.at, target, tuple(entries))
+
+    def _is_over(self, cursor: Cursor) -> bool:
+        """Pass line ends. Whether the entries are over: at an end that an open block has, at the script's, or where
+        something begins that is plainly none."""
+        while True:
+            while cursor.now.kind is Kind.LINE:
+                cursor.index += 1
+            token = cursor.now
+            if token.kind is Kind.END:
+                return True
+            if token.kind is not Kind.WORD:
+                return False
+            ending = self._blocks.open.ending(cursor)
+            if ending is None:
+                return token.value in _HEADERS and cursor.ahead().kind is Kind.WORD
+            if not self._blocks.open.is_stray(ending):
+                return True
+            self._blocks.skip_line(cursor)
+
+    def _entry(self, cursor: Cursor) -> tuple[str, Expression | With]:
+        if cursor.is_at("WITH") and cursor.ahead().text != "=":
+            named = cursor.ahead(2 if cursor.ahead().text == "." else 1)
+            inner = self._with(cursor)
+            if not isinstance(inner.target, Name):
+                message = "within a WITH another one names one entry, without `.` and `[…]` behind it"
+                self._reading.fault(inner.at, Code.SYNTAX, message)
+            return named.text, inner
+        cursor.symbol(".")
+        token = cursor.now
+        if token.kind not in (Kind.WORD, Kind.TEXT):
+            self._no_entry(cursor, token.text)
+        name = key(cursor)
+        if not cursor.symbol("="):
+            self._no_entry(cursor, name)
+        if cursor.is_line_end:
+            cursor.fail(f"a value is missing behind `{name} =`, {cursor.found()}")
+        return name, self._read.expression(cursor)
+
+    def _no_entry(self, cursor: Cursor, name: str) -> NoReturn:
+        hint = ""
+        if cursor.is_symbol(".", "["):
+            hint = f"; put a WITH {name} … END WITH inside of this one"
+        elif cursor.now.kind is Kind.LINE and cursor.now.text.startswith(":"):
+            hint = f"; write {name} = value"
+        cursor.fail(f"in WITH each line is `key = value`{hint}, {cursor.found()}; all else stands behind END WITH")

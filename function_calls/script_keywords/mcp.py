@@ -1,0 +1,25 @@
+"""USE MCP: scripts run tools of MCP servers, as they CALL any other function."""
+
+from __future__ import annotations
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
+from function_calls.basic.values import kind_of, text_of
+from function_calls.scripts.calling import call_function, function_called
+
+
+@basic_keyword("USE MCP {server}, {tool} [, {arguments}]", effect="idempotent")
+async def use_mcp(run: ScriptRun, server: Value, tool: Value, arguments: Value = None) -> Value | Asks:
+    """Run a tool of an MCP server with a map of arguments, with the rights of whoever called the script and those that
+    the operator has given to the script."""
+    names = [text_of(one).strip() for one in (server, tool)]
+    if not all(names):
+        raise RunFault(RunCode.BAD_VALUE, "USE MCP needs the name of a server and the name of one of its tools")
+    if arguments is not None and not isinstance(arguments, dict):
+        raise RunFault(RunCode.WRONG_TYPE, f"the arguments of USE MCP are a map, not {kind_of(arguments)}")
+    wanted = f"mcp__{names[0]}__{names[1]}"
+    spec = function_called(run, wanted)
+    if spec.name.casefold() != wanted.casefold():
+        raise RunFault(RunCode.NO_SUCH_THING, run.call.say("basic.call.unknown", name=wanted[:100]))
+    given = {name: value for name, value in (arguments or {}).items() if value is not None}
+    return await call_function(run, spec, given)

@@ -1,0 +1,326 @@
+"""The library: the compiled scripts of one storage. What has changed is compiled, beside whatever else the daemon does;
+what was broken by an edit serves on as it was."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import structlog
+
+from config.diagnostics import Diagnostic
+from function_calls.basic.codes import Profile
+from function_calls.basic.program import Program
+from function_calls.definition_faults import fault
+from function_calls.script_library.compiling import Compiled
+from function_calls.script_library.kept_tools import LibraryTool, NotKept, kept_findings, kept_tool
+from function_calls.script_library.names import Taker
+from function_calls.script_library.outcomes import KnownScript, Outcomes, Workshop
+from function_calls.script_library.places import ScriptPlace, no_such_bot, place_of
+from function_calls.script_library.writing import Files
+from function_calls.source_places import told
+from services.basic_tools import KeptTool
+from services.storage import Storage, StorageError, plain_etag
+from services.store import basic_tools
+from services.store.port import Write
+
+_PATIENT_SECONDS = 5.0
+"""So long scripts are waited for before the others are told of."""
+_LESS_PATIENT_SECONDS = 0.5
+"""The same, behind some that took longer."""
+_SECONDS_WITHOUT_A_WORD = 7.0
+_AT_ONCE = 200
+"""So many scripts are compiled before what came of them is written."""
+_log = structlog.get_logger("basic")
+
+
+class ScriptLibrary:
+    """The scripts of one entry of the settings."""
+
+    def __init__(
+        self,
+        key: str,
+        where: str,
+        bot: str,
+        storage: Callable[[], Storage],
+        profile: Profile,
+        bots: Collection[str],
+        shop: Workshop,
+        tell: Callable[[], None],
+    ) -> None:
+        """`key` is that under which its tools are kept; `where`, what faults of the storage are told of. `bot`: whose
+        the scripts are that lie in no folder of a bot. `bots`: those that there are. `tell` is called when there is
+        something new that nobody waits for."""
+        self.key = key
+        self._where = where
+        self._bot = bot
+        self._storage = storage
+        self._profile = profile
+        self._bots = bots
+        self._shop = shop
+        self._outcomes = Outcomes(key, profile, shop)
+        self._tell = tell
+        self._turn = asyncio.Lock()
+        self._scripts: dict[str, KnownScript] = {}
+        self._order: tuple[str, ...] = ()
+        self._outdated: dict[str, list[KeptTool]] = {}
+        """What was kept of files by another compiler, or is to be compiled anew."""
+        self._running: dict[str, tuple[str, asyncio.Task[Compiled]]] = {}
+        """What is being read, with its etag, because it takes long."""
+        self._settling: set[asyncio.Task[None]] = set()
+        self._problems: tuple[Diagnostic, ...] = ()
+        """With the storage and with what is written."""
+        self._strangers: tuple[Diagnostic, ...] = ()
+        """Scripts of bots that there are not."""
+        self._has_looked = False
+
+    # What there is
+
+    @property
+    def tools(self) -> Iterator[LibraryTool]:
+        """What serves, in the order of the files."""
+        for path in self._order:
+            yield from self._scripts[path].tools if path in self._scripts else ()
+
+    @property
+    def findings(self) -> Iterator[Diagnostic]:
+        """All that was said of the files, warnings too."""
+        yield from self._strangers
+        for path in self._order:
+            yield from self._scripts[path].findings if path in self._scripts else ()
+
+    @property
+    def faults(self) -> Iterator[Diagnostic]:
+        """What cannot be used, and why."""
+        yield from self._problems
+        yield from self._strangers
+        for path in self._order:
+            script = self._scripts.get(path, KnownScript())
+            serving = ", ".join(tool.definition.name for tool in script.tools)
+            suffix = f" (until it is mended, as before: {serving})" if serving and not script.wanted else ""
+            for one in script.findings:
+                if one.severity == "error":
+                    yield replace(one, message=one.message + suffix)
+        for path in self._running:
+            yield fault(self._storage().place(path), "it is still being read after some seconds, and serves when it is")
+
+    async def program(self, tool: LibraryTool) -> Program:
+        """The program of one of `tools`. Raises ProgramLost."""
+        storage = self._storage()
+        return await self._shop.programs.load(tool, self._profile, lambda: storage.read(tool.place.path))
+
+    # How it comes there
+
+    def restore(self, rows: Iterable[KeptTool]) -> list[Write]:
+        """Take up what was kept under `key`, without reading any file of the storage; what is to be written of it."""
+        by_path: dict[str, list[KeptTool]] = {}
+        writes: list[Write] = []
+        for row in rows:
+            place = place_of(row.path, self._bot)
+            if place is not None and place.bot == row.bot and row.bot in self._bots:
+                if row.is_active or not row.definition:
+                    by_path.setdefault(row.path, []).append(row)
+            elif row.is_active:
+                writes.append(basic_tools.deactivate(row.bot, row.tool_name, self.key))
+        prefix = self._shop.compiling.prefix(self._profile)
+        for path, rows_of_path in by_path.items():
+            # A file that is a tool by now is not what it was before that.
+            kept = [row for row in rows_of_path if row.definition] or rows_of_path
+            place = place_of(path, self._bot)
+            if place is None or not all(row.content_hash.startswith(prefix) for row in kept):
+                self._outdated[path] = kept
+                continue
+            try:
+                self._scripts[path] = self._restored(place, kept)
+            except NotKept as error:
+                _log.info("tool_compiled_anew", because=str(error))
+        return writes
+
+    def _restored(self, place: ScriptPlace, rows: Sequence[KeptTool]) -> KnownScript:
+        """Raises NotKept."""
+        tools = tuple(kept_tool(row, place) for row in rows if row.definition)
+        file = tools[0].file if tools else self._storage().place(place.path)
+        for tool in tools:
+            self._shop.names.take(tool.key, Taker(self.key, place.path, file))
+        first = rows[0]
+        return KnownScript(first.etag, first.content_hash, tools, kept_findings(first.findings, file))
+
+    async def refresh(self, again: Collection[str] = ()) -> None:
+        """Look what there is now, and compile what has changed, and the files `again`. Returns when that is done; what
+        takes longer than some seconds is told of by `tell`."""
+        async with self._turn:
+            storage = self._storage()
+            listed = await self._listed(storage)
+            if listed is None:
+                return
+            places = self._places(storage, listed)
+            await self._drop(self._scripts.keys() - places.keys())
+            self._order = tuple(places)
+            changed = [(place, etag) for path, (place, etag) in places.items() if self._is_new(path, etag, again)]
+            self._problems = () if changed else self._problems
+            await self._compile(storage, changed)
+            self._has_looked = True
+            self._outdated = {}
+
+    async def refresh_names(self) -> None:
+        """Compile those again which would have names that are free by now."""
+        free = self._shop.names.is_free
+        again = [path for path, script in self._scripts.items() if any(map(free, script.wanted))]
+        if again:
+            await self.refresh(again)
+
+    async def finish(self) -> None:
+        """Return when nothing is being read any more."""
+        while self._running or self._settling:
+            await asyncio.wait([*(task for _, task in self._running.values()), *self._settling])
+            await asyncio.sleep(0)
+
+    def close(self) -> None:
+        """Wait for nothing any more."""
+        for task in (*(task for _, task in self._running.values()), *self._settling):
+            task.cancel()
+        self._running.clear()
+
+    async def _listed(self, storage: Storage) -> Mapping[str, str] | None:
+        """The etags; None where the storage cannot say. Then nothing has gone that cannot be looked at."""
+        task = asyncio.create_task(self._shop.compiling.reading.run(storage.list))
+        if not await self._is_done_soon([task], _PATIENT_SECONDS):
+            task.cancel()
+            self._problems = (fault(self._where, "it does not say within seconds which scripts there are"),)
+            return None
+        try:
+            listed = task.result()
+        except StorageError as error:
+            self._problems = (fault(self._where, str(error)),)
+            return None
+        self._problems = tuple(one for one in self._problems if one.file != self._where)
+        return listed
+
+    def _places(self, storage: Storage, listed: Mapping[str, str]) -> dict[str, tuple[ScriptPlace, str]]:
+        """The scripts among the files, without those of bots that there are not."""
+        found: dict[str, tuple[ScriptPlace, str]] = {}
+        strangers: dict[str, list[str]] = {}
+        for path, etag in listed.items():
+            place = place_of(path, self._bot)
+            if place is None:
+                continue
+            if place.bot in self._bots:
+                found[path] = (place, plain_etag(etag))
+            else:
+                strangers.setdefault(place.bot, []).append(path)
+        self._strangers = tuple(
+            no_such_bot(bot, [storage.place(path) for path in paths], self._bots) for bot, paths in strangers.items()
+        )
+        return found
+
+    def _is_new(self, path: str, etag: str, again: Collection[str]) -> bool:
+        if path in again:
+            return True
+        if path in self._running:
+            return self._running[path][0] != etag
+        return path not in self._scripts or self._scripts[path].etag != etag
+
+    async def _drop(self, gone: Collection[str]) -> None:
+        """Forget files that are there no more."""
+        files: list[Files] = []
+        rows: list[Write] = []
+        for path in gone:
+            script = self._scripts.pop(path)
+            self._shop.names.free(self.key, path)
+            place = place_of(path, self._bot)
+            if place is None:
+                continue
+            names = tuple(tool.definition.name for tool in script.tools)
+            rows += [basic_tools.deactivate(place.bot, name, self.key) for name in names]
+            if names or not script.wanted:
+                files.append(Files(place.bot, place.name, None, gone=names))
+        await self._write(files, rows)
+
+    async def _compile(self, storage: Storage, changed: Sequence[tuple[ScriptPlace, str]]) -> None:
+        patience, told_at = _PATIENT_SECONDS, self._shop.clock.monotonic()
+        for start in range(0, len(changed), _AT_ONCE):
+            tasks = [self._begin(storage, place, etag) for place, etag in changed[start : start + _AT_ONCE]]
+            if not await self._is_done_soon([task for _, task in tasks], patience):
+                patience = _LESS_PATIENT_SECONDS
+            done: list[Compiled] = []
+            for path, task in tasks:
+                if task.done():
+                    del self._running[path]
+                    done.append(task.result())
+                else:
+                    task.add_done_callback(partial(self._is_over, path))
+            await self._take(done)
+            if self._shop.clock.monotonic() - told_at > _SECONDS_WITHOUT_A_WORD:
+                self._tell()
+                told_at = self._shop.clock.monotonic()
+
+    def _begin(self, storage: Storage, place: ScriptPlace, etag: str) -> tuple[str, asyncio.Task[Compiled]]:
+        path = place.path
+        if path in self._running:
+            self._running.pop(path)[1].cancel()
+        known = self._scripts.get(path, KnownScript())
+        # While the daemon runs, another etag means another edition even of the same text.
+        content_hash = "" if self._has_looked else known.content_hash
+        task = asyncio.create_task(self._read(storage, place, etag, content_hash), name=f"script {path}")
+        self._running[path] = (etag, task)
+        return path, task
+
+    async def _read(self, storage: Storage, place: ScriptPlace, etag: str, known: str) -> Compiled:
+        try:
+            return await self._shop.compiling.compiled(storage, place, etag, self._profile, known)
+        except Exception as error:  # noqa: BLE001 - a fault of the compiler, or a stranger's storage: the others go on
+            _log.error("script_not_compiled", path=place.path, exc_info=error)
+            found = fault(place.path, f"it cannot be compiled, which is no fault of the script: {told(error)}")
+            return Compiled(place, etag, place.path, findings=(found,), is_unread=True)
+
+    async def _is_done_soon(self, tasks: Collection[asyncio.Task[Any]], seconds: float) -> bool:
+        """Whether all of them end within so many seconds."""
+        if not tasks:
+            return True
+        whole = asyncio.create_task(asyncio.wait(tasks))
+        timer = asyncio.create_task(self._shop.clock.sleep(seconds))
+        try:
+            await asyncio.wait([whole, timer], return_when=asyncio.FIRST_COMPLETED)
+            return whole.done()
+        finally:
+            whole.cancel()
+            timer.cancel()
+
+    def _is_over(self, path: str, task: asyncio.Task[Compiled]) -> None:
+        """What took long has ended."""
+        if task.cancelled() or self._running.get(path, ("", None))[1] is not task:
+            return
+        settling = asyncio.create_task(self._settle(path, task))
+        self._settling.add(settling)
+        settling.add_done_callback(self._settling.discard)
+
+    async def _settle(self, path: str, task: asyncio.Task[Compiled]) -> None:
+        async with self._turn:
+            if self._running.get(path, ("", None))[1] is not task:
+                return
+            del self._running[path]
+            if path in self._order:
+                await self._take([task.result()])
+        self._tell()
+
+    async def _take(self, compiled: Sequence[Compiled]) -> None:
+        outcomes = [
+            await self._outcomes.of(
+                one,
+                self._scripts.get(one.place.path, KnownScript()),
+                self._outdated.get(one.place.path, ()),
+            )
+            for one in compiled
+        ]
+        files = [one for outcome in outcomes for one in outcome.files]
+        await self._write(files, [row for outcome in outcomes for row in outcome.rows])
+        for outcome in outcomes:
+            self._scripts[outcome.path] = outcome.script
+
+    async def _write(self, files: Sequence[Files], rows: Sequence[Write]) -> None:
+        if files or rows:
+            problems = await self._shop.writing.write(files, rows)
+            self._problems = tuple(dict.fromkeys([*self._problems, *problems]))

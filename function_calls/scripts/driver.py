@@ -1,0 +1,170 @@
+"""The driver of a run: lets the machine reckon in short stretches, and carries out what it wants in between."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.events import Ended, Failed, Paused, Wants
+from function_calls.basic.keywords import Asks, ScriptRun, Value
+from function_calls.basic.machine import Machine
+from function_calls.failed_runs import own_words
+from function_calls.scripts.ending import EndOfRun, NeedsYes
+from function_calls.scripts.keyword_table import BoundKeyword, KeywordTable
+from function_calls.spec import Question, ToolError
+from services.json_values import JsonObject
+from services.refs import Effect
+
+_STRETCH_SECONDS = 0.002
+"""How long a script may keep others of this process waiting."""
+_FIRST_STEPS = 256
+_FEWEST_STEPS, _MOST_STEPS = 16, 65_536
+_WANT_SECONDS = 20e-6
+"""What a keyword costs beside its own work."""
+
+Pause = Callable[[], Awaitable[None]]
+
+
+class Asked(NamedTuple):
+    """The run goes on with the member's answer."""
+
+    asks: Asks
+
+
+class HeldUp(NamedTuple):
+    """The run goes on with a person's yes."""
+
+    question: Question
+
+
+class Over(NamedTuple):
+    """A keyword has ended the run."""
+
+
+Stop = Ended | Failed | Asked | HeldUp | Over
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a run has used so far, questions included."""
+
+    cpu_seconds: float = 0.0
+    is_begun: bool = False
+    """What acts only once has been done, and stays done."""
+
+
+class Driver:
+    """One run, from a stop to the next."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        script: ScriptRun,
+        table: KeywordTable,
+        *,
+        cpu_seconds: float,
+        pause: Pause,
+        spent: Spent | None = None,
+    ) -> None:
+        """`pause` lets others of this process work. A machine that was held up wants once more what it had wanted."""
+        self._machine = machine
+        self._script = script
+        self._table = table
+        self._most_cpu_seconds = cpu_seconds
+        self._pause = pause
+        self.spent = spent or Spent()
+        self._steps = _FIRST_STEPS
+        self._unpaused_seconds = 0.0
+
+    async def run(self) -> Stop:
+        """Go on until the run ends or asks. Raises what a keyword raises that it should not."""
+        while True:
+            if self.spent.cpu_seconds > self._most_cpu_seconds:
+                self._machine.fail(RunFault(RunCode.TIME, f"it reckoned for more than {self._most_cpu_seconds:g} s"))
+            if self._unpaused_seconds >= _STRETCH_SECONDS:
+                self._unpaused_seconds = 0.0
+                await self._pause()
+            event = self._go()
+            if isinstance(event, Wants):
+                stop = await self._carried_out(event)
+                if stop is not None:
+                    return stop
+            elif not isinstance(event, Paused):
+                return event
+
+    def state(self) -> JsonObject:
+        """What a run needs to go on from where it has asked or is held up."""
+        script = self._script
+        return {
+            "machine": self._machine.state(),
+            "asked": script.asked,
+            "kept": script.kept,
+            "outside": script.outside,
+            "cpu_seconds": self.spent.cpu_seconds,
+            "is_begun": self.spent.is_begun,
+        }
+
+    def _go(self) -> Ended | Failed | Wants | Paused:
+        """Let the machine reckon for a stretch."""
+        began = time.thread_time()
+        event = self._machine.go(self._steps)
+        took = time.thread_time() - began
+        self._take(took)
+        if isinstance(event, Paused):
+            fitting = self._steps * _STRETCH_SECONDS / max(took, 1e-6)
+            self._steps = int(min(max(fitting, _FEWEST_STEPS), _MOST_STEPS, self._steps * 4))
+        return event
+
+    def _take(self, seconds: float) -> None:
+        self.spent.cpu_seconds += seconds
+        self._unpaused_seconds += seconds
+
+    async def _carried_out(self, wants: Wants) -> Stop | None:
+        """Carry out a keyword, and hand the machine what it gives. None: the run goes on."""
+        self._take(_WANT_SECONDS)
+        self._script.at = wants.at
+        try:
+            given = await self._given(self._keyword(wants), wants)
+        except RunFault as fault:
+            self._settled()
+            self._machine.fail(fault)
+            return None
+        except NeedsYes as held_up:
+            self._script.asked += 1
+            return HeldUp(held_up.question)
+        except EndOfRun:
+            return Over()
+        if isinstance(given, Asks):
+            self._script.asked += 1
+            return Asked(given)
+        self._settled()
+        self._machine.give(given)
+        return None
+
+    def _keyword(self, wants: Wants) -> BoundKeyword:
+        """What is wanted. Raises RunFault where the operator has taken it away since the script was compiled."""
+        keyword = self._table.find(wants.keyword)
+        if keyword is None:
+            text = self._script.call.say("basic.no_keyword", keyword=wants.keyword)
+            raise RunFault(RunCode.UNAVAILABLE, text)
+        return keyword
+
+    async def _given(self, keyword: BoundKeyword, wants: Wants) -> Value | Asks:
+        script = self._script
+        was_outside = script.outside
+        try:
+            given = await keyword.handler(script, wants.arguments)
+        except ToolError as error:
+            raise RunFault(RunCode.FAILED, own_words(error, script.call.profile.texts)) from None
+        finally:
+            if script.outside and not was_outside:
+                script.call.has_read_outside()
+        self.spent.is_begun = self.spent.is_begun or keyword.effect is Effect.ONCE
+        return given
+
+    def _settled(self) -> None:
+        self._script.asked = 0
+        self._script.answer = None

@@ -1,0 +1,18 @@
+"""How a keyword ends a run, or holds it up, by other means than its value."""
+
+from __future__ import annotations
+
+from function_calls.spec import Question
+
+
+class EndOfRun(Exception):
+    """The run is over, and what it has said so far is said."""
+
+
+class NeedsYes(Exception):
+    """What the keyword was about to call waits for a person's yes, as `question` asks for. The run goes on with it, and
+    the keyword is carried out once more."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(question.function)
+        self.question = question

@@ -1,0 +1,232 @@
+"""The handler of a function that is a BASIC script."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import structlog
+
+from config.basic import BasicSettings
+from function_calls.basic.codes import RunCode
+from function_calls.basic.events import Ended, Failed
+from function_calls.basic.keywords import Grants, ScriptRun, Value
+from function_calls.basic.limits import Limits
+from function_calls.basic.machine import Machine, StaleState
+from function_calls.basic.nodes import At
+from function_calls.basic.program import Program
+from function_calls.basic.tool_definition import ToolDefinition
+from function_calls.call import Call, Resumed
+from function_calls.context import Kind, MessageContext
+from function_calls.failed_runs import noted
+from function_calls.scripts.calling import SAID, Said
+from function_calls.scripts.driver import Asked, Driver, HeldUp, Over, Pause, Spent, Stop
+from function_calls.scripts.keyword_table import KeywordTable
+from function_calls.scripts.said import SaidSoFar
+from function_calls.scripts.session import ChatWorld, session_variables, variables_of
+from function_calls.spec import FunctionResult, Message
+from function_calls.usage import plain_name
+from services.clock import Clock
+from services.json_values import JsonObject
+from services.refs import ErrorCode
+
+_PAUSE_SECONDS = 0.0002
+_USUAL_SECONDS = 90.0
+_WAITING_SECONDS = 330.0
+_log = structlog.get_logger("scripts")
+
+Load = Callable[[], Awaitable[Program]]
+"""Gives the program of a script as it stands now."""
+
+
+async def breathe() -> None:
+    """Let other threads and tasks of this process work. Not by a Clock: no time is waited for. A pause of no time at
+    all would let tasks work, but never the thread that writes to the database."""
+    await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def no_parameters(bot: str) -> Mapping[str, Value]:
+    """The settings give scripts nothing."""
+    return {}
+
+
+def script_seconds(keywords: Iterable[str]) -> float:
+    """How long a run with these keywords may take: the timeout of its function. A turn may be given less."""
+    return _WAITING_SECONDS if {"WAIT", "SLEEP"} & set(keywords) else _USUAL_SECONDS
+
+
+class ScriptHandler:
+    """Runs one script."""
+
+    def __init__(
+        self,
+        definition: ToolDefinition,
+        load: Load,
+        table: KeywordTable,
+        settings: BasicSettings,
+        grants: Grants,
+        *,
+        clock: Clock,
+        chance: Random,
+        folder: str = "",
+        parameters: Callable[[str], Mapping[str, Value]] = no_parameters,
+        pause: Pause = breathe,
+    ) -> None:
+        """`folder`: where the script lies in its storage. `parameters` gives what the settings of a bot have as
+        variables for its scripts."""
+        self._definition = definition
+        self._load = load
+        self._table = table
+        self._settings = settings
+        self._grants = grants
+        self._clock = clock
+        self._chance = chance
+        self._folder = folder
+        self._parameters = parameters
+        self._pause = pause
+
+    async def handle(self, context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        """What the script says and returns, what it asks, or why it stopped."""
+        resumed = call.resumed
+        if resumed is not None and resumed.kind != "answered":
+            return FunctionResult()
+        program = await self._load()
+        state = resumed.state if resumed is not None else {}
+        said = SaidSoFar(self._settings.output_chars, state.get("chars", 0))
+        script = self._script(context, call, said, resumed)
+        try:
+            machine = self._machine(program, context, arguments, call, state)
+        except StaleState:
+            name = plain_name(self._definition.name)
+            return FunctionResult.fail(ErrorCode.CANCELLED, call.say("questions.changed", name=name))
+        driver = Driver(
+            machine,
+            script,
+            self._table,
+            cpu_seconds=self._settings.cpu_seconds,
+            pause=self._pause,
+            spent=Spent(state.get("cpu_seconds", 0.0), state.get("is_begun", False)),
+        )
+        stop = await driver.run()
+        result = self._result(stop, driver, said, context, arguments, call)
+        return replace(result, outside=True) if script.outside else result
+
+    def _script(self, context: MessageContext, call: Call, said: SaidSoFar, resumed: Resumed | None) -> ScriptRun:
+        state = resumed.state if resumed is not None else {}
+        is_answered = resumed is not None and not state["needs_yes"]
+        return ScriptRun(
+            context=context,
+            call=call,
+            bot=self._definition.bot,
+            tool=self._definition.name,
+            folder=self._folder,
+            grants=self._grants,
+            say=said.say,
+            kept=state.get("kept", {}),
+            at=At(1, 1),
+            answer=resumed.answer if resumed is not None and is_answered else None,
+            asked=state.get("asked", 0),
+            outside=state.get("outside", False),
+        )
+
+    def _machine(
+        self, program: Program, context: MessageContext, arguments: Any, call: Call, state: JsonObject
+    ) -> Machine:
+        """The machine, where the run begins or goes on. Raises StaleState."""
+        settings = self._settings
+        limits = Limits(settings.steps, settings.memory_megabytes * 1024 * 1024, settings.depth)
+        world = ChatWorld(self._clock, call, self._chance)
+        if state:
+            return Machine.resumed(program, state["machine"], world, limits)
+        bot = self._definition.bot
+        given = {one.name: one.default for one in self._definition.parameters}
+        given |= arguments
+        session = session_variables(context, call, bot)
+        return Machine(program, variables_of(session, self._parameters(bot), given), world, limits)
+
+    def _result(
+        self, stop: Stop, driver: Driver, said: SaidSoFar, context: MessageContext, arguments: Any, call: Call
+    ) -> FunctionResult:
+        messages = said.together()
+        match stop:
+            case Ended(value):
+                return self._ended(value, messages, context, call)
+            case Over():
+                return FunctionResult(messages=messages, metadata={SAID: Said.TALK})
+            case Asked(asks):
+                state = {**driver.state(), "chars": said.chars + len(asks.text), "needs_yes": False}
+                asked = FunctionResult.ask(
+                    asks.text, resume=state, choices=asks.choices, only_choices=asks.only_choices
+                )
+                return replace(asked, messages=messages)
+            case HeldUp(question):
+                state = {**driver.state(), "chars": said.chars, "needs_yes": True}
+                number = call.resumed.number if call.resumed is not None else 1
+                own = replace(
+                    question,
+                    function=self._definition.name,
+                    arguments=dict(arguments),
+                    nested=False,
+                    goes_on=Resumed(state, "", number=number),
+                    said=tuple(message.text for message in messages if message.to is None),
+                )
+                return FunctionResult(messages=messages, question=own)
+            case Failed(code, detail, at):
+                return self._failed(code, detail, at, messages, call, is_begun=driver.spent.is_begun)
+
+    def _ended(
+        self, value: Value, messages: tuple[Message, ...], context: MessageContext, call: Call
+    ) -> FunctionResult:
+        """The result of a run that came to its end: what it said is its answer, else what it returned, else that it
+        has been done. By the clock nobody waits for that."""
+        if messages:
+            return FunctionResult(messages=messages, data=value, metadata={SAID: Said.TALK})
+        if isinstance(value, str) and value.strip():
+            return FunctionResult(messages=(Message(value),), data=value, metadata={SAID: Said.VALUE})
+        if value is not None or context.kind is Kind.TIMER:
+            return FunctionResult(data=value)
+        done = call.say("claims.done", names=plain_name(self._definition.name))
+        return FunctionResult(messages=(Message(done),), metadata={SAID: Said.DONE})
+
+    def _failed(
+        self, code: RunCode, detail: str, at: At, messages: tuple[Message, ...], call: Call, *, is_begun: bool
+    ) -> FunctionResult:
+        """The result of a run that stopped: what it said before is said, and then in neutral words where and why."""
+        definition, texts = self._definition, call.profile.texts
+        text = texts.say(f"basic.stopped.{code.value}", name=plain_name(definition.name), line=at.line)
+        if detail and code in _WORDED:
+            text = detail if code in _OWN_WORDS else f"{text} {detail}"
+        if is_begun:
+            text = f"{text} {texts.say('basic.stopped.begun')}"
+        result = FunctionResult.fail(_ERRORS.get(code, ErrorCode.FAILED), text)
+        if messages:
+            before = [message.text for message in messages if message.to is None]
+            result = replace(result, messages=(*messages, Message(text)), data={"said": list(before)})
+        return noted(
+            replace(result, metadata={SAID: Said.TALK}),
+            definition.name,
+            call.key.partition(":")[0],
+            bot=definition.bot,
+            file=definition.source_file,
+            line=at.line,
+            column=at.column,
+            code=code.value,
+            detail=detail,
+        )
+
+
+_ERRORS = {RunCode.NOT_ALLOWED: ErrorCode.REFUSED, RunCode.UNKNOWN_OUTCOME: ErrorCode.UNKNOWN_OUTCOME}
+_OWN_WORDS = frozenset({RunCode.THROWN, RunCode.ASSERTION})
+"""What the script says itself stands for all."""
+_WORDED = _OWN_WORDS | {
+    RunCode.NOT_ALLOWED,
+    RunCode.NO_SUCH_THING,
+    RunCode.BAD_VALUE,
+    RunCode.UNAVAILABLE,
+    RunCode.UNKNOWN_OUTCOME,
+    RunCode.FAILED,
+}
+"""Where the detail is for people, too. The others are the author's affair: the log has them."""

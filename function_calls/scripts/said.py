@@ -1,0 +1,48 @@
+"""What a run says, in order and within its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.spec import Message
+
+_MOST_IN_A_ROW = 5
+"""More messages than that become one of as many lines: nobody wants thirty of them at once."""
+
+
+class SaidSoFar:
+    """The messages of a run since it last asked, and how much it has said in all."""
+
+    def __init__(self, most_chars: int, chars: int = 0) -> None:
+        """`chars`: what it had said before."""
+        self._most_chars = most_chars
+        self.chars = chars
+        self.messages: list[Message] = []
+
+    def say(self, message: Message) -> None:
+        """Add a message. Raises RunFault where that would be too much."""
+        chars = self.chars + len(message.text)
+        if chars > self._most_chars:
+            raise RunFault(RunCode.OUTPUT, f"it says more than {self._most_chars} characters")
+        self.chars = chars
+        self.messages.append(message)
+
+    def together(self) -> tuple[Message, ...]:
+        """The messages as they are sent."""
+        return in_few(self.messages)
+
+
+def in_few(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """`messages`, with many plain ones in a row as one."""
+    found: list[Message] = []
+    row: list[Message] = []
+    for message in [*messages, None]:
+        if message is not None and message == Message(message.text):
+            row.append(message)
+            continue
+        found += row if len(row) <= _MOST_IN_A_ROW else [Message("\n".join(one.text for one in row))]
+        row = []
+        if message is not None:
+            found.append(message)
+    return tuple(found)

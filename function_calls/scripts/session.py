@@ -1,0 +1,62 @@
+"""What a script finds there when it begins: who asks, where, and what the operator has set; and the world of a run."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+
+from function_calls.basic.keywords import Value
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from services.clock import Clock
+
+
+def session_variables(context: MessageContext, call: Call, bot: str) -> dict[str, Value]:
+    """Who asks and where, by lower-case names."""
+    sender, profile = context.sender, call.profile
+    member, chat = sender.ref.key, context.chat.key
+    found: dict[str, Value] = {
+        "username": sender.name,
+        "user": {"id": member, "name": sender.name, "role": sender.role.value},
+        "role": sender.role.value,
+        "chat": chat,
+        "channel": context.chat.platform,
+        "is_group": context.is_group,
+        "group": context.chat.native if context.is_group else "",
+        "language": profile.texts.language,
+        "bot": bot,
+        "botname": profile.bot_name,
+    }
+    found |= dict.fromkeys(("from", "user_id", "userid"), member)
+    found |= dict.fromkeys(("session", "session_id", "sessionid"), chat)
+    # Networks do not tell them; scripts that ask whether they are there find nothing.
+    found |= dict.fromkeys(("mobile", "userphone", "useremail"), "")
+    return found
+
+
+def variables_of(
+    session: Mapping[str, Value], parameters: Mapping[str, Value], arguments: Mapping[str, Value]
+) -> dict[str, Value]:
+    """All of them together: arguments hide what the settings say, and that hides the session."""
+    given = {**parameters, **arguments}
+    return {**session, **{name.casefold(): value for name, value in given.items()}}
+
+
+class ChatWorld:
+    """The world of a run: the clock on the chat's wall, and chance of its own."""
+
+    def __init__(self, clock: Clock, call: Call, chance: random.Random) -> None:
+        """`chance` gives the seed of the run's own."""
+        self._clock = clock
+        self._zone = call.profile.timezone
+        self.random = random.Random(chance.getrandbits(64))  # noqa: S311 - dice, no secrets
+        self._ids = random.Random(chance.getrandbits(64))  # noqa: S311 - names of rows, no secrets
+        self.language = call.profile.texts.language
+
+    def now(self) -> datetime:
+        return self._clock.now().astimezone(self._zone)
+
+    def unique(self) -> str:
+        return str(uuid.UUID(int=self._ids.getrandbits(128), version=4))

@@ -1,0 +1,196 @@
+"""The web as scripts reach it: through the one client, at the hosts that the settings name, so often in a run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlencode
+
+from config.basic_web import BasicWebSettings, host_fits
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.keywords import ScriptRun, Value
+from function_calls.basic.values import text_of
+from services.clock import Clock
+from services.http import MayAsk, Method, WebAnswer, WebClient, WebError, WebLimits
+from services.refs import ErrorCode
+from services.web_bodies import body_value
+
+_HEADERS = "web.headers"
+_REQUESTS = "web.requests"
+_FORM = "application/x-www-form-urlencoded"
+_ACCEPT = "application/json, text/*;q=0.9, */*;q=0.5"
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}\Z")
+_VALUE = re.compile(r"[\x20-\x7e]{0,4000}\Z")
+_OURS = frozenset(
+    {
+        "accept-encoding", "connection", "content-encoding", "content-length", "expect", "host", "keep-alive", "te",
+        "trailer", "transfer-encoding", "upgrade", "via",
+    }
+)  # fmt: skip
+_MOST_HEADERS = 20
+_MOST_BODY_BYTES = 256 * 1024
+_MOST_URL_CHARS = 4000
+_LEFT_SECONDS = 1.0
+"""Of the run's time, for what comes behind the request."""
+_Change = Literal["POST", "PUT", "PATCH", "DELETE"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """What is sent."""
+
+    content: bytes = b""
+    media_type: str = ""
+
+
+class WebOfScripts:
+    """Requests of scripts. What a run has set for its headers is in `run.kept`, and goes with each request of the run
+    to the host that the script names, not on to where that one redirects."""
+
+    def __init__(self, client: WebClient, settings: BasicWebSettings, clock: Clock) -> None:
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+
+    def use(self, settings: BasicWebSettings) -> None:
+        """From the next request on these hold."""
+        self._settings = settings
+
+    async def get(self, run: ScriptRun, url: str) -> Value:
+        """What is at `url`: JSON as a value, all else as text. Raises RunFault."""
+        return self._value(run, await self.fetch(run, url), is_change=False)
+
+    async def fetch(self, run: ScriptRun, url: str, most_bytes: int | None = None) -> WebAnswer:
+        """What is at `url`, as it came. Raises RunFault."""
+        settings = self._settings
+        may_ask = _hosts(settings.get_from)
+        most = settings.answer_kilobytes * 1000 if most_bytes is None else most_bytes
+        return await self._answer(run, "GET", url, _Body(), may_ask, "basic.web.get_from", most)
+
+    async def send(self, run: ScriptRun, method: _Change, url: str, data: Value) -> Value:
+        """What the server at `url` answers to `data`: a map or list goes as JSON, or as a form where the run's headers
+        say so, a text as it is, NULL as nothing. Raises RunFault; with UNKNOWN_OUTCOME nobody knows whether it
+        arrived."""
+        settings = self._settings
+        body, may_ask = self._body(run, data), _hosts(settings.post_to)
+        most = settings.answer_kilobytes * 1000
+        answer = await self._answer(run, method, url, body, may_ask, "basic.web.post_to", most)
+        return self._value(run, answer, is_change=True)
+
+    async def delete(self, run: ScriptRun, url: str) -> Value:
+        """What the server at `url` answers to DELETE. Raises RunFault as `send` does."""
+        return await self.send(run, "DELETE", url, None)
+
+    def set_header(self, run: ScriptRun, name: str, value: str) -> None:
+        """Let the run's requests bear this header; an empty value takes it away. Raises RunFault."""
+        name, value = name.strip(), value.strip()
+        if not _NAME.match(name):
+            raise RunFault(RunCode.BAD_VALUE, "a header's name has letters, digits and - only, such as X-Api-Key")
+        if name.lower() in _OURS or name.lower().startswith("proxy-"):
+            raise RunFault(RunCode.NOT_ALLOWED, f"the header {name} is the connection's own and cannot be set")
+        if not _VALUE.match(value):
+            # The value may be a secret.
+            raise RunFault(RunCode.BAD_VALUE, f"the header {name} takes one line of plain letters, 4000 at most")
+        headers = {one: what for one, what in _headers(run).items() if one != name.lower()}
+        if value:
+            headers[name.lower()] = value
+        if len(headers) > _MOST_HEADERS:
+            raise RunFault(RunCode.BAD_VALUE, f"a request bears {_MOST_HEADERS} headers at most")
+        run.kept[_HEADERS] = headers
+
+    def clear_headers(self, run: ScriptRun) -> None:
+        """Let the run's requests bear none any more."""
+        run.kept.pop(_HEADERS, None)
+
+    async def _answer(
+        self, run: ScriptRun, method: Method, url: str, body: _Body, may_ask: MayAsk, setting: str, most_bytes: int
+    ) -> WebAnswer:
+        self._check(run, url)
+        headers = {"accept": _ACCEPT, **({"content-type": body.media_type} if body.media_type else {}), **_headers(run)}
+        limits = WebLimits(timeout_seconds=self._seconds(run), body_bytes=most_bytes)
+        run.outside = True  # a failure tells of strangers as well
+        try:
+            return await self._client.request(
+                method, url.strip(), headers=headers, body=body.content, may_ask=may_ask, limits=limits
+            )
+        except WebError as error:
+            raise _fault(error, setting, is_change=method != "GET") from None
+
+    def _check(self, run: ScriptRun, url: str) -> None:
+        """Count the request. Raises RunFault for what is no address of the web, and where the run has made enough."""
+        if not re.match(r"https?://", url.strip(), re.IGNORECASE):
+            what = "a web address begins with https://; READ reads a file of this chat"
+            raise RunFault(RunCode.BAD_VALUE, what)
+        if len(url) > _MOST_URL_CHARS:
+            raise RunFault(RunCode.BAD_VALUE, f"the web address is longer than {_MOST_URL_CHARS} characters")
+        count = int(run.kept.get(_REQUESTS, 0)) + 1
+        if count > self._settings.requests:
+            most = f"a run makes {self._settings.requests} requests at most (basic.web.requests in the settings)"
+            raise RunFault(RunCode.NOT_ALLOWED, most)
+        run.kept[_REQUESTS] = count
+
+    def _seconds(self, run: ScriptRun) -> float:
+        """How long a request may take: what comes behind it needs time as well."""
+        left = run.call.deadline - self._clock.monotonic() - _LEFT_SECONDS
+        if left <= 0:
+            raise RunFault(RunCode.UNAVAILABLE, "the run has no time left for a request")
+        return min(self._settings.timeout_seconds, left)
+
+    def _body(self, run: ScriptRun, data: Value) -> _Body:
+        """Raises RunFault for what cannot be sent."""
+        body = _encoded(data, _headers(run).get("content-type", ""))
+        if len(body.content) > _MOST_BODY_BYTES:
+            raise RunFault(RunCode.BAD_VALUE, f"at most {_MOST_BODY_BYTES // 1024} kB are sent")
+        return body
+
+    def _value(self, run: ScriptRun, answer: WebAnswer, *, is_change: bool) -> Value:
+        try:
+            return body_value(answer)
+        except WebError as error:
+            raise _fault(error, "", is_change=is_change) from None
+
+
+def _hosts(patterns: tuple[str, ...]) -> MayAsk:
+    return lambda host: host_fits(patterns, host)
+
+
+def _headers(run: ScriptRun) -> Mapping[str, str]:
+    headers: Mapping[str, str] = run.kept.get(_HEADERS, {})
+    return headers
+
+
+def _encoded(data: Value, media_type: str) -> _Body:
+    if data is None:
+        return _Body()
+    try:
+        if isinstance(data, str):
+            return _Body(data.encode(), "application/json" if _is_json(data) else "text/plain; charset=utf-8")
+        if isinstance(data, dict) and media_type.partition(";")[0].strip().lower() == _FORM:
+            return _Body(urlencode({name: text_of(value) for name, value in data.items()}).encode(), _FORM)
+        return _Body(text_of(data).encode(), "application/json")
+    except ValueError:
+        raise RunFault(RunCode.BAD_VALUE, "what is sent holds something that has no place in a text") from None
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is a JSON object or list, as scripts put them together by hand."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _fault(error: WebError, setting: str, *, is_change: bool) -> RunFault:
+    """`error` as a fault of the script: the text of a WebError names hosts and causes alone."""
+    if is_change and error.is_unknown:
+        return RunFault(RunCode.UNKNOWN_OUTCOME, f"{error}: nobody knows whether it did what was asked")
+    if error.code is ErrorCode.REFUSED:
+        hint = f" ({setting} in the settings)" if "may not be asked" in str(error) else ""
+        return RunFault(RunCode.NOT_ALLOWED, f"{error}{hint}")
+    return RunFault(RunCode.UNAVAILABLE, str(error))

@@ -1,0 +1,174 @@
+"""Scripts that ask: the run goes on with the answer, also after a restart, and hears how it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from bot.testing import Group, call
+from config.texts import Texts
+from function_calls.context import Kind
+from tests.bot.basic_group import a_group_with, write_scripts
+from tests.fakes.functions import CITY, Recorder
+from tests.fakes.kept import last_reason
+
+EN, ZH = Texts().of("en"), Texts().of("zh")
+REGISTER = """\
+TALK "Welcome!"
+TALK "Your name?"
+HEAR name
+n = 0
+WHILE n < 2
+    TALK "Email?"
+    HEAR mail AS EMAIL
+    n = n + 1
+WEND
+TALK name + " has " + mail
+RETURN mail
+"""
+
+
+async def expire(group: Group) -> None:
+    await group.clock.advance(301)
+    await group.daemon.housekeeping.expire_questions()
+    await group.settle()
+
+
+async def test_a_run_goes_on_with_each_answer_through_restarts(tmp_path: Path) -> None:
+    home, scripts = tmp_path / "home", tmp_path / "scripts"
+    async with a_group_with(scripts, register=REGISTER, home=home) as group:
+        assert await group.say("Ann", "/register") == ["Welcome!", "Your name?"]
+        assert await group.say("Bob", "Bob") == []
+    async with a_group_with(scripts, home=home) as group:
+        assert await group.say("Ann", "Ann Lee") == ["Email?"]
+        assert await group.say("Ann", "what?") == [EN.say("basic.hear.email")]
+    async with a_group_with(scripts, home=home) as group:
+        assert await group.say("Ann", "a@example.org") == ["Email?"]
+        assert await group.say("Ann", "b@example.org") == ["Ann Lee has b@example.org"]
+        assert await last_reason(group) == ("answered_question", "register")
+        assert await group.say("Ann", "c@example.org") == []
+
+
+async def test_a_model_is_told_all_that_was_said_and_what_came_of_it(tmp_path: Path) -> None:
+    script = 'TALK "Sure. How many?"\nHEAR n AS INTEGER\nTALK "Noted: " + n\nRETURN n'
+    async with a_group_with(tmp_path, book=script) as group:
+        group.model.says(call("book"))
+        assert await group.say("Ann", "@Rollcall book a table") == ["Sure. How many?"]
+        group.model.says("Booked.")
+        assert await group.say("Ann", "4") == ["Noted: 4", "Booked."]
+        told = group.model.requests[-1].messages[-1].content
+        assert told == '{"ok":true,"result":4,"said_in_chat":["Sure. How many?","Noted: 4"]}'
+
+
+async def test_an_answer_that_never_fits_ends_the_run_after_three_more_questions(tmp_path: Path) -> None:
+    async with a_group_with(tmp_path, ask='TALK "Day?"\nHEAR d AS DATE\nTALK d') as group:
+        await group.say("Ann", "/ask")
+        for _ in range(3):
+            assert await group.say("Ann", "purple") == [EN.say("basic.hear.date")]
+        [said] = await group.say("Ann", "purple")
+        assert said.startswith(EN.say("basic.stopped.bad_value", name="ask", line=3))
+        assert EN.say("basic.hear.gave_up") in said
+        assert await group.say("Ann", "2026-03-14") == []
+
+
+async def test_days_are_read_in_words_in_the_chats_language_and_zone(tmp_path: Path) -> None:
+    settings = {"language": "zh", "timezone": "Asia/Shanghai"}
+    async with a_group_with(tmp_path, ask='TALK "几号?"\nHEAR d AS DATE\nTALK d', settings=settings) as group:
+        await group.say("Ann", "/ask")
+        assert await group.say("Ann", "紫色") == [ZH.say("basic.hear.date")]
+        assert await group.say("Ann", "明天") == ["2026-01-06"]
+
+
+async def test_choices_are_buttons_numbers_or_words(tmp_path: Path) -> None:
+    script = 'TALK "Size?"\nHEAR size AS "Small", "Large"\nTALK "You took " + size'
+    async with a_group_with(tmp_path, order=script) as group:
+        for said, kind in (("Large", Kind.CHOICE), ("2", Kind.MESSAGE), ("large", Kind.MESSAGE)):
+            await group.say("Ann", "/order")
+            assert [one.value for one in group.platform.sent[-1].choices] == ["Small", "Large"]
+            assert await group.say("Ann", said, kind=kind) == ["You took Large"]
+
+
+async def test_hear_on_the_right_side_gives_the_answer(tmp_path: Path) -> None:
+    script = 'TALK "Name?"\nx = "Mx " + HEAR\nTALK x'
+    async with a_group_with(tmp_path, ask=script) as group:
+        await group.say("Ann", "/ask")
+        assert await group.say("Ann", "Lee") == ["Mx Lee"]
+
+
+async def test_input_asks_for_itself(tmp_path: Path) -> None:
+    async with a_group_with(tmp_path, ask='10 INPUT "How many"; A$\n20 PRINT "You said "; A$') as group:
+        assert await group.say("Ann", "/ask") == ["How many"]
+        assert await group.say("Ann", "7") == ["You said 7"]
+
+
+async def test_hear_without_a_word_before_it_asks_in_general(tmp_path: Path) -> None:
+    async with a_group_with(tmp_path, ask="HEAR x\nTALK x") as group:
+        assert await group.say("Ann", "/ask") == [EN.say("questions.input")]
+        assert await group.say("Ann", "yes") == ["yes"]
+
+
+async def test_who_cancels_ends_the_run(tmp_path: Path) -> None:
+    async with a_group_with(tmp_path, ask='TALK "Name?"\nHEAR x\nTALK "never"') as group:
+        await group.say("Ann", "/ask")
+        assert await group.say("Ann", "never mind") == [EN.say("questions.dropped")]
+        assert await group.say("Ann", "Ann") == []
+
+
+async def test_a_question_that_nobody_answers_ends_the_run_in_silence(tmp_path: Path) -> None:
+    async with a_group_with(tmp_path, ask='TALK "Name?"\nHEAR x\nTALK "never"') as group:
+        assert await group.say("Ann", "/ask") == ["Name?"]
+        await expire(group)
+        assert [one.text for one in group.platform.sent] == ["Name?"]
+        assert await group.say("Ann", "Ann") == []
+
+
+async def test_a_script_that_was_edited_meanwhile_does_not_go_on_with_old_values(tmp_path: Path) -> None:
+    home, scripts = tmp_path / "home", tmp_path / "scripts"
+    async with a_group_with(scripts, ask='TALK "Name?"\nHEAR x\nTALK x', home=home) as group:
+        await group.say("Ann", "/ask")
+    write_scripts(scripts, {"ask": 'TALK "Your name?"\nHEAR x\nTALK "other"'})
+    async with a_group_with(scripts, home=home) as group:
+        assert await group.say("Ann", "Ann") == [EN.say("questions.changed", name="/ask")]
+
+
+async def test_where_nobody_can_answer_a_script_that_asks_fails_with_its_words(tmp_path: Path) -> None:
+    async with a_group_with(tmp_path, ask='TALK "Name?"\nHEAR x\nTALK x') as group:
+        await group.say("Ann", "/schedule daily 10:00 ask", role="admin")
+        await group.clock.advance(2 * 3600)
+        await group.settle()
+        assert all("never" not in one.text for one in group.platform.sent)
+
+
+@pytest.mark.requirement("K11")
+async def test_limits_hold_for_all_of_a_run_whatever_it_asks_in_between(tmp_path: Path) -> None:
+    script = 'WHILE TRUE\nTALK "a word of some length"\nHEAR x\nWEND'
+    async with a_group_with(tmp_path, chatty=script, settings={"basic": {"output_chars": 100}}) as group:
+        said = await group.say("Ann", "/chatty")
+        for _ in range(3):
+            assert said == ["a word of some length"]
+            said = await group.say("Ann", "go on")
+        assert said == ["a word of some length"]
+        assert await group.say("Ann", "go on") == [EN.say("basic.stopped.output", name="chatty", line=3)]
+
+
+@pytest.mark.requirement("K11")
+async def test_the_effects_of_a_run_before_its_question_are_not_done_again(tmp_path: Path) -> None:
+    home, scripts = tmp_path / "home", tmp_path / "scripts"
+    post = Recorder("post", CITY, effect="once", gives="posted")
+    script = 'x = CALL "post", {"city": "Oslo"}\nTALK x + ". More?"\nHEAR y\nCALL "post", {"city": y}\nTALK "done"'
+    settings = {"source": {"may_call": ["post"]}}
+    async with a_group_with(scripts, [post.spec], ask=script, home=home, settings=settings) as group:
+        assert await group.say("Ann", "/ask") == ["posted. More?"]
+    async with a_group_with(scripts, [post.spec], home=home, settings=settings) as group:
+        assert await group.say("Ann", "Bergen") == ["done"]
+    assert post.runs == [{"city": "Oslo"}, {"city": "Bergen"}]
+
+
+async def test_words_of_authors_in_the_log_are_lines_of_it(tmp_path: Path) -> None:
+    async with a_group_with(tmp_path, note='LOG "seen", 3\nDEBUG "x"\nTALK "ok"') as group:
+        with capture_logs() as events:
+            assert await group.say("Ann", "/note") == ["ok"]
+        lines = [(one["text"], one["line"]) for one in events if one["event"] == "script_says"]
+        assert lines == [("seen 3", 2), ("x", 3)]
