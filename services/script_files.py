@@ -1,4 +1,5 @@
-"""Files that lie beside scripts: `people.csv` in the folder of a script, or in the `.gbdata` folder of its bot."""
+"""Files that lie beside scripts: `people.csv` in the folder of a script, or in the `.gbdata` folder of its bot, which
+lies beside its `.gbdialog`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from services.storage import StorageError
 
-_OF_A_BOT, _DATA = ".gbai", ".gbdata"
+_OF_A_BOT, _DIALOG, _DATA = ".gbai", ".gbdialog", ".gbdata"
 
 
 class NoSuchScriptFile(LookupError):
@@ -40,6 +41,10 @@ class LocalScriptFiles:
     def __init__(self, folders: Sequence[ScriptFolder], most_bytes: int = 1_000_000) -> None:
         self._folders = tuple(folders)
         self._most_bytes = most_bytes
+
+    def use(self, folders: Sequence[ScriptFolder]) -> None:
+        """Read from these folders from now on."""
+        self._folders = tuple(folders)
 
     def read(self, bot: str, folder: str, name: str) -> bytes:
         """The content of the file `name` beside the scripts in `folder` (with `/` at its end) of this bot, else in the
@@ -92,7 +97,9 @@ def _belongs(folder: str, bot: str, place: ScriptFolder) -> bool:
 
 
 def _data_folder(folder: str) -> str:
-    package, slash, _ = folder.partition("/")
-    if not slash or not package.lower().endswith(_OF_A_BOT):
-        return _DATA + "/"
-    return f"{package}/{package[: -len(_OF_A_BOT)]}{_DATA}/"
+    """Where the bot's data lies, seen from where the script's folder is: beside the folder of its scripts."""
+    *package, scripts = folder.removesuffix("/").split("/")
+    for ending, name in ((_OF_A_BOT, package[0] if package else ""), (_DIALOG, scripts)):
+        if name.lower().endswith(ending):
+            return "/".join([*package, f"{name[: -len(ending)]}{_DATA}", ""])
+    return _DATA + "/"

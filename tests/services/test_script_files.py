@@ -72,6 +72,16 @@ def test_nothing_else_is_there(files: LocalScriptFiles, bot: str, folder: str, n
         files.read(bot, folder, name)
 
 
+@pytest.mark.parametrize(("path", "folder", "name"), [("a.gbai", "a.gbdialog/", "prices.csv"), ("a.gbai", "", "x.csv")])
+def test_the_folder_of_one_bot_may_be_named_itself(root: Path, path: str, folder: str, name: str) -> None:
+    (root / "a.gbai" / "x.csv").write_text("top")
+    files = LocalScriptFiles([])
+    files.use([ScriptFolder(root / path, "a")])
+    assert files.read("a", folder, name) in (b"a's prices", b"top")
+    with pytest.raises(NoSuchScriptFile):
+        files.read("default", folder, name)
+
+
 def test_a_file_that_is_too_large_is_not_read(files: LocalScriptFiles) -> None:
     with pytest.raises(ScriptFileTooLarge):
         files.read("default", "", "large.csv")
