@@ -12,64 +12,22 @@ from collections.abc import Sequence
 from function_calls.basic.nodes import At
 from function_calls.basic.tokens import Kind, Token
 
-_TAKES_A_VALUE = frozenset(
-    [
-        "AND",
-        "OR",
-        "NOT",
-        "MOD",
-        "LIKE",
-        "IN",
-        "IS",
-        "AS",
-        "TO",
-        "CASE",
-        "IF",
-        "ELSEIF",
-        "WHILE",
-        "UNTIL",
-        "STEP",
-        "SELECT",
-        "SWITCH",
-        "THROW",
-        "ASSERT",
-    ]
-)
-_TAKES_NONE = frozenset(
-    [
-        "THEN",
-        "ELSE",
-        "NEXT",
-        "LOOP",
-        "WEND",
-        "DO",
-        "END",
-        "BREAK",
-        "STOP",
-        "CONTINUE",
-        "EXIT",
-        "NULL",
-        "NOTHING",
-        "TRUE",
-        "FALSE",
-        "ENDIF",
-        "ENDSELECT",
-        "ENDSWITCH",
-        "ENDWITH",
-        "ENDSUB",
-        "ENDFUNCTION",
-        "ENDWHILE",
-        "ENDFOR",
-        "DEFAULT",
-        "NOW",
-        "TODAY",
-    ]
-)
+_TAKES_A_VALUE = frozenset((
+    "AND", "OR", "NOT", "MOD", "LIKE", "IN", "IS", "AS", "TO", "CASE", "IF", "ELSEIF", "WHILE", "UNTIL", "STEP", "SELECT",
+    "SWITCH", "THROW", "ASSERT",
+))  # fmt: skip
+_TAKES_NONE = frozenset((
+    "THEN", "ELSE", "NEXT", "LOOP", "WEND", "DO", "END", "BREAK", "STOP", "CONTINUE", "EXIT", "DEFAULT", "NOW", "TODAY",
+    "NULL", "NOTHING", "TRUE", "FALSE", "ENDIF", "ENDSELECT", "ENDSWITCH", "ENDWITH", "ENDSUB", "ENDFUNCTION", "ENDWHILE",
+    "ENDFOR",
+))  # fmt: skip
 _ENDS_WELL = re.compile(
-    r"[ \t]*(?:$|[,)\]}+&:;=<>*/]|'|//|\#|(?:AND|OR|THEN|ELSE|ELSEIF|END|ENDIF|TO|AS|IN|LIKE|IS|NOT|DESCRIPTION|OPTIONAL|LIKE|DEFAULT|ENUM|"
-    r"WITH|WHERE|BY|ON|FROM|REM)\b)",
-    re.IGNORECASE | re.MULTILINE,
+    r"""[ \t]*(?: $ | [,)\]}+&:;=<>*/] | ' | // | \#
+      | (?:AND|OR|THEN|ELSE|ELSEIF|END|ENDIF|TO|AS|IN|LIKE|IS|NOT|WITH|WHERE|BY|ON|FROM|REM)\b
+      | (?:DESCRIPTION|OPTIONAL|DEFAULT|ENUM)\b )""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
+"""What may stand behind a text."""
 
 _COMMENT_LINE = re.compile(r"[ \t]*(?:REM\b|'+|//+|#+(?!\{))[ \t]*(.*)", re.IGNORECASE)
 _WORDS = re.compile(r"\w")

@@ -12,12 +12,13 @@ from function_calls.basic.parser import Parsed
 from tests.function_calls.basic.reading import read, shown
 from tests.function_calls.basic.test_tools_of_scripts import ENROLLMENT
 
-PIECES = """
+WORDS = """
 IF THEN ELSE ELSEIF END ENDIF FOR EACH IN TO STEP NEXT WHILE WEND DO LOOP UNTIL SELECT CASE SWITCH DEFAULT WITH SUB
 FUNCTION CALL RETURN GOTO GOSUB ON ERROR RESUME NEXT EXIT BREAK CONTINUE THROW ASSERT DIM REDIM AS LET SET PARAM
 DESCRIPTION LIKE BEGIN TALK MAIL SYSTEM PROMPT HEAR GET BOT MEMORY AND OR NOT MOD IS NULL REM TABLE a b list f x
 LEN NOW 1 2.5 10 0 ( ) [ ] { } #{ , . : ; = <> < <= > >= + - * / \\ ^ & != == % _ ' " ` ${ } // # "a" 'b' "${a}" “
-""".split()
+"""
+PIECES = tuple(WORDS.split())
 LONG = f"""{ENROLLMENT}
 DESCRIPTION Another tool
 10 SELECT CASE LEN(name)
