@@ -57,6 +57,7 @@ from bot.ports import EngineActions, PlatformMembers
 from bot.reload import Reload
 from bot.schedule_plans import SchedulePlans
 from bot.script_services import script_services_live, script_services_of
+from bot.script_schedules import ScriptSchedules
 from bot.services import services_of
 from bot.settings_schedules import SettingsSchedules
 from bot.shadow_records import FILE as SHADOW_LOG
@@ -87,6 +88,7 @@ from function_calls.taint import Taint
 from services.basic_tools import COUNTER as SCRIPTS
 from services.basic_tools import BasicTools
 from services.call_log import JsonLines
+from services.basic_tools import BasicTools
 from services.clock import Clock, SystemClock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
@@ -393,6 +395,7 @@ def build_daemon(
         questions=questions,
         grants=grants,
         schedules=SettingsSchedules(chats, SchedulePlans(chats, rehearsal, reader, clock, texts.of("en")), schedules),
+        script_schedules=ScriptSchedules(schedules, registry.of, cast(BasicTools, services[BasicTools])),
         engine=engine,
         delivery=delivery,
         summaries=summaries,
