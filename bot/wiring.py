@@ -56,8 +56,8 @@ from bot.platforms.base import ChatPlatform
 from bot.ports import EngineActions, PlatformMembers
 from bot.reload import Reload
 from bot.schedule_plans import SchedulePlans
-from bot.script_services import script_services_live, script_services_of
 from bot.script_schedules import ScriptSchedules
+from bot.script_services import script_services_live, script_services_of
 from bot.services import services_of
 from bot.settings_schedules import SettingsSchedules
 from bot.shadow_records import FILE as SHADOW_LOG
@@ -88,7 +88,6 @@ from function_calls.taint import Taint
 from services.basic_tools import COUNTER as SCRIPTS
 from services.basic_tools import BasicTools
 from services.call_log import JsonLines
-from services.basic_tools import BasicTools
 from services.clock import Clock, SystemClock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
