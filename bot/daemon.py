@@ -23,6 +23,7 @@ from bot.open_questions import OpenQuestions
 from bot.operator_news import OperatorNews
 from bot.platforms.base import ChatPlatform
 from bot.reload import Reload
+from bot.script_schedules import ScriptSchedules
 from bot.settings_schedules import SettingsSchedules
 from bot.summaries import Summaries
 from bot.timers import Timers
@@ -82,6 +83,7 @@ class Daemon:
     questions: OpenQuestions
     grants: Grants
     schedules: SettingsSchedules
+    script_schedules: ScriptSchedules
     engine: EmbeddedEngine
     delivery: Delivery
     summaries: Summaries
@@ -156,6 +158,7 @@ class Daemon:
         ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
         ticker.every(_SCHEDULES_SECONDS, "keep schedules in step", self.schedules.keep_in_step)
+        ticker.every(_SCHEDULES_SECONDS, "keep schedules of scripts in step", self.script_schedules.keep_in_step)
         return ticker
 
     async def settle(self) -> None:

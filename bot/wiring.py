@@ -56,6 +56,7 @@ from bot.platforms.base import ChatPlatform
 from bot.ports import EngineActions, PlatformMembers
 from bot.reload import Reload
 from bot.schedule_plans import SchedulePlans
+from bot.script_schedules import ScriptSchedules
 from bot.script_services import script_services_live, script_services_of
 from bot.services import services_of
 from bot.settings_schedules import SettingsSchedules
@@ -393,6 +394,7 @@ def build_daemon(
         questions=questions,
         grants=grants,
         schedules=SettingsSchedules(chats, SchedulePlans(chats, rehearsal, reader, clock, texts.of("en")), schedules),
+        script_schedules=ScriptSchedules(schedules, registry.of, cast(BasicTools, services[BasicTools])),
         engine=engine,
         delivery=delivery,
         summaries=summaries,

@@ -24,6 +24,9 @@ from services.timetable import NoSuchTimer, Timetable, TooMany
 _log = structlog.get_logger("schedules")
 OPERATORS_PLATFORM = "schedules"
 """Members on it are no people: they stand for entries of the settings. No network has this name."""
+SCRIPTS = "scripts"
+"""The origin of those that scripts set. They are no operator's: an admin may remove one, and the script sets it again
+when it runs for an admin."""
 _FAILURES = frozenset(
     {
         ReasonCode.USAGE,
@@ -170,7 +173,7 @@ class Schedules:
         for removed in await self._timetable.removed_by(chat, call_key):
             return removed.timer
         timer = await self._find(chat, number, private_to)
-        if timer.source:
+        if timer.source and not is_of_a_script(timer.source):
             raise SetElsewhere(timer.source)
         await self._timetable.remove([timer], by=by, call_key=call_key)
         return timer
@@ -213,6 +216,10 @@ class Schedules:
                 _log.error("schedule_not_in_step", setting=f"{origin}.{name}", exc_info=error)
                 done.failed.append(name)
         return done
+
+    async def declared(self, origin: str) -> Sequence[str]:
+        """The names of what is kept from `origin`."""
+        return list(await self._declared(origin))
 
     async def declare(self, origin: str, name: str, wanted: Wanted | None) -> Timer | None:
         """The same for one name alone, as a script that runs may ask: what is kept for it then. None takes it away.
@@ -299,6 +306,22 @@ class Schedules:
             elif reason not in _SAYS_NOTHING:
                 break
         return failures
+
+
+def is_of_a_script(source: str) -> bool:
+    """Whether a script has set the timer with this source."""
+    return source.startswith(f"{SCRIPTS}.")
+
+
+def script_name(bot: str, script: str, function: str, chat: ChatRef) -> str:
+    """The name under which is kept that `script` of `bot` lets `function` run in `chat`."""
+    return f"{bot}/{script}/{function}@{chat.key}"
+
+
+def script_of(name: str) -> tuple[str, str]:
+    """The bot and the script of a name that `script_name` gave."""
+    bot, script, _ = name.split("/", 2)
+    return bot, script
 
 
 def _draft(source: str, wanted: Wanted) -> Draft:

@@ -19,7 +19,16 @@ from services.recurrence import BadRule
 from services.refs import ErrorCode, MemberRef
 from services.rule_words import in_words
 from services.schedule_times import UnclearWhen, When
-from services.schedules import ChatFull, Listed, MemberFull, NoSuchSchedule, Schedules, SetElsewhere
+from services.schedules import (
+    ChatFull,
+    Listed,
+    MemberFull,
+    NoSuchSchedule,
+    Schedules,
+    SetElsewhere,
+    is_of_a_script,
+    script_of,
+)
 from services.timer import Draft, Timer, TimerKind
 
 _ASIDE = ["command", "model", "mcp", "api"]
@@ -299,7 +308,7 @@ def _line(one: Listed, clock: Clock, call: Call) -> str:
     elif one.last_at is not None:
         parts.append(call.say("schedules.ran", at=_here(one.last_at, clock, call)))
     if timer.source:
-        parts.append(call.say("schedules.of_the_settings", source=timer.source))
+        parts.append(_origin(timer.source, call))
     return call.say("schedules.line", number=timer.number, line=timer.title, facts="; ".join(parts))
 
 
@@ -343,3 +352,10 @@ def _data(timer: Timer) -> JsonObject:
         "zone": timer.zone,
         "next": timer.next_at.astimezone(UTC).isoformat() if timer.next_at else None,
     }
+
+
+def _origin(source: str, call: Call) -> str:
+    """Who set it, if not a member."""
+    if is_of_a_script(source):
+        return call.say("schedules.of_a_script", script=script_of(source.partition(".")[2])[1])
+    return call.say("schedules.of_the_settings", source=source)

@@ -15,10 +15,10 @@ from services.clock import Clock
 from services.recurrence import BadRule
 from services.refs import Role
 from services.schedule_times import UnclearWhen, When
-from services.schedules import Schedules, Wanted
+from services.schedules import SCRIPTS, Schedules, Wanted, script_name
 
-ORIGIN = "scripts"
-"""What the sources of these timers begin with."""
+KEYWORD = "SET SCHEDULE"
+"""What a script bears that keeps its schedules."""
 _SECONDS_FIRST = re.compile(r"\d+\s+(\S+(?:\s+\S+){4})")
 _WORDS = {
     "business hours": "0 9-17 * * 1-5",
@@ -53,8 +53,8 @@ async def set_schedule(
     try:
         rehearsed = rehearsal.call(context, name, given, profile)
         await schedules.declare(
-            ORIGIN,
-            name_of(run, name),
+            SCRIPTS,
+            script_name(run.bot, run.tool, name, run.context.chat),
             Wanted(
                 bot=context.bot,
                 chat=context.chat,
@@ -80,19 +80,8 @@ async def clear_schedule(run: ScriptRun, tool: Value = None, *, schedules: Sched
     if run.context.sender.role.rank < Role.ADMIN.rank:
         return False
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
-    await schedules.declare(ORIGIN, name_of(run, name), None)
+    await schedules.declare(SCRIPTS, script_name(run.bot, run.tool, name, run.context.chat), None)
     return True
-
-
-def name_of(run: ScriptRun, tool: str) -> str:
-    """Under which the schedule of `tool` that this script sets here is kept."""
-    return f"{run.bot}/{run.tool}/{tool}@{run.context.chat.key}"
-
-
-def script_of(name: str) -> tuple[str, str]:
-    """The bot and the script that `name_of` was for."""
-    bot, script, _ = name.split("/", 2)
-    return bot, script
 
 
 def _when(text: str, schedules: Schedules, clock: Clock, zone: str) -> When:

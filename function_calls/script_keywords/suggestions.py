@@ -7,10 +7,8 @@ from typing import Any
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.values import text_of
-from function_calls.spec import Choice
-from services.json_values import JsonObject
+from function_calls.scripts.said import SUGGESTIONS
 
-_KEPT = "suggestions"
 _MOST = 12
 _MOST_CHARS = 200
 
@@ -23,7 +21,7 @@ async def add_suggestion(run: ScriptRun, value: Value, label: Value = None, kind
     shown = text_of(label).strip() or words
     if not said or len(said) > _MOST_CHARS or len(shown) > _MOST_CHARS:
         raise RunFault(RunCode.BAD_VALUE, f"a suggestion has 1 to {_MOST_CHARS} characters")
-    kept: list[Any] = run.kept.setdefault(_KEPT, [])
+    kept: list[Any] = run.kept.setdefault(SUGGESTIONS, [])
     if [said, shown] not in kept:
         if len(kept) >= _MOST:
             raise RunFault(RunCode.NOT_ALLOWED, f"there are {_MOST} suggestions at most")
@@ -34,10 +32,5 @@ async def add_suggestion(run: ScriptRun, value: Value, label: Value = None, kind
 @basic_keyword("CLEAR SUGGESTIONS")
 async def clear_suggestions(run: ScriptRun) -> Value:
     """Put nothing under the last message."""
-    run.kept.pop(_KEPT, None)
+    run.kept.pop(SUGGESTIONS, None)
     return None
-
-
-def suggestions(kept: JsonObject) -> tuple[Choice, ...]:
-    """What the last message of a run is to have under it."""
-    return tuple(Choice(label, value) for value, label in kept.get(_KEPT, ()))

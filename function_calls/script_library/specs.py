@@ -18,6 +18,8 @@ TAG = "basic"
 """Borne by every function that is a script, for rules that speak of all of them."""
 SESSION = "session"
 """In the metadata of a script that begins a conversation."""
+KEYWORDS = "keywords"
+"""In the metadata of a script: those of the host that it may want, by their names."""
 LoadProgram = Callable[[], Awaitable[Program]]
 
 
@@ -67,7 +69,7 @@ def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Run
         "touches": runs.touches_of(tool.keywords),
         "timeout_seconds": runs.seconds_of(tool.keywords),
         "tags": [TAG],
-        "metadata": definition.metadata,
+        "metadata": {**definition.metadata, KEYWORDS: list(tool.keywords)},
     }
     # Nobody calls what begins a conversation.
     options |= {"offered_to": []} if is_session else {"commands": [definition.name]}

@@ -22,10 +22,11 @@ from function_calls.basic.tool_definition import ToolDefinition
 from function_calls.call import Call, Resumed
 from function_calls.context import Kind, MessageContext
 from function_calls.failed_runs import noted
+from function_calls.registry import BEGINS_CHATS
 from function_calls.scripts.calling import SAID, Said
 from function_calls.scripts.driver import Asked, Driver, HeldUp, Over, Pause, Spent, Stop
 from function_calls.scripts.keyword_table import KeywordTable
-from function_calls.scripts.said import SaidSoFar
+from function_calls.scripts.said import SaidSoFar, with_suggestions
 from function_calls.scripts.session import ChatWorld, session_variables, variables_of
 from function_calls.spec import FunctionResult, Message
 from function_calls.usage import plain_name
@@ -88,6 +89,8 @@ class ScriptHandler:
         self._folder = folder
         self._parameters = parameters
         self._pause = pause
+        self._begins = definition.metadata.get(BEGINS_CHATS) is True
+        """Whether it runs when a chat begins: nobody has called it, and nobody waits for what it does."""
 
     async def handle(self, context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         """What the script says and returns, what it asks, or why it stopped."""
@@ -113,6 +116,7 @@ class ScriptHandler:
         )
         stop = await driver.run()
         result = self._result(stop, driver, said, context, arguments, call)
+        result = replace(result, messages=with_suggestions(result.messages, script.kept))
         return replace(result, outside=True) if script.outside else result
 
     def _script(self, context: MessageContext, call: Call, said: SaidSoFar, resumed: Resumed | None) -> ScriptRun:
@@ -130,6 +134,7 @@ class ScriptHandler:
             at=At(1, 1),
             answer=resumed.answer if resumed is not None and is_answered else None,
             asked=state.get("asked", 0),
+            begins=self._begins,
             outside=state.get("outside", False),
         )
 
@@ -187,7 +192,7 @@ class ScriptHandler:
             return FunctionResult(messages=messages, data=value, metadata={SAID: Said.TALK})
         if isinstance(value, str) and value.strip():
             return FunctionResult(messages=(Message(value),), data=value, metadata={SAID: Said.VALUE})
-        if value is not None or context.kind is Kind.TIMER:
+        if value is not None or context.kind is Kind.TIMER or self._begins:
             return FunctionResult(data=value)
         done = call.say("claims.done", names=plain_name(self._definition.name))
         return FunctionResult(messages=(Message(done),), metadata={SAID: Said.DONE})

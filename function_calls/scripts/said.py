@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from function_calls.basic.codes import RunCode, RunFault
-from function_calls.spec import Message
+from function_calls.spec import Choice, Message
+from services.json_values import JsonObject
 
+SUGGESTIONS = "suggestions"
+"""Under which a run keeps what its last message is to have under it: pairs of what is said and what is shown."""
 _MOST_IN_A_ROW = 5
 """More messages than that become one of as many lines: nobody wants thirty of them at once."""
 
@@ -45,4 +49,14 @@ def in_few(messages: Sequence[Message]) -> tuple[Message, ...]:
         row = []
         if message is not None:
             found.append(message)
+    return tuple(found)
+
+
+def with_suggestions(messages: Sequence[Message], kept: JsonObject) -> tuple[Message, ...]:
+    """`messages`, the last one for this chat with what the run suggests to say, unless it has choices of its own."""
+    choices = tuple(Choice(label, value) for value, label in kept.get(SUGGESTIONS, ()))
+    found = list(messages)
+    place = next((at for at in reversed(range(len(found))) if found[at].to is None), None)
+    if choices and place is not None and not found[place].choices:
+        found[place] = replace(found[place], choices=choices)
     return tuple(found)

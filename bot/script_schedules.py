@@ -1,0 +1,43 @@
+"""Schedules that scripts have set: they go when the script is gone, or sets none any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+
+from function_calls.registry import BotFunctions
+from function_calls.script_keywords.schedules import KEYWORD
+from function_calls.script_library.specs import KEYWORDS
+from services.basic_tools import BasicTools
+from services.schedules import SCRIPTS, Schedules, script_of
+
+_log = structlog.get_logger("schedules")
+
+
+class ScriptSchedules:
+    """Takes away what no script stands behind any more."""
+
+    def __init__(self, schedules: Schedules, functions: Callable[[str], BotFunctions], kept: BasicTools) -> None:
+        self._schedules = schedules
+        self._functions = functions
+        self._kept = kept
+        self._seen: dict[str, BotFunctions] = {}
+
+    async def keep_in_step(self) -> None:
+        """Look through them where the functions of their bots have changed since the last time."""
+        names = await self._schedules.declared(SCRIPTS)
+        bots = {script_of(name)[0] for name in names}
+        now = {bot: self._functions(bot) for bot in bots}
+        if not names or all(self._seen.get(bot) is functions for bot, functions in now.items()):
+            return
+        active = {(row.bot, row.tool_name) for row in await self._kept.everything() if row.is_active}
+        for name in names:
+            bot, script = script_of(name)
+            spec = now[bot].find(script)
+            # One that cannot be read for the moment may be mended: what it set waits for it.
+            stays = KEYWORD in spec.metadata.get(KEYWORDS, ()) if spec is not None else (bot, script) in active
+            if not stays:
+                await self._schedules.declare(SCRIPTS, name, None)
+                _log.info("schedule_of_a_script_removed", script=script, bot=bot)
+        self._seen = now
