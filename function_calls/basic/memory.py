@@ -30,9 +30,7 @@ class Memory:
 
     __slots__ = ("_above", "_limit", "_most_steps", "_roots", "held", "work")
 
-    def __init__(
-        self, limits: Limits, roots: Callable[[], Iterator[JsonValue]], held: int = 0, above: int = 0
-    ) -> None:
+    def __init__(self, limits: Limits, roots: Callable[[], Iterator[JsonValue]], held: int = 0, above: int = 0) -> None:
         self._limit = limit = limits.memory_bytes
         self._most_steps = limits.steps
         self._roots = roots
