@@ -1,4 +1,5 @@
-"""Tries the BASIC language with scripts by chance: `python -m tests.harness.basic_fuzz --inputs 1000000 --seconds 3600`.
+"""Tries the BASIC language with scripts by chance:
+`python -m tests.harness.basic_fuzz --inputs 1000000 --seconds 3600`.
 
 Each input goes through lexer, parser, code and machine. Whatever it is, there are faults with a place, or a run that
 ends by an event within its limits; no exception, nothing that takes long, no words of Python's to people. An input is
@@ -38,9 +39,21 @@ _STRETCH = 700
 _PYTHONS_WORDS = re.compile(r"Traceback|\b\w+Error\b|object at 0x|NoneType|'(str|int|list|dict|float)' object")
 _ANSWERS: tuple[Any, ...] = (None, True, 3, 1.5, "text", [1, "two", {"x": 3}], {"x": [1], "id": "z"}, "x" * 5000)
 _FORMS = (
-    *("TALK {text}", "TALK TO {whom}, {text}", "BEGIN TALK {text:block} END TALK", "GET {url}", "SAVE {table}, {row...}"),
-    *("HEAR {into:variable} [AS {kind:word}]", "FIND {table} [, {filter}]", "PRINT {text}", "WAIT {seconds}"),
-    *("SET BOT MEMORY {key}, {value}", "GET BOT MEMORY {key}", "SEND MAIL {to}, {subject}, {body}", "CALL {name:word}"),
+    *(
+        "TALK {text}",
+        "TALK TO {whom}, {text}",
+        "BEGIN TALK {text:block} END TALK",
+        "GET {url}",
+        "SAVE {table}, {row...}",
+    ),
+    *("HEAR {into:variable} [AS {kind:word}]", "FIND {table} [, {filter}]", "PRINT {text}"),
+    *(
+        "WAIT {seconds}",
+        "SET BOT MEMORY {key}, {value}",
+        "GET BOT MEMORY {key}",
+        "SEND MAIL {to}, {subject}, {body}",
+        "CALL {name:word}",
+    ),
 )
 
 
@@ -68,7 +81,7 @@ def fuzz(inputs: int, seconds: float = 3600, first: int = 0) -> Found:
         with capture_logs() as logs:
             try:
                 what = _tried(Random(number), forms, found)
-            except Exception:
+            except Exception:  # noqa: BLE001 - to find them is what this is for
                 what = traceback.format_exc()
         took = time.perf_counter() - began
         found.slowest_seconds = max(found.slowest_seconds, took)
@@ -140,12 +153,14 @@ def main() -> int:
     options = parser.parse_args()
     began = time.monotonic()
     found = fuzz(options.inputs, options.seconds, options.first)
-    print(f"{found.inputs} inputs in {time.monotonic() - began:.0f} s, {found.ran} runs", end="")
-    print(f", the slowest took {found.slowest_seconds:.3f} s, {len(found.wrong)} wrong")
-    for kind, count in found.kinds.most_common():
-        print(f"{count:8} {kind}")
-    for wrong in found.wrong:
-        print(f"\n{wrong}")
+    took = time.monotonic() - began
+    lines = [
+        f"{found.inputs} inputs in {took:.0f} s, {found.ran} runs, the slowest took {found.slowest_seconds:.3f} s, "
+        f"{len(found.wrong)} wrong",
+        *(f"{count:8} {kind}" for kind, count in found.kinds.most_common()),
+        *(f"\n{wrong}" for wrong in found.wrong),
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
     return 1 if found.wrong else 0
 
 

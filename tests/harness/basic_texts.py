@@ -116,14 +116,17 @@ m = {
 IF m.k[0] IS NOT NULL AND s$ LIKE "x*" THEN RETURN m ELSE RETURN NULL
 """,
 )
-WORDS = (
-    *"IF THEN ELSE ELSEIF END FOR EACH IN TO STEP NEXT WHILE WEND DO LOOP UNTIL SELECT SWITCH CASE DEFAULT IS".split(),
-    *"NOT NULL AND OR MOD LIKE SUB FUNCTION RETURN CALL GOTO GOSUB EXIT CONTINUE BREAK WITH ON ERROR RESUME".split(),
-    *"THROW ASSERT DIM LET SET PARAM AS DESCRIPTION OPTIONAL ENUM BEGIN TALK HEAR GET SAVE FIND STOP REM a b".split(),
-    *"list i x$ 10 0 1 -1 2.5 1E999 99999999999999999999 LEN UCASE SPLIT PUSH STRING REPEAT NOW RND TRUE".split(),
-    *'( ) [ ] { } #{ , . : ; = <> < <= > >= + - * / \\ ^ & " \' ` ${ } // # _ :'.split(),
-    *("\n", "\n", "\n", "    ", '"text"', "'it'", '"${a}"', '"${', "\\n", "\t", "\r\n", "\0", "é", "中文", "\u202e", "\ud800"),
+_LANGUAGE = """
+IF THEN ELSE ELSEIF END FOR EACH IN TO STEP NEXT WHILE WEND DO LOOP UNTIL SELECT SWITCH CASE DEFAULT IS NOT NULL AND OR
+MOD LIKE SUB FUNCTION RETURN CALL GOTO GOSUB EXIT CONTINUE BREAK WITH ON ERROR RESUME THROW ASSERT DIM LET SET PARAM AS
+DESCRIPTION OPTIONAL ENUM BEGIN TALK HEAR GET SAVE FIND STOP REM a b list i x$ 10 0 1 -1 2.5 1E999 99999999999999999999
+LEN UCASE SPLIT PUSH STRING REPEAT NOW RND TRUE ( ) [ ] { } #{ , . : ; = <> < <= > >= + - * / \\ ^ & " ' ` ${ } // #
+"""
+_OTHERS = (
+    *("\n", "\n", "\n", "    ", "\t", "\r\n", "\\n", "\0", '"text"', "'it'", '"${a}"', '"${'),
+    *("é", "中文", "\u202e", "\ud800"),
 )
+WORDS = (*_LANGUAGE.split(), *_OTHERS)
 
 
 def a_text(random: Random) -> str:

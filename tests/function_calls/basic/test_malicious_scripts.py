@@ -12,11 +12,12 @@ import pytest
 from function_calls.basic.codes import Code, RunCode
 from function_calls.basic.events import Failed
 from function_calls.basic.functions import ARITIES
+from function_calls.basic.limits import Limits
 from function_calls.basic.parser import parse
 from tests.function_calls.basic.scripts import FORMS, run
 from tests.harness.basic_fuzz import fuzz
 
-HELD_BY_THE_RUN = {"bas-002": RunCode.MEMORY, "bas-003": RunCode.MEMORY, "bas-019": RunCode.DIVISION}
+HELD_BY_THE_RUN = {"bas-003": RunCode.MEMORY, "bas-019": RunCode.DIVISION}
 HELD_BY_THE_READER = ("bas-010", "bas-012")
 
 
@@ -37,6 +38,14 @@ def test_a_script_that_takes_too_much_or_goes_wrong_is_stopped_with_its_reason(r
     assert heard.event.at.line == 1
     assert heard.event.detail
     assert time.thread_time() - began < 2
+
+
+@pytest.mark.requirement("K11")
+def test_a_text_that_grows_a_little_in_each_round_is_stopped_by_whichever_limit_it_meets_first(
+    rows: dict[str, str],
+) -> None:
+    assert run(rows["bas-002"]).code is RunCode.STEPS
+    assert run(rows["bas-002"], limits=Limits(steps=10_000_000, memory_bytes=50_000)).code is RunCode.MEMORY
 
 
 @pytest.mark.requirement("K11")

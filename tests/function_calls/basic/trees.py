@@ -88,6 +88,8 @@ class Trees:
         self._labels = [str(10 * number) for number in range(self._random.randrange(3))]
         self._inside = inside
         body: list[Statement] = list(self._body(self._depth, 8))
+        if self._random.random() < 0.5:
+            body.insert(0, OnError(self._at(), resume=True))
         if "function" in inside and self._random.random() < 0.5:
             body.append(Return(self._at(), self._expression(2)))
         for label in self._labels:
