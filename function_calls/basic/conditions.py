@@ -20,6 +20,7 @@ _GO_ON = _SIGNS | {"+", "-", "*", "/", "\\", "^", "&", ".", "["}
 _HIGHEST = 60
 """Of a tree, with what stands in its values. Whoever walks it goes as deep."""
 _MEANT = 'a condition compares columns with values, as in `status = "open" AND age > 18`'
+_MOST_GROUPS = 30
 _TOO_HIGH = "this condition holds too much within one another; divide it"
 
 ReadExpression = Callable[[Cursor], Expression]
@@ -99,7 +100,7 @@ class _Reader:
             if self._cursor.words("NOT"):
                 groups[-1].negations.append(at)
             elif self._is_group():
-                if len(groups) > _HIGHEST:
+                if len(groups) > _MOST_GROUPS:
                     self._cursor.fail(_TOO_HIGH, Code.TOO_DEEP)
                 self._cursor.take()
                 groups.append(_Group(self._cursor.now.at))
