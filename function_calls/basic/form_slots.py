@@ -123,12 +123,12 @@ class Slots:
         return Literal(token.at, token.text)
 
     def assignments(self) -> Expression:
-        """`a = 1, b = 2` as a map."""
+        """`a = 1, b = 2`, or `a AS 1, b AS 2`, as a map."""
         cursor, at = self.cursor, self.cursor.now.at
         entries: list[tuple[str, Expression]] = []
         while True:
             token = cursor.now
-            if token.kind not in (Kind.WORD, Kind.TEXT) or cursor.ahead().text != "=":
+            if token.kind not in (Kind.WORD, Kind.TEXT) or cursor.ahead().text.upper() not in ("=", "AS"):
                 raise Absent
             key = self._key(cursor.take())
             cursor.take()
