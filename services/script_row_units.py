@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from services.json_values import JsonObject, JsonValue
 from services.script_values import as_text, is_nothing, key_of, written
@@ -18,6 +19,8 @@ LONGEST_ID = 200
 _NONE_ADDED = 1 << 62
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
+_AT_ONCE = 200
+Item = TypeVar("Item")
 Overflow = Literal["rows", "bytes", "tables"]
 
 
@@ -93,13 +96,14 @@ class RowUnit:
         others = {name: value for name, value in changes.items() if name.lower() != "id"}
         pending.fields = merged(pending.fields, others)
 
-    def writes(self) -> list[Write]:
-        """All of it, and last the check of the limits. Raises TableFull, TooLarge and NotKeepable."""
+    async def writes(self) -> list[Write]:
+        """All of it, and last the check of the limits. Raises TableFull, TooLarge and NotKeepable. Others have their
+        turn in between."""
         if len(self._pending) > self._limits.rows:
             raise TableFull("rows")
         writes: list[Write] = []
         last = ""
-        for row_id, pending in self._pending.items():
+        async for row_id, pending in in_slices(self._pending.items()):
             new, size = written(pending.fields, self._limits.row_bytes)
             if pending.old == new:
                 continue
@@ -139,6 +143,14 @@ class RowUnit:
         if filling["bytes"] + growth > self._limits.table_bytes:
             return "bytes"
         return "tables" if added and not filling["rows"] and filling["tables"] >= self._limits.tables else None
+
+
+async def in_slices(items: Iterable[Item]) -> AsyncIterator[Item]:
+    """The items, with a turn for others after every so many."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % _AT_ONCE == 0:
+            await asyncio.sleep(0)
 
 
 def id_in(row: JsonObject) -> str | None:

@@ -17,7 +17,7 @@ from services.clock import Clock
 from services.json_values import JsonObject, JsonValue
 from services.script_conditions import Test, id_asked_for, in_order, test_of
 from services.script_filters import Condition, Filter
-from services.script_row_units import RowUnit, TableFull, TableLimits, id_in, like
+from services.script_row_units import RowUnit, TableFull, TableLimits, id_in, in_slices, like
 from services.script_values import is_nothing, key_of
 from services.store import script_rows
 from services.store.ids import Ids
@@ -117,7 +117,7 @@ class ScriptTables:
 
         async def attempt() -> list[str]:
             unit = self._unit(place, await self._those(place, [id_in(row) for row in rows]))
-            ids = [unit.save(row) for row in rows]
+            ids = [unit.save(row) async for row in in_slices(rows)]
             await self._commit(unit)
             return ids
 
@@ -148,7 +148,7 @@ class ScriptTables:
         async def attempt() -> int:
             fitting = await self._fitting(place, condition, test)
             unit = self._unit(place, fitting)
-            for kept in fitting:
+            async for kept in in_slices(fitting):
                 unit.change(kept.row_id, changes)
             await self._commit(unit)
             return len(fitting)
@@ -178,10 +178,10 @@ class ScriptTables:
         async def attempt() -> Merged:
             there = await self._fitting(place, None, lambda _: True)
             unit, known = self._unit(place, there), dict[tuple[str, ...], str]()
-            for kept in there:
+            async for kept in in_slices(there):
                 known.setdefault(_key(_shown(kept), keys), kept.row_id)
             updated = 0
-            for row in rows:
+            async for row in in_slices(rows):
                 of_row = _key(row, keys)
                 if of_row in known:
                     unit.change(known[of_row], row if only is None else {name: like(row, name) for name in only})
@@ -198,7 +198,7 @@ class ScriptTables:
 
     async def _commit(self, unit: RowUnit) -> None:
         """Raises Conflict when the rows have changed meanwhile, and TableFull."""
-        writes = unit.writes()
+        writes = await unit.writes()
         if not writes:
             return
         try:

@@ -28,7 +28,7 @@ _PAIR = 2
 @basic_keyword(
     "FIND [ALL] {table:name} [WHERE {filter:condition}] [ORDER BY {order:word} [{direction=ASC|DESC}]"
     " [, {then:word} [{then_direction=ASC|DESC}]]] [LIMIT {limit}] [{pick=FIRST}]",
-    "FIND [ALL] {table:name}, {filter} [, {limit}]",
+    "FIND [ALL] {table:name} ( , | WITH ) {filter} [, {limit}]",
 )
 async def find(
     run: ScriptRun,
@@ -61,12 +61,19 @@ async def find(
     return await Rows(run, tables, files, clock).find(table, found)
 
 
-@basic_keyword("SAVE {table:name}, {fields:named}", effect="once", touches=_OWN)
-async def save(run: ScriptRun, table: Value, fields: Value, *, tables: ScriptTables) -> Value:
+@basic_keyword(
+    "SAVE {table:name}, {fields:named}",
+    "SAVE {table:name} WITH {assigned:assignments}",
+    effect="once",
+    touches=_OWN,
+)
+async def save(
+    run: ScriptRun, table: Value, fields: Value = None, assigned: Value = None, *, tables: ScriptTables
+) -> Value:
     """Keep a row, and give its id: `SAVE "people", person`, `SAVE "people", id, person`, or variables whose names
     become columns: `SAVE "people", id, name, email`. A row that is there under this id gets the new fields. A list
     keeps every row in it."""
-    rows, is_list = _given_rows(run, fields)
+    rows, is_list = _given_rows(run, fields if assigned is None else {"row": assigned})
     with told(run, _shown(table)):
         ids = await tables.save(place_of(run, table), rows)
     return ids if is_list else ids[0]
@@ -104,7 +111,7 @@ async def insert(
 
 
 @basic_keyword(
-    "UPDATE {table:name} SET {assigned:assignments} [WHERE {filter:condition}]",
+    "UPDATE {table:name} ( SET | WITH ) {assigned:assignments} [WHERE {filter:condition}]",
     "UPDATE {table:name}, {filter}, {fields:named}",
     effect="once",
     touches=_OWN,
@@ -151,7 +158,7 @@ async def delete_from(
 @basic_keyword(
     "DELETE {what:name}, {filter}",
     "DELETE {what:name} WHERE {filter:condition}",
-    "DELETE {what}",
+    "DELETE [HTTP] {what}",
     effect="once",
     touches=("reaches_out",),
 )
@@ -200,7 +207,12 @@ async def merge(
     return {"inserted": done.inserted, "updated": done.updated}
 
 
-@basic_keyword("SAVE FROM UNSTRUCTURED {table:name}, {text}", effect="once", touches=_OWN)
+@basic_keyword(
+    "SAVE FROM UNSTRUCTURED {table:name}, {text}",
+    "SAVE FROM UNSTRUCTURED {table:name}, FORMAT {text} AS JSON",
+    effect="once",
+    touches=_OWN,
+)
 async def save_from_unstructured(
     run: ScriptRun,
     table: Value,

@@ -99,6 +99,8 @@ async def fill(say: Saying) -> None:
         ('INSERT "people", person', {"name": "Ann", "age": 31}),
         ('INSERT INTO "people", name, age, "x"', {"name": "Ann", "age": 31, "column3": "x"}),
         ('INSERT people SET name = "Ann", age = 31', {"name": "Ann", "age": 31}),
+        ('SAVE "people" WITH name AS name, age AS 30 + 1', {"name": "Ann", "age": 31}),
+        ('SAVE_FROM_UNSTRUCTURED "people", FORMAT person AS JSON', {"name": "Ann", "age": 31}),
         ('SAVE_FROM_UNSTRUCTURED "people", text', {"name": "Ann", "age": 31}),
     ],
 )
@@ -128,6 +130,7 @@ async def test_a_list_is_kept_row_by_row(say: Saying) -> None:
         ('FIND "people", "age > 30", 1', ["Ann"]),
         ('FIND "people", "name=" + name', ["Bob"]),
         ('FIND "people", "name", name', ["Bob"]),
+        ('FIND "people" WITH "name = \'" + name + "\'"', ["Bob"]),
         ('FIND "people", id', ["Bob"]),
         ('FIND "people", "2"', ["Bob"]),
         ('FIND "people", nothing', []),
@@ -153,6 +156,7 @@ async def test_rows_are_found_in_every_form(say: Saying, statement: str, found: 
     [
         ('UPDATE "people" SET age = 5 WHERE name = "Ann"', 1, [5, 29, 40]),
         ("UPDATE people SET age = 5", 3, [5, 5, 5]),
+        ('UPDATE "people" WITH age AS 5, city AS city WHERE id = id', 1, [31, 5, 40]),
         ('UPDATE "people" SET age = age + 1 WHERE name = "Nobody"', 0, [31, 29, 40]),
         ('UPDATE "people", "age > 30", changes', 2, [5, 29, 5]),
         ('UPDATE "people", 2, changes', 1, [31, 5, 40]),
@@ -281,6 +285,8 @@ async def test_no_more_than_a_thousand_rows_come_unasked_and_the_chat_is_told_on
 
 async def test_an_address_of_the_web_goes_to_the_web(say: Saying) -> None:
     assert await say(a_run(), 'DELETE "https://example.com/x"') == {"status": 204}
+    assert await say(a_run(), 'DELETE HTTP "https://example.com/" + x', x="y") == {"status": 204}
+    assert WEB.deleted.pop() == "https://example.com/y"
     assert WEB.deleted[-1] == "https://example.com/x"
 
 
