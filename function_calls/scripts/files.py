@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value
+from function_calls.scripts.faults import worded
 from services.data_urls import data_in, media_type_in
 from services.visible_text import visible
 from services.workspace import Problem, Workspace, WorkspaceFault, Workspaces
@@ -41,7 +42,7 @@ async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Cal
     except WorkspaceFault as fault:
         raise _fault(run, fault, path) from None
     except OSError:
-        raise RunFault(RunCode.UNAVAILABLE, "the files of this chat cannot be reached on this machine") from None
+        raise worded(run, RunCode.UNAVAILABLE, "files.out_of_order") from None
 
 
 async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
@@ -55,12 +56,12 @@ async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
     if file.startswith("data:"):
         content, media_type = data_in(file), media_type_in(file)
         if content is None:
-            raise RunFault(RunCode.BAD_VALUE, "the address that should hold a file cannot be read")
+            raise worded(run, RunCode.BAD_VALUE, "files.unreadable")
         return Loaded(file_name(name, media_type or "text/plain"), media_type or "text/plain", content)
     if "\n" in file:
         return Loaded(file_name(name or _TEXT, "text/plain"), "text/plain", file.encode("utf-8", "replace"))
     if re.match(r"[a-z]+://", file, re.IGNORECASE):
-        raise RunFault(RunCode.BAD_VALUE, "a page of the web is no file yet: DOWNLOAD makes it one")
+        raise worded(run, RunCode.BAD_VALUE, "files.is_page")
     run.outside = True
     path = file
     content = await in_folder(run, workspaces, path, lambda folder: folder.read(path))
