@@ -7,7 +7,7 @@ from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.values import text_of
 from function_calls.context import Attachment
-from function_calls.scripts.faults import worded
+from function_calls.scripts.faults import count_up, worded
 from function_calls.scripts.files import file_name, in_folder, loaded, media_type_of, name_in, text_in
 from function_calls.scripts.web import WebOfScripts
 from function_calls.spec import Message
@@ -15,6 +15,8 @@ from services.data_urls import data_url
 from services.workspace import Workspaces
 
 _MOST_SENT_BYTES = 256 * 1024
+_MOST_SENT = 5
+"""Files in one run."""
 _CHANGES = ("reaches_out",)
 _MOVES = ("reads_outside", "reaches_out")
 
@@ -83,6 +85,7 @@ async def download(
 async def send_file(run: ScriptRun, file: Value, caption: Value = None, *, workspaces: Workspaces) -> None:
     """Send a file to the chat: one of the chat's own by its path, one that a member has sent, an address of the web, or
     a text of several lines."""
+    count_up(run, "files.sent", _MOST_SENT, "files.too_many_sent")
     run.say(Message(text_of(caption), attachments=(await _attachment(run, workspaces, file),)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.values import text_of
-from function_calls.scripts.faults import worded
+from function_calls.scripts.faults import count_up, worded
 from function_calls.scripts.files import loaded
 from services.clock import Clock
 from services.mail import Mailer, MailError
@@ -60,13 +60,10 @@ async def mail_block(run: ScriptRun, to: Value, letter: Value, *, mailer: Mailer
 
 
 async def _send(run: ScriptRun, letter: Letter, mailer: Mailer, clock: Clock) -> None:
-    number = int(run.kept.get(_SENT, 0))
-    if number >= _MOST_IN_A_RUN:
-        raise worded(run, RunCode.NOT_ALLOWED, "mail.too_many", most=_MOST_IN_A_RUN)
     left = run.call.deadline - clock.monotonic() - _LEFT_SECONDS
     if left <= 0:
         raise worded(run, RunCode.UNAVAILABLE, "no_time")
-    run.kept[_SENT] = number + 1
+    number = count_up(run, _SENT, _MOST_IN_A_RUN, "mail.too_many")
     try:
         await mailer.send(letter, f"{run.call.key}/{number}", left)
     except MailError as error:

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value
-from function_calls.scripts.faults import worded
+from function_calls.scripts.faults import count_up, worded
 from services.data_urls import data_in, media_type_in
 from services.visible_text import visible
 from services.workspace import Problem, Workspace, WorkspaceFault, Workspaces
@@ -21,6 +21,8 @@ _NO_ROOM = frozenset({Problem.FULL, Problem.TOO_MANY, Problem.TOO_BIG})
 _PLAIN = "application/octet-stream"
 _KNOWN = {".md": "text/markdown", ".csv": "text/csv", ".json": "application/json", ".log": "text/plain"}
 _NAME_CHARS = 100
+MOST_DONE = 200
+"""Operations on files in one run."""
 _TEXT = "text.txt"
 _IN_A_NAME = re.compile(r"[^\w .()+,@&=-]+")
 Result = TypeVar("Result")
@@ -37,6 +39,7 @@ class Loaded:
 
 async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Callable[[Workspace], Result]) -> Result:
     """What `work` gives on the chat's folder, done in a thread; `path` is what a fault speaks of. Raises RunFault."""
+    count_up(run, "files.done", MOST_DONE, "files.too_many")
     try:
         return await run.call.threads.run(work, workspaces.of(run.context.chat))
     except WorkspaceFault as fault:

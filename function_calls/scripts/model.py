@@ -14,7 +14,7 @@ from function_calls.basic.keywords import ScriptRun
 from function_calls.basic.values import text_of
 from function_calls.fencing import fenced
 from function_calls.ports import ChatWriter, Unwritten
-from function_calls.scripts.faults import worded
+from function_calls.scripts.faults import count_up, worded
 from services.clock import Clock
 from services.json_values import JsonObject, JsonValue
 from services.llm.model import ModelMessage
@@ -83,7 +83,7 @@ class ModelOfScripts:
     async def _answer(self, run: ScriptRun, instructions: str, told: str) -> str:
         if len(told) > MOST_CHARS:
             raise worded(run, RunCode.BAD_VALUE, "model.too_long", most=MOST_CHARS)
-        self._count(run)
+        count_up(run, _REQUESTS, MOST_REQUESTS, "model.too_many")
         left = run.call.deadline - self._clock.monotonic() - _LEFT_SECONDS
         if left <= 0:
             raise worded(run, RunCode.UNAVAILABLE, "no_time")
@@ -92,12 +92,6 @@ class ModelOfScripts:
         if isinstance(written, Unwritten):
             raise worded(run, RunCode.UNAVAILABLE, f"model.{written.value}")
         return written if len(written) <= MOST_ANSWER_CHARS else f"{written[:MOST_ANSWER_CHARS].rstrip()}…"
-
-    def _count(self, run: ScriptRun) -> None:
-        count = int(run.kept.get(_REQUESTS, 0)) + 1
-        if count > MOST_REQUESTS:
-            raise worded(run, RunCode.NOT_ALLOWED, "model.too_many", most=MOST_REQUESTS)
-        run.kept[_REQUESTS] = count
 
 
 def _as_data(text: str) -> str:

@@ -13,7 +13,7 @@ from config.basic_web import BasicWebSettings, host_fits
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value
 from function_calls.basic.values import text_of
-from function_calls.scripts.faults import worded
+from function_calls.scripts.faults import count_up, worded
 from services.clock import Clock
 from services.http import MayAsk, Method, WebAnswer, WebClient, WebError, WebLimits
 from services.refs import ErrorCode
@@ -128,10 +128,7 @@ class WebOfScripts:
             raise worded(run, RunCode.BAD_VALUE, "web.address")
         if len(url) > _MOST_URL_CHARS:
             raise worded(run, RunCode.BAD_VALUE, "web.long_address", most=_MOST_URL_CHARS)
-        count = int(run.kept.get(_REQUESTS, 0)) + 1
-        if count > self._settings.requests:
-            raise worded(run, RunCode.NOT_ALLOWED, "web.too_many", most=self._settings.requests)
-        run.kept[_REQUESTS] = count
+        count_up(run, _REQUESTS, self._settings.requests, "web.too_many")
 
     def _seconds(self, run: ScriptRun) -> float:
         """How long a request may take: what comes behind it needs time as well."""
