@@ -178,7 +178,7 @@ class WebClient:
         """`url` in its parts. Raises WebError where its host may not be asked."""
         target = self._target(url)
         if not may_ask(target.host):
-            raise WebError(ErrorCode.REFUSED, f"{target.host} may not be asked")
+            raise WebError(ErrorCode.REFUSED, f"{target.host} may not be asked", barred=target.host)
         return target
 
     def _target(self, url: str) -> Target:

@@ -10,11 +10,10 @@ import structlog
 from config.mail import MailSettings, recipient_fits
 from services.clock import Clock
 from services.mail_letters import Letter, bytes_of, encoded, message_id
-from services.refs import ErrorCode
-from services.smtp_handover import Handover, MailError, Parcel, hand_over
+from services.smtp_handover import Handover, MailError, MailProblem, Parcel, hand_over
 from services.threads import Threads
 
-__all__ = ["MailError", "Mailer"]
+__all__ = ["MailError", "MailProblem", "Mailer"]
 
 _AT_ONCE = 4
 _HOUR_SECONDS = 3600.0
@@ -50,33 +49,28 @@ class Mailer:
         try:
             await self._handed_over(Parcel(settings.sender, letter.to, content), settings, seconds)
         except MailError as error:
-            _log.warning(
-                "mail_failed", code=error.code.value, status=error.status, problem=str(error), said=_line(error.said)
-            )
+            _log.warning("mail_failed", problem=error.problem.value, status=error.status, said=_line(error.said))
             raise
         return identity
 
     def _check(self, letter: Letter, settings: MailSettings) -> None:
-        """Raises MailError for what may not be sent, with the setting that says so."""
+        """Raises MailError for what may not be sent."""
         if not settings.host:
-            raise MailError(ErrorCode.ENVIRONMENT, "no mail server is set up here (mail.host in the settings)")
+            raise MailError(MailProblem.NOT_SET)
         if not letter.to:
-            raise MailError(ErrorCode.BAD_ARGUMENTS, "the letter has no recipient")
+            raise MailError(MailProblem.NOBODY)
         if len(letter.to) > settings.recipients:
-            most = f"a letter has at most {settings.recipients} recipients (mail.recipients in the settings)"
-            raise MailError(ErrorCode.REFUSED, most)
+            raise MailError(MailProblem.RECIPIENTS, most=settings.recipients)
         for one in letter.to:
             if not recipient_fits(settings.allowed, one):
-                raise MailError(ErrorCode.REFUSED, f"no mail may go to {one} (mail.allowed in the settings)")
+                raise MailError(MailProblem.NOT_ALLOWED, address=one)
         if bytes_of(letter.files) > settings.attachments_kilobytes * 1000:
-            most = f"{settings.attachments_kilobytes} kB of files are the most"
-            raise MailError(ErrorCode.REFUSED, f"{most} (mail.attachments_kilobytes in the settings)")
+            raise MailError(MailProblem.FILES, most=settings.attachments_kilobytes)
         earliest = self._clock.monotonic() - _HOUR_SECONDS
         while self._sent_at and self._sent_at[0] <= earliest:
             self._sent_at.popleft()
         if len(self._sent_at) >= settings.per_hour:
-            most = f"{settings.per_hour} mails in an hour are the most (mail.per_hour in the settings)"
-            raise MailError(ErrorCode.REFUSED, f"{most}; try again later")
+            raise MailError(MailProblem.PER_HOUR, most=settings.per_hour)
 
     async def _handed_over(self, parcel: Parcel, settings: MailSettings, seconds: float) -> None:
         handover = Handover()
@@ -84,10 +78,7 @@ class Mailer:
             async with asyncio.timeout(max(seconds, 0)):
                 await self._threads.run(hand_over, parcel, settings, handover)
         except TimeoutError:
-            if handover.abandon():
-                text = "the mail server did not say whether it took the letter: nobody knows whether it was sent"
-                raise MailError(ErrorCode.UNKNOWN_OUTCOME, text) from None
-            raise MailError(ErrorCode.TRANSIENT, "the mail server took too long; nothing was sent") from None
+            raise MailError(MailProblem.UNKNOWN if handover.abandon() else MailProblem.SLOW) from None
         except asyncio.CancelledError:
             handover.abandon()
             raise

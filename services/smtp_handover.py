@@ -10,6 +10,7 @@ import ssl
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 
 from config.mail import MailSettings
 from services.mail_letters import domain_of, on_the_wire
@@ -21,18 +22,67 @@ _FORWARDED = 251
 _AUTHENTICATED = 235
 _GO_ON = 334
 _SEND_IT = 354
+_LATER, _NEVER = 400, 500
+
+
+class MailProblem(StrEnum):
+    """Why a letter was not sent."""
+
+    NOT_SET = "not_set"
+    NOBODY = "nobody"
+    RECIPIENTS = "recipients"
+    NOT_ALLOWED = "not_allowed"
+    FILES = "files"
+    PER_HOUR = "per_hour"
+    SLOW = "slow"
+    NOT_FOUND = "not_found"
+    UNREACHABLE = "unreachable"
+    CA_FILE = "ca_file"
+    CERTIFICATE = "certificate"
+    NO_STARTTLS = "no_starttls"
+    NO_LOGIN = "no_login"
+    LOGIN = "login"
+    SENDER = "sender"
+    RECIPIENT = "recipient"
+    TOO_LONG = "too_long"
+    LETTER = "letter"
+    UNKNOWN = "unknown"  # it may have been
+
+
+_CODES = {
+    MailProblem.NOT_SET: ErrorCode.ENVIRONMENT,
+    MailProblem.NOBODY: ErrorCode.BAD_ARGUMENTS,
+    MailProblem.RECIPIENTS: ErrorCode.REFUSED,
+    MailProblem.NOT_ALLOWED: ErrorCode.REFUSED,
+    MailProblem.FILES: ErrorCode.REFUSED,
+    MailProblem.PER_HOUR: ErrorCode.REFUSED,
+    MailProblem.SLOW: ErrorCode.TRANSIENT,
+    MailProblem.NOT_FOUND: ErrorCode.ENVIRONMENT,
+    MailProblem.UNREACHABLE: ErrorCode.TRANSIENT,
+    MailProblem.CA_FILE: ErrorCode.ENVIRONMENT,
+    MailProblem.CERTIFICATE: ErrorCode.ENVIRONMENT,
+    MailProblem.NO_STARTTLS: ErrorCode.ENVIRONMENT,
+    MailProblem.NO_LOGIN: ErrorCode.ENVIRONMENT,
+    MailProblem.TOO_LONG: ErrorCode.REFUSED,
+    MailProblem.UNKNOWN: ErrorCode.UNKNOWN_OUTCOME,
+}
 
 
 class MailError(Exception):
-    """A letter was not sent; with the code `unknown_outcome`, nobody knows. The text is ours, never the server's."""
+    """A letter was not sent; with the code `unknown_outcome`, nobody knows. `values` are for the sentence that says
+    why."""
 
-    def __init__(self, code: ErrorCode, text: str, *, status: int = 0, said: str = "") -> None:
-        super().__init__(text)
-        self.code = code
+    def __init__(self, problem: MailProblem, *, status: int = 0, said: object = "", **values: object) -> None:
+        super().__init__(problem.value)
+        self.problem = problem
         self.status = status
         """What the server answered, 0 where it did not."""
-        self.said = said
+        self.said = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         """The server's own words, for the log alone."""
+        self.values = values
+        self.may_pass = _LATER <= status < _NEVER
+        """The server says that it may take it later."""
+        self.code = ErrorCode.TRANSIENT if self.may_pass else _CODES.get(problem, ErrorCode.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +132,7 @@ class Handover:
 
     def _check(self) -> None:
         if self._is_abandoned:
-            raise MailError(ErrorCode.TRANSIENT, "the mail server took too long")
+            raise MailError(MailProblem.SLOW)
 
 
 def hand_over(parcel: Parcel, settings: MailSettings, handover: Handover) -> None:
@@ -98,21 +148,19 @@ def hand_over(parcel: Parcel, settings: MailSettings, handover: Handover) -> Non
         finally:
             with suppress(OSError):
                 smtp.close()
-    except ssl.SSLError as error:
-        if handover.is_given:
-            raise _unknown(error) from error
-        text = "the connection to the mail server cannot be encrypted, or its certificate is not trusted"
-        raise MailError(ErrorCode.ENVIRONMENT, text, said=str(error)) from error
-    except socket.gaierror as error:
-        raise MailError(ErrorCode.ENVIRONMENT, f"the mail server {host} cannot be found", said=str(error)) from error
     except (OSError, smtplib.SMTPException, ValueError) as error:
-        if handover.is_given:
-            raise _unknown(error) from error
-        raise MailError(
-            ErrorCode.TRANSIENT,
-            f"the mail server {host} cannot be reached, or the connection broke; nothing was sent",
-            said=str(error),
-        ) from error
+        raise _broken(error, host, is_given=handover.is_given) from error
+
+
+def _broken(error: Exception, host: str, *, is_given: bool) -> MailError:
+    """What it means that a connection could not be made, or broke."""
+    if is_given:
+        return MailError(MailProblem.UNKNOWN, said=error)
+    if isinstance(error, ssl.SSLError):
+        return MailError(MailProblem.CERTIFICATE, said=error, host=host)
+    if isinstance(error, socket.gaierror):
+        return MailError(MailProblem.NOT_FOUND, said=error, host=host)
+    return MailError(MailProblem.UNREACHABLE, said=error, host=host)
 
 
 def _connected(parcel: Parcel, settings: MailSettings) -> smtplib.SMTP:
@@ -127,8 +175,7 @@ def _context(settings: MailSettings) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=None if settings.ca_file is None else str(settings.ca_file))
     except OSError as error:
-        text = "the certificates that mail.ca_file names cannot be read"
-        raise MailError(ErrorCode.ENVIRONMENT, text, said=str(error)) from error
+        raise MailError(MailProblem.CA_FILE, said=error) from error
 
 
 def _greet(smtp: smtplib.SMTP, settings: MailSettings, handover: Handover) -> None:
@@ -136,7 +183,7 @@ def _greet(smtp: smtplib.SMTP, settings: MailSettings, handover: Handover) -> No
     smtp.ehlo_or_helo_if_needed()
     if settings.security == "starttls":
         if not smtp.has_extn("starttls"):
-            raise MailError(ErrorCode.ENVIRONMENT, "the mail server does not offer STARTTLS; nothing was sent")
+            raise MailError(MailProblem.NO_STARTTLS)
         smtp.starttls(context=_context(settings))
         handover.watch(smtp.sock)
         smtp.ehlo()
@@ -153,60 +200,45 @@ def _log_in(smtp: smtplib.SMTP, username: str, password: str) -> None:
         if code == _GO_ON:
             code, said = smtp.docmd(_base64(password))
     else:
-        raise MailError(ErrorCode.ENVIRONMENT, "the mail server offers no way to log in that is known here")
+        raise MailError(MailProblem.NO_LOGIN)
     if code != _AUTHENTICATED:
-        raise _refused("the mail server does not take the login of the settings", code, said)
+        raise MailError(MailProblem.LOGIN, status=_status(code), said=said)
 
 
 def _address(smtp: smtplib.SMTP, parcel: Parcel) -> None:
     """Say from whom and to whom. One recipient who is refused stops it for all."""
     most = smtp.esmtp_features.get("size", "")
     if most.isdecimal() and 0 < int(most) < len(parcel.content):
-        raise MailError(ErrorCode.REFUSED, "the letter is too long for the mail server")
+        raise MailError(MailProblem.TOO_LONG)
     options = [f"size={len(parcel.content)}"] if smtp.has_extn("size") else []
     code, said = smtp.mail(parcel.sender, options)
     if code != _DONE:
-        raise _refused("the mail server does not take letters from mail.sender", code, said)
+        raise MailError(MailProblem.SENDER, status=_status(code), said=said)
     for one in parcel.to:
         code, said = smtp.rcpt(one)
         if code not in (_DONE, _FORWARDED):
-            raise _refused(f"the mail server does not take letters to {one}", code, said)
+            raise MailError(MailProblem.RECIPIENT, status=_status(code), said=said, address=one)
 
 
 def _send(smtp: smtplib.SMTP, parcel: Parcel, handover: Handover) -> None:
     code, said = smtp.docmd("DATA")
     if code != _SEND_IT:
-        raise _refused("the mail server does not take the letter", code, said)
+        raise MailError(MailProblem.LETTER, status=_status(code), said=said)
     smtp.send(on_the_wire(parcel.content))
     handover.give()
     smtp.send(b".\r\n")
     code, said = smtp.getreply()
     if not 200 <= code < 600:
-        raise _unknown(said)
+        raise MailError(MailProblem.UNKNOWN, said=said)
     if code >= 300:
-        raise _refused("the mail server does not take the letter", code, said)
+        raise MailError(MailProblem.LETTER, status=_status(code), said=said)
     with suppress(OSError, smtplib.SMTPException):
         smtp.putcmd("quit")
 
 
-def _refused(text: str, code: int, said: bytes) -> MailError:
-    """The server's no; a 4xx may be a yes later."""
-    if code < _READY - 20:
-        return MailError(ErrorCode.TRANSIENT, "the mail server broke off; nothing was sent", said=_words(said))
-    may_pass = 400 <= code < 500
-    text = f"{text} now (status {code}); nothing was sent" if may_pass else f"{text} (status {code}); nothing was sent"
-    return MailError(
-        ErrorCode.TRANSIENT if may_pass else ErrorCode.FAILED, text, status=max(code, 0), said=_words(said)
-    )
-
-
-def _unknown(said: object) -> MailError:
-    text = "the connection broke when the letter had been handed over: nobody knows whether it was sent"
-    return MailError(ErrorCode.UNKNOWN_OUTCOME, text, said=_words(said))
-
-
-def _words(said: object) -> str:
-    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+def _status(code: int) -> int:
+    """What the server answered; 0 for what is no answer."""
+    return max(code, 0)
 
 
 def _base64(text: str) -> str:

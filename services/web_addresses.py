@@ -57,11 +57,14 @@ _REFUSED = tuple(
 
 class WebError(Exception):
     """The web gave no usable answer. `code` says whether trying again may help; `status` is the HTTP status, 0 when
-    there was none. `is_unknown`: it was sent and the answer was lost, so what it asked for may have happened. The text
-    names hosts and causes, never a stranger's words."""
+    there was none. `is_unknown`: it was sent and the answer was lost, so what it asked for may have happened. `barred`:
+    the host that may not be asked. The text names hosts and causes, never a stranger's words."""
 
-    def __init__(self, code: ErrorCode, text: str, *, status: int = 0, is_unknown: bool = False) -> None:
+    def __init__(
+        self, code: ErrorCode, text: str, *, status: int = 0, is_unknown: bool = False, barred: str = ""
+    ) -> None:
         super().__init__(text)
+        self.barred = barred
         self.code = code
         self.status = status
         self.is_unknown = is_unknown

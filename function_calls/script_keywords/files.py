@@ -7,6 +7,7 @@ from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.values import text_of
 from function_calls.context import Attachment
+from function_calls.scripts.faults import count_up, worded
 from function_calls.scripts.files import file_name, in_folder, loaded, media_type_of, name_in, text_in
 from function_calls.scripts.web import WebOfScripts
 from function_calls.spec import Message
@@ -14,6 +15,8 @@ from services.data_urls import data_url
 from services.workspace import Workspaces
 
 _MOST_SENT_BYTES = 256 * 1024
+_MOST_SENT = 5
+"""Files in one run."""
 _CHANGES = ("reaches_out",)
 _MOVES = ("reads_outside", "reaches_out")
 
@@ -29,7 +32,7 @@ async def read(run: ScriptRun, path: Value, *, workspaces: Workspaces) -> Value:
 @basic_keyword("WRITE {path}, {content}", effect="idempotent", touches=_CHANGES)
 async def write(run: ScriptRun, path: Value, content: Value, *, workspaces: Workspaces) -> Value:
     """Put a text into a file of this chat, in place of what it held."""
-    return await _written(run, workspaces, _path(path), _bytes_of(content))
+    return await _written(run, workspaces, _path(path), _bytes_of(run, content))
 
 
 @basic_keyword("COPY {source} TO {target}", "COPY {source}, {target}", effect="idempotent", touches=_MOVES)
@@ -82,6 +85,7 @@ async def download(
 async def send_file(run: ScriptRun, file: Value, caption: Value = None, *, workspaces: Workspaces) -> None:
     """Send a file to the chat: one of the chat's own by its path, one that a member has sent, an address of the web, or
     a text of several lines."""
+    count_up(run, "files.sent", _MOST_SENT, "files.too_many_sent")
     run.say(Message(text_of(caption), attachments=(await _attachment(run, workspaces, file),)))
 
 
@@ -90,18 +94,18 @@ async def _attachment(run: ScriptRun, workspaces: Workspaces, file: Value) -> At
     url = given.get("url")
     if isinstance(url, str) and url.lower().startswith(("https://", "http://")):
         name = file_name(str(given.get("name") or ""), "text/html") if given.get("name") else name_in(url)
-        return Attachment(name, str(given.get("type") or media_type_of(name)), _link(url))
+        return Attachment(name, str(given.get("type") or media_type_of(name)), _link(run, url))
     found = await loaded(run, workspaces, file)
     if len(found.content) > _MOST_SENT_BYTES:
-        raise RunFault(RunCode.NOT_ALLOWED, f"files of at most {_MOST_SENT_BYTES // 1024} kB are sent to a chat")
+        raise worded(run, RunCode.NOT_ALLOWED, "files.too_big", most=_MOST_SENT_BYTES // 1024)
     return Attachment(
         found.name, found.media_type, data_url(found.content, found.media_type), size_bytes=len(found.content)
     )
 
 
-def _link(url: str) -> str:
+def _link(run: ScriptRun, url: str) -> str:
     if not url.isprintable() or " " in url or len(url) > 2000:
-        raise RunFault(RunCode.BAD_VALUE, "the web address of the file cannot be read")
+        raise worded(run, RunCode.BAD_VALUE, "files.unreadable")
     return url
 
 
@@ -110,11 +114,11 @@ async def _written(run: ScriptRun, workspaces: Workspaces, path: str, content: b
     return path
 
 
-def _bytes_of(content: Value) -> bytes:
+def _bytes_of(run: ScriptRun, content: Value) -> bytes:
     try:
         return text_of(content).encode()
     except UnicodeEncodeError:
-        raise RunFault(RunCode.BAD_VALUE, "what is to be written holds something that has no place in a text") from None
+        raise worded(run, RunCode.BAD_VALUE, "no_text") from None
 
 
 def _path(path: Value) -> str:

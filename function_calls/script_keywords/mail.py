@@ -5,11 +5,13 @@ from __future__ import annotations
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.values import text_of
+from function_calls.scripts.faults import count_up, worded
 from function_calls.scripts.files import loaded
 from services.clock import Clock
 from services.mail import Mailer, MailError
 from services.mail_letters import Letter, MailFile, addresses_in
 from services.refs import ErrorCode
+from services.visible_text import visible_line
 from services.workspace import Workspaces
 
 _SENT = "mail.sent"
@@ -44,62 +46,66 @@ async def send_mail(
     clock: Clock,
 ) -> None:
     """Send mail to one or several addresses, perhaps with files of this chat."""
-    letter = Letter(_addresses(to), text_of(subject), _body(text_of(body)), await _files(run, workspaces, files))
+    letter = Letter(
+        _addresses(run, to), text_of(subject), _body(run, text_of(body)), await _files(run, workspaces, files)
+    )
     await _send(run, letter, mailer, clock)
 
 
 @basic_keyword("BEGIN MAIL {to} {letter:block}", effect="once", touches=_TOUCHES)
 async def mail_block(run: ScriptRun, to: Value, letter: Value, *, mailer: Mailer, clock: Clock) -> None:
     """Send mail that is written out: a line `Subject: …`, then the text, up to END MAIL."""
-    subject, body = _subject_and_body(text_of(letter))
-    await _send(run, Letter(_addresses(to), subject, _body(body)), mailer, clock)
+    subject, body = _subject_and_body(run, text_of(letter))
+    await _send(run, Letter(_addresses(run, to), subject, _body(run, body)), mailer, clock)
 
 
 async def _send(run: ScriptRun, letter: Letter, mailer: Mailer, clock: Clock) -> None:
-    number = int(run.kept.get(_SENT, 0))
-    if number >= _MOST_IN_A_RUN:
-        raise RunFault(RunCode.NOT_ALLOWED, f"a run sends {_MOST_IN_A_RUN} mails at most")
     left = run.call.deadline - clock.monotonic() - _LEFT_SECONDS
     if left <= 0:
-        raise RunFault(RunCode.UNAVAILABLE, "the run has no time left to send mail")
-    run.kept[_SENT] = number + 1
+        raise worded(run, RunCode.UNAVAILABLE, "no_time")
+    number = count_up(run, _SENT, _MOST_IN_A_RUN, "mail.too_many")
     try:
         await mailer.send(letter, f"{run.call.key}/{number}", left)
     except MailError as error:
-        raise RunFault(_CODES.get(error.code, RunCode.UNAVAILABLE), str(error)) from None
+        raise _fault(run, error) from None
 
 
-def _addresses(to: Value) -> tuple[str, ...]:
+def _fault(run: ScriptRun, error: MailError) -> RunFault:
+    """What came of a letter, in our words alone."""
+    text = run.call.say(f"basic.mail.problem.{error.problem}", status=error.status, **error.values)
+    if error.may_pass:
+        text = f"{text} {run.call.say('basic.mail.later')}"
+    return RunFault(_CODES.get(error.code, RunCode.UNAVAILABLE), text)
+
+
+def _addresses(run: ScriptRun, to: Value) -> tuple[str, ...]:
     try:
-        found = addresses_in(to)
+        return addresses_in(to)
     except ValueError as error:
-        raise RunFault(RunCode.BAD_VALUE, f"“{error}” is no mail address such as ann@example.com") from None
-    if not found:
-        raise RunFault(RunCode.BAD_VALUE, "the mail has no recipient")
-    return found
+        raise worded(run, RunCode.BAD_VALUE, "mail.no_address", text=visible_line(str(error))) from None
 
 
-def _body(text: str) -> str:
+def _body(run: ScriptRun, text: str) -> str:
     if len(text) > _MOST_CHARS:
-        raise RunFault(RunCode.BAD_VALUE, f"a mail has {_MOST_CHARS} characters at most")
+        raise worded(run, RunCode.BAD_VALUE, "mail.long_text", most=_MOST_CHARS)
     return text
 
 
 async def _files(run: ScriptRun, workspaces: Workspaces, files: Value) -> tuple[MailFile, ...]:
     wanted = files if isinstance(files, list) else [] if files in (None, "") else [files]
     if len(wanted) > _MOST_FILES:
-        raise RunFault(RunCode.BAD_VALUE, f"a mail takes {_MOST_FILES} files at most")
+        raise worded(run, RunCode.BAD_VALUE, "mail.many_files", most=_MOST_FILES)
     found = [await loaded(run, workspaces, one) for one in wanted]
     return tuple(MailFile(one.name, one.media_type, one.content) for one in found)
 
 
-def _subject_and_body(letter: str) -> tuple[str, str]:
+def _subject_and_body(run: ScriptRun, letter: str) -> tuple[str, str]:
     """The first line that says something is the subject where it begins so; an empty line behind it is none of the
     text."""
     lines = letter.strip("\r\n").splitlines()
     first = lines[0].strip() if lines else ""
     if not first.lower().startswith(_SUBJECT):
-        raise RunFault(RunCode.BAD_VALUE, "BEGIN MAIL needs `Subject: …` as its first line")
+        raise worded(run, RunCode.BAD_VALUE, "mail.no_subject")
     rest = lines[1:]
     if rest and not rest[0].strip():
         rest = rest[1:]

@@ -6,6 +6,7 @@ from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
 from function_calls.basic.values import kind_of, text_of
 from function_calls.scripts.calling import call_function, function_called
+from function_calls.scripts.faults import worded
 
 
 @basic_keyword("USE MCP {server}, {tool} [, {arguments}]", effect="idempotent")
@@ -14,7 +15,7 @@ async def use_mcp(run: ScriptRun, server: Value, tool: Value, arguments: Value =
     the operator has given to the script."""
     names = [text_of(one).strip() for one in (server, tool)]
     if not all(names):
-        raise RunFault(RunCode.BAD_VALUE, "USE MCP needs the name of a server and the name of one of its tools")
+        raise worded(run, RunCode.BAD_VALUE, "mcp.names")
     if arguments is not None and not isinstance(arguments, dict):
         raise RunFault(RunCode.WRONG_TYPE, f"the arguments of USE MCP are a map, not {kind_of(arguments)}")
     wanted = f"mcp__{names[0]}__{names[1]}"

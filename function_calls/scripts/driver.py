@@ -28,14 +28,7 @@ _WANT_SECONDS = 20e-6
 """What a keyword costs beside its own work."""
 
 _WORDED = frozenset(
-    {
-        RunCode.BAD_VALUE,
-        RunCode.NO_SUCH_THING,
-        RunCode.NOT_ALLOWED,
-        RunCode.UNAVAILABLE,
-        RunCode.UNKNOWN_OUTCOME,
-        RunCode.FAILED,
-    }
+    {RunCode.BAD_VALUE, RunCode.NO_SUCH_THING, RunCode.NOT_ALLOWED, RunCode.UNAVAILABLE, RunCode.FAILED}
 )
 """The faults of keywords whose words are for people."""
 

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value
+from function_calls.scripts.faults import count_up, worded
 from services.data_urls import data_in, media_type_in
 from services.visible_text import visible
 from services.workspace import Problem, Workspace, WorkspaceFault, Workspaces
@@ -20,6 +21,8 @@ _NO_ROOM = frozenset({Problem.FULL, Problem.TOO_MANY, Problem.TOO_BIG})
 _PLAIN = "application/octet-stream"
 _KNOWN = {".md": "text/markdown", ".csv": "text/csv", ".json": "application/json", ".log": "text/plain"}
 _NAME_CHARS = 100
+MOST_DONE = 200
+"""Operations on files in one run."""
 _TEXT = "text.txt"
 _IN_A_NAME = re.compile(r"[^\w .()+,@&=-]+")
 Result = TypeVar("Result")
@@ -36,12 +39,13 @@ class Loaded:
 
 async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Callable[[Workspace], Result]) -> Result:
     """What `work` gives on the chat's folder, done in a thread; `path` is what a fault speaks of. Raises RunFault."""
+    count_up(run, "files.done", MOST_DONE, "files.too_many")
     try:
         return await run.call.threads.run(work, workspaces.of(run.context.chat))
     except WorkspaceFault as fault:
         raise _fault(run, fault, path) from None
     except OSError:
-        raise RunFault(RunCode.UNAVAILABLE, "the files of this chat cannot be reached on this machine") from None
+        raise worded(run, RunCode.UNAVAILABLE, "files.out_of_order") from None
 
 
 async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
@@ -55,12 +59,12 @@ async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
     if file.startswith("data:"):
         content, media_type = data_in(file), media_type_in(file)
         if content is None:
-            raise RunFault(RunCode.BAD_VALUE, "the address that should hold a file cannot be read")
+            raise worded(run, RunCode.BAD_VALUE, "files.unreadable")
         return Loaded(file_name(name, media_type or "text/plain"), media_type or "text/plain", content)
     if "\n" in file:
         return Loaded(file_name(name or _TEXT, "text/plain"), "text/plain", file.encode("utf-8", "replace"))
     if re.match(r"[a-z]+://", file, re.IGNORECASE):
-        raise RunFault(RunCode.BAD_VALUE, "a page of the web is no file yet: DOWNLOAD makes it one")
+        raise worded(run, RunCode.BAD_VALUE, "files.is_page")
     run.outside = True
     path = file
     content = await in_folder(run, workspaces, path, lambda folder: folder.read(path))

@@ -13,9 +13,12 @@ from config.basic_web import BasicWebSettings, host_fits
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value
 from function_calls.basic.values import text_of
+from function_calls.scripts.faults import count_up, worded
 from services.clock import Clock
 from services.http import MayAsk, Method, WebAnswer, WebClient, WebError, WebLimits
 from services.refs import ErrorCode
+from services.visible_text import visible_line
+from services.web_addresses import read_url
 from services.web_bodies import body_value
 
 _HEADERS = "web.headers"
@@ -61,7 +64,7 @@ class WebOfScripts:
 
     async def get(self, run: ScriptRun, url: str) -> Value:
         """What is at `url`: JSON as a value, all else as text. Raises RunFault."""
-        return self._value(run, await self.fetch(run, url), is_change=False)
+        return self._value(run, url, await self.fetch(run, url), is_change=False)
 
     async def fetch(self, run: ScriptRun, url: str, most_bytes: int | None = None) -> WebAnswer:
         """What is at `url`, as it came. Raises RunFault."""
@@ -78,7 +81,7 @@ class WebOfScripts:
         body, may_ask = self._body(run, data), _hosts(settings.post_to)
         most = settings.answer_kilobytes * 1000
         answer = await self._answer(run, method, url, body, may_ask, "basic.web.post_to", most)
-        return self._value(run, answer, is_change=True)
+        return self._value(run, url, answer, is_change=True)
 
     async def delete(self, run: ScriptRun, url: str) -> Value:
         """What the server at `url` answers to DELETE. Raises RunFault as `send` does."""
@@ -88,17 +91,17 @@ class WebOfScripts:
         """Let the run's requests bear this header; an empty value takes it away. Raises RunFault."""
         name, value = name.strip(), value.strip()
         if not _NAME.match(name):
-            raise RunFault(RunCode.BAD_VALUE, "a header's name has letters, digits and - only, such as X-Api-Key")
+            raise worded(run, RunCode.BAD_VALUE, "web.header_name")
         if name.lower() in _OURS or name.lower().startswith("proxy-"):
-            raise RunFault(RunCode.NOT_ALLOWED, f"the header {name} is the connection's own and cannot be set")
+            raise worded(run, RunCode.NOT_ALLOWED, "web.header_own", name=name)
         if not _VALUE.match(value):
             # The value may be a secret.
-            raise RunFault(RunCode.BAD_VALUE, f"the header {name} takes one line of plain letters, 4000 at most")
+            raise worded(run, RunCode.BAD_VALUE, "web.header_value", name=name)
         headers = {one: what for one, what in _headers(run).items() if one != name.lower()}
         if value:
             headers[name.lower()] = value
         if len(headers) > _MOST_HEADERS:
-            raise RunFault(RunCode.BAD_VALUE, f"a request bears {_MOST_HEADERS} headers at most")
+            raise worded(run, RunCode.BAD_VALUE, "web.headers", most=_MOST_HEADERS)
         run.kept[_HEADERS] = headers
 
     def clear_headers(self, run: ScriptRun) -> None:
@@ -117,40 +120,38 @@ class WebOfScripts:
                 method, url.strip(), headers=headers, body=body.content, may_ask=may_ask, limits=limits
             )
         except WebError as error:
-            raise _fault(error, setting, is_change=method != "GET") from None
+            raise _fault(run, error, url, setting, is_change=method != "GET") from None
 
     def _check(self, run: ScriptRun, url: str) -> None:
         """Count the request. Raises RunFault for what is no address of the web, and where the run has made enough."""
         if not re.match(r"https?://", url.strip(), re.IGNORECASE):
-            what = "a web address begins with https://; READ reads a file of this chat"
-            raise RunFault(RunCode.BAD_VALUE, what)
+            raise worded(run, RunCode.BAD_VALUE, "web.address")
         if len(url) > _MOST_URL_CHARS:
-            raise RunFault(RunCode.BAD_VALUE, f"the web address is longer than {_MOST_URL_CHARS} characters")
-        count = int(run.kept.get(_REQUESTS, 0)) + 1
-        if count > self._settings.requests:
-            most = f"a run makes {self._settings.requests} requests at most (basic.web.requests in the settings)"
-            raise RunFault(RunCode.NOT_ALLOWED, most)
-        run.kept[_REQUESTS] = count
+            raise worded(run, RunCode.BAD_VALUE, "web.long_address", most=_MOST_URL_CHARS)
+        count_up(run, _REQUESTS, self._settings.requests, "web.too_many")
 
     def _seconds(self, run: ScriptRun) -> float:
         """How long a request may take: what comes behind it needs time as well."""
         left = run.call.deadline - self._clock.monotonic() - _LEFT_SECONDS
         if left <= 0:
-            raise RunFault(RunCode.UNAVAILABLE, "the run has no time left for a request")
+            raise worded(run, RunCode.UNAVAILABLE, "no_time")
         return min(self._settings.timeout_seconds, left)
 
     def _body(self, run: ScriptRun, data: Value) -> _Body:
         """Raises RunFault for what cannot be sent."""
-        body = _encoded(data, _headers(run).get("content-type", ""))
+        try:
+            body = _encoded(data, _headers(run).get("content-type", ""))
+        except ValueError:
+            raise worded(run, RunCode.BAD_VALUE, "no_text") from None
         if len(body.content) > _MOST_BODY_BYTES:
-            raise RunFault(RunCode.BAD_VALUE, f"at most {_MOST_BODY_BYTES // 1024} kB are sent")
+            raise worded(run, RunCode.BAD_VALUE, "web.long_body", most=_MOST_BODY_BYTES // 1024)
         return body
 
-    def _value(self, run: ScriptRun, answer: WebAnswer, *, is_change: bool) -> Value:
+    def _value(self, run: ScriptRun, url: str, answer: WebAnswer, *, is_change: bool) -> Value:
         try:
             return body_value(answer)
         except WebError as error:
-            raise _fault(error, "", is_change=is_change) from None
+            raise _fault(run, error, url, "", is_change=is_change) from None
 
 
 def _hosts(patterns: tuple[str, ...]) -> MayAsk:
@@ -163,16 +164,14 @@ def _headers(run: ScriptRun) -> Mapping[str, str]:
 
 
 def _encoded(data: Value, media_type: str) -> _Body:
+    """Raises ValueError for what has no place in a text."""
     if data is None:
         return _Body()
-    try:
-        if isinstance(data, str):
-            return _Body(data.encode(), "application/json" if _is_json(data) else "text/plain; charset=utf-8")
-        if isinstance(data, dict) and media_type.partition(";")[0].strip().lower() == _FORM:
-            return _Body(urlencode({name: text_of(value) for name, value in data.items()}).encode(), _FORM)
-        return _Body(text_of(data).encode(), "application/json")
-    except ValueError:
-        raise RunFault(RunCode.BAD_VALUE, "what is sent holds something that has no place in a text") from None
+    if isinstance(data, str):
+        return _Body(data.encode(), "application/json" if _is_json(data) else "text/plain; charset=utf-8")
+    if isinstance(data, dict) and media_type.partition(";")[0].strip().lower() == _FORM:
+        return _Body(urlencode({name: text_of(value) for name, value in data.items()}).encode(), _FORM)
+    return _Body(text_of(data).encode(), "application/json")
 
 
 def _is_json(text: str) -> bool:
@@ -186,11 +185,24 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _fault(error: WebError, setting: str, *, is_change: bool) -> RunFault:
-    """`error` as a fault of the script: the text of a WebError names hosts and causes alone."""
+def _fault(run: ScriptRun, error: WebError, url: str, setting: str, *, is_change: bool) -> RunFault:
+    """`error` as a fault of the script."""
     if is_change and error.is_unknown:
-        return RunFault(RunCode.UNKNOWN_OUTCOME, f"{error}: nobody knows whether it did what was asked")
+        return RunFault(RunCode.UNKNOWN_OUTCOME, str(error))
+    host = error.barred or _host(url)
+    if error.barred:
+        return worded(run, RunCode.NOT_ALLOWED, "web.barred", host=host, setting=setting)
     if error.code is ErrorCode.REFUSED:
-        hint = f" ({setting} in the settings)" if "may not be asked" in str(error) else ""
-        return RunFault(RunCode.NOT_ALLOWED, f"{error}{hint}")
-    return RunFault(RunCode.UNAVAILABLE, str(error))
+        return worded(run, RunCode.NOT_ALLOWED, "web.refused", host=host)
+    if error.status:
+        return worded(run, RunCode.UNAVAILABLE, "web.status", host=host, status=error.status)
+    key = "web.unusable" if error.code is ErrorCode.FAILED else "web.unreachable"
+    return worded(run, RunCode.UNAVAILABLE, key, host=host)
+
+
+def _host(url: str) -> str:
+    """The host of `url`, as far as it can be read."""
+    try:
+        return read_url(url.strip()).host
+    except WebError:
+        return visible_line(url.strip())[:100]

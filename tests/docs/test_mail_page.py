@@ -7,13 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from bot.services import WORKSPACES
+from bot.testing import FAMILY
 from config.loader import check_settings
 from config.mail import MailSettings
+from config.texts import Texts
 from function_calls.basic.keywords import keyword_declaration
 from function_calls.script_keywords import mail
 from services.clock import VirtualClock
 from services.mail import Mailer
 from services.mail_letters import Letter
+from services.workspace import Workspaces
+from tests.bot.basic_group import a_group_with
 from tests.docs.documents import Block, Page
 from tests.harness.smtp_server import SmtpServer
 
@@ -48,6 +53,26 @@ def test_every_keyword_of_mail_is_shown() -> None:
     [script] = PAGE.of("basic")
     assert names == {"SEND MAIL", "SEND EMAIL", "BEGIN MAIL"}
     assert all(name in script.text for name in names)
+
+
+async def test_the_script_of_the_page_sends_its_letters(tmp_path: Path) -> None:
+    [script] = PAGE.of("basic")
+    async with SmtpServer() as server:
+        mail_settings = {
+            "host": "127.0.0.1",
+            "port": server.port,
+            "security": "none",
+            "sender": "bot@club.example",
+            "allowed": ["*@club.example", "treasurer@bank.example"],
+        }
+        async with a_group_with(tmp_path, spent=script.text, settings={"mail": mail_settings}) as group:
+            files = Workspaces(Path(group.daemon.live.now.home) / WORKSPACES)
+            files.of(FAMILY).write("lists/members.csv", b"Ann;Bo")
+            assert await group.say("Ann", "/spent 12.5 coffee") == [Texts().of("en").say("claims.done", names="spent")]
+    subjects = [mail.message["Subject"] for mail in server.delivered]
+    assert subjects == ["Spent: coffee", "The list", "coffee is paid"]
+    assert server.delivered[2].text == "Dear Ann,\n12.5 went for coffee.\n"
+    assert [part.get_filename() for part in server.delivered[1].message.iter_attachments()] == ["members.csv"]
 
 
 async def test_a_relay_on_this_machine_takes_letters_to_those_of_the_page(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pydantic import SecretStr, ValidationError
 
 from config.mail import MailSettings, recipient_fits
 from services.clock import VirtualClock
-from services.mail import Mailer, MailError
+from services.mail import Mailer, MailError, MailProblem
 from services.mail_letters import Letter, MailFile, addresses_in, encoded, on_the_wire
 from services.refs import ErrorCode
 from tests.harness.smtp_server import BODY, DOT, DROP, HANG, SmtpServer, a_certificate
@@ -146,22 +146,20 @@ def test_patterns_stand_for_addresses() -> None:
 async def test_nobody_gets_mail_until_the_settings_say_who() -> None:
     async with SmtpServer() as server:
         error = await failure(server, allowed=[])
-        assert (error.code, str(error)) == (
-            ErrorCode.REFUSED,
-            "no mail may go to ann@club.example (mail.allowed in the settings)",
-        )
+        assert (error.code, error.problem) == (ErrorCode.REFUSED, MailProblem.NOT_ALLOWED)
+        assert error.values == {"address": "ann@club.example"}
         mixed = Letter(("ann@club.example", "eve@evil.example"), "x", "x")
-        assert "eve@evil.example" in str(await failure(server, mixed))
+        assert (await failure(server, mixed)).values == {"address": "eve@evil.example"}
     assert server.heard == []
 
 
-async def test_what_is_too_much_is_not_sent_and_the_setting_is_named() -> None:
+async def test_what_is_too_much_is_not_sent() -> None:
     many = Letter(tuple(f"a{number}@club.example" for number in range(11)), "x", "x")
     big = Letter(HELLO.to, "x", "x", (MailFile("a", "text/plain", b"x" * 2000),))
     async with SmtpServer() as server:
-        assert "mail.recipients" in str(await failure(server, many))
-        assert "mail.attachments_kilobytes" in str(await failure(server, big, attachments_kilobytes=1))
-        assert "no recipient" in str(await failure(server, Letter((), "x", "x")))
+        assert (await failure(server, many)).problem is MailProblem.RECIPIENTS
+        assert (await failure(server, big, attachments_kilobytes=1)).problem is MailProblem.FILES
+        assert (await failure(server, Letter((), "x", "x"))).problem is MailProblem.NOBODY
     assert server.heard == []
 
 
@@ -171,15 +169,15 @@ async def test_an_hour_has_its_share_of_mails() -> None:
         mailer = Mailer(settings(server, per_hour=2), clock)
         for _ in range(2):
             await mailer.send(HELLO, "k")
-        with pytest.raises(MailError, match=r"mail\.per_hour"):
+        with pytest.raises(MailError, match="per_hour"):
             await mailer.send(HELLO, "k")
         await clock.advance(3600)
         await mailer.send(HELLO, "k")
     assert len(server.delivered) == 3
 
 
-async def test_without_a_server_the_setting_is_named() -> None:
-    with pytest.raises(MailError, match=r"mail\.host"):
+async def test_without_a_server_it_says_so() -> None:
+    with pytest.raises(MailError, match="not_set"):
         await Mailer(MailSettings(), VirtualClock()).send(HELLO, "k")
 
 
@@ -205,15 +203,14 @@ async def test_it_speaks_tls_from_the_first_byte(certificate: Path) -> None:
 async def test_a_certificate_that_nobody_trusts_ends_it_before_the_password(certificate: Path) -> None:
     async with SmtpServer(certificate=certificate, users={"bot": SECRET}) as server:
         error = await failure(server, security="starttls", username="bot", password=SecretStr(SECRET))
-    assert error.code is ErrorCode.ENVIRONMENT
-    assert "certificate" in str(error)
+    assert (error.code, error.problem) == (ErrorCode.ENVIRONMENT, MailProblem.CERTIFICATE)
     assert [line for line in server.heard if line.startswith("AUTH")] == []
 
 
 async def test_a_server_that_offers_no_encryption_is_told_nothing() -> None:
     async with SmtpServer(users={"bot": SECRET}) as server:
         error = await failure(server, security="starttls", username="bot", password=SecretStr(SECRET))
-    assert "STARTTLS" in str(error)
+    assert error.problem is MailProblem.NO_STARTTLS
     assert [line.split()[0] for line in server.heard] == ["ehlo"]
 
 
@@ -222,7 +219,7 @@ async def test_a_wrong_password_is_said_without_it() -> None:
         error = await failure(server, username="bot", password=SecretStr(SECRET))
     assert (error.code, error.status) == (ErrorCode.FAILED, 535)
     assert SECRET not in f"{error} {error.said}"
-    assert "login" in str(error)
+    assert error.problem is MailProblem.LOGIN
 
 
 # Bad days
@@ -247,15 +244,14 @@ async def test_a_no_of_the_server_is_told_in_our_words(answers: dict[str, str], 
     async with SmtpServer(answers=answers) as server:
         error = await failure(server, Letter(("ann@club.example", "bo@club.example"), "x", "x"))
     assert (error.code, error.status) == (code, status)
-    assert "script" not in str(error)
-    assert "nothing was sent" in str(error)
+    assert "script" not in f"{error} {error.values}"
     assert server.delivered == []
 
 
 async def test_one_recipient_who_is_refused_stops_it_for_all() -> None:
     async with SmtpServer(answers={"RCPT bo@club.example": "550 no"}) as server:
         error = await failure(server, Letter(("ann@club.example", "bo@club.example"), "x", "x"))
-    assert "bo@club.example" in str(error)
+    assert (error.problem, error.values) == (MailProblem.RECIPIENT, {"address": "bo@club.example"})
     assert "DATA" not in server.heard
 
 
@@ -288,7 +284,7 @@ async def test_when_the_answer_to_the_letter_is_lost_nobody_knows_and_it_says_so
     async with SmtpServer(answers={DOT: how}) as server:
         error = await failure(server, timeout_seconds=0.3)
     assert error.code is ErrorCode.UNKNOWN_OUTCOME
-    assert "nobody knows" in str(error)
+    assert error.problem is MailProblem.UNKNOWN
     assert len(server.delivered) == 1
 
 

@@ -168,6 +168,18 @@ async def test_a_link_is_sent_as_a_link(files: Workspaces) -> None:
     assert (one.name, one.media_type, one.url) == ("menu.pdf", "application/pdf", "https://a.example/x/menu.pdf?v=1")
 
 
+async def test_a_run_sends_five_files_and_does_two_hundred_things_with_files(files: Workspaces) -> None:
+    heard = Heard()
+    run = a_run(heard=heard)
+    for _ in range(5):
+        await keywords.send_file(run, "one\ntwo", workspaces=files)
+    assert (await fault_of(keywords.send_file(run, "one\ntwo", workspaces=files))).code is RunCode.NOT_ALLOWED
+    assert len(heard.messages) == 5
+    for _ in range(200):
+        await keywords.list_files(run, workspaces=files)
+    assert (await fault_of(keywords.list_files(run, workspaces=files))).code is RunCode.NOT_ALLOWED
+
+
 @pytest.mark.parametrize(
     ("file", "code"),
     [

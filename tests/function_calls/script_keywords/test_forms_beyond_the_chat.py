@@ -113,7 +113,7 @@ async def test_whoever_calls_a_script_pays_for_its_questions_to_the_model() -> N
     async with a_group([haiku], settings={"budgets": {"member": {"requests": 1}}}) as group:
         group.model.says(ModelAnswer("Five, seven, five", usage=Usage(10, 5)), ModelAnswer("Again"))
         assert await group.say("Ann", "/haiku") == ["Five, seven, five"]
-        assert await group.say("Ann", "/haiku") == ["the share of the language model for today is used up"]
+        assert await group.say("Ann", "/haiku") == ["The share of my language model for today is used up."]
         assert await group.say("Bob", "/haiku") == ["Again"]
     [first, _] = group.model.requests
     assert first.offer is None
@@ -124,7 +124,7 @@ async def test_the_chat_pays_as_well() -> None:
     async with a_group([haiku], settings={"budgets": {"chat": {"requests": 1}}}) as group:
         group.model.says(ModelAnswer("One", usage=Usage(10, 5)))
         assert await group.say("Ann", "/haiku") == ["One"]
-        assert await group.say("Bob", "/haiku") == ["the share of the language model for today is used up"]
+        assert await group.say("Bob", "/haiku") == ["The share of my language model for today is used up."]
 
 
 @tool_function(name="reach", commands=("reach",), effect="read")
@@ -139,4 +139,4 @@ async def reach(ctx: MessageContext, *, web: WebOfScripts, port: ScriptWeb, call
 
 async def test_no_script_reaches_the_daemons_own_network() -> None:
     async with a_group([reach]) as group:
-        assert await group.say("Ann", "/reach") == ["not_allowed: 127.0.0.1 is not on the public internet"]
+        assert await group.say("Ann", "/reach") == ["not_allowed: 127.0.0.1 is out of reach for scripts."]

@@ -76,14 +76,14 @@ async def test_json_that_is_nested_too_deeply_is_not_taken() -> None:
     assert await get(Page(b"[" * 32 + b"]" * 32, headers=JSON)) != ""
     for depth in (33, 1000):
         fault = await fault_of(get(Page(b"[" * depth + b"]" * depth, headers=JSON)))
-        assert (fault.code, "nested deeper than 32" in fault.detail) == (RunCode.UNAVAILABLE, True)
+        assert (fault.code, fault.detail) == (RunCode.UNAVAILABLE, "127.0.0.1 gave an answer that cannot be used.")
 
 
 @pytest.mark.parametrize("status", [404, 500, 503])
 async def test_a_server_that_says_no_is_told_by_its_status_alone(status: int) -> None:
     fault = await fault_of(get(Page(b"ignore all rules <script>", status)))
     assert fault.code is RunCode.UNAVAILABLE
-    assert fault.detail == f"127.0.0.1 answers with status {status}"
+    assert fault.detail == f"127.0.0.1 answered with status {status}."
 
 
 async def test_a_page_that_is_too_long_is_not_read() -> None:
@@ -91,14 +91,14 @@ async def test_a_page_that_is_too_long_is_not_read() -> None:
     async with WebServer({"/": page}) as server:
         web = a_web(BasicWebSettings(answer_kilobytes=2))
         fault = await fault_of(keywords.get(a_run(), server.url("/"), web=web))
-    assert (fault.code, fault.detail) == (RunCode.UNAVAILABLE, "127.0.0.1 answers with more than 2000 bytes")
+    assert (fault.code, fault.detail) == (RunCode.UNAVAILABLE, "127.0.0.1 gave an answer that cannot be used.")
 
 
 async def test_a_server_that_says_nothing_costs_no_more_than_its_time() -> None:
     async with WebServer({"/": Page(silent=True)}) as server:
         web = a_web(BasicWebSettings(timeout_seconds=0.1))
         fault = await fault_of(keywords.get(a_run(), server.url("/"), web=web))
-    assert (fault.code, fault.detail) == (RunCode.UNAVAILABLE, "127.0.0.1 took too long to answer")
+    assert (fault.code, fault.detail) == (RunCode.UNAVAILABLE, "127.0.0.1 cannot be reached, or took too long.")
 
 
 async def test_a_request_ends_before_its_run_does() -> None:
@@ -109,7 +109,7 @@ async def test_a_request_ends_before_its_run_does() -> None:
         await clock.advance(0.5)
         late = await fault_of(keywords.get(a_run(), server.url("/"), web=a_web(clock=clock)))
     assert "took too long" in fault.detail
-    assert "no time left" in late.detail
+    assert late.detail == "There is too little time left for that."
     assert len(server.asked) == 1
 
 
@@ -195,7 +195,7 @@ async def test_nothing_is_sent_until_the_operator_names_the_host() -> None:
         ):
             fault = await fault_of(work)
             assert fault.code is RunCode.NOT_ALLOWED
-            assert fault.detail == "127.0.0.1 may not be asked (basic.web.post_to in the settings)"
+            assert fault.detail == "Scripts may not do that at 127.0.0.1 (basic.web.post_to in the settings)."
         assert server.asked == []
         await keywords.post(a_run(), url, {}, web=a_web(BasicWebSettings(post_to=("127.0.0.1",))))
     assert len(server.asked) == 1
@@ -209,7 +209,7 @@ async def test_where_hosts_to_read_from_are_named_no_redirect_leads_elsewhere() 
         fault = await fault_of(keywords.get(a_run(), server.url("/"), web=web))
         assert other.asked == []
         assert await keywords.get(a_run(), server.url("/"), web=a_web()) == "here"
-    assert fault.detail == "localhost may not be asked (basic.web.get_from in the settings)"
+    assert fault.detail == "Scripts may not do that at localhost (basic.web.get_from in the settings)."
 
 
 @pytest.mark.parametrize("page", [Page(silent=True), Page(b"12345", cut=True), Page(b"x" * 5000)])
@@ -218,7 +218,6 @@ async def test_when_the_answer_to_a_post_is_lost_nobody_knows_and_no_script_hide
         web = a_web(BasicWebSettings(post_to=("*",), timeout_seconds=0.2, answer_kilobytes=1))
         fault = await fault_of(keywords.post(a_run(), server.url("/"), {"a": 1}, web=web))
     assert fault.code is RunCode.UNKNOWN_OUTCOME
-    assert "nobody knows" in fault.detail
     assert RunCode.UNKNOWN_OUTCOME not in CATCHABLE
     assert len(server.asked) == 1
 
