@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 
 from bot.cli import basic_check, basic_recompile
+from bot.cli.basic_new import add_new
+from bot.cli.basic_run import add_run
 from bot.cli.options import add_config
 
 
@@ -15,3 +17,5 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
     for module in (basic_check, basic_recompile):
         module.add_to(subcommands)
+    add_run(subcommands)
+    add_new(subcommands)

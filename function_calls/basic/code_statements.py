@@ -46,7 +46,8 @@ from function_calls.basic.scopes import Scope, changed_by, clears_error, root_of
 
 _DEEPEST = 120
 """Blocks within one another: more than the parser lets through, so that it speaks first."""
-_NO_SUCH_ASSERTION = "an ASSERT of the script does not hold"
+UNWORDED_ASSERTION = "an ASSERT of the script does not hold"
+"""What an ASSERT says that has no words of its own."""
 
 
 class StatementCode:
@@ -235,6 +236,6 @@ class StatementCode:
         holds = Spot()
         self._values.expression(node.condition)
         self._assembly.emit(node.at, "jump_true", holds)
-        self._values.expression(node.message or Literal(node.at, _NO_SUCH_ASSERTION))
+        self._values.expression(node.message or Literal(node.at, UNWORDED_ASSERTION))
         self._assembly.emit(node.at, "assert")
         self._assembly.mark(holds)

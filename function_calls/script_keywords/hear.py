@@ -29,8 +29,8 @@ async def hear(
     """Wait for what the member answers: in words, as a kind such as EMAIL, or as one of some texts. What does not fit
     is asked for again, three times."""
     if run.answer is None:
-        return Asks("", _buttons(run, text_of(kind), _texts(choices)))
-    return _understood(run, text_of(kind).casefold(), _texts(choices), clock, times)
+        return Asks("", _buttons(run, text_of(kind), _texts(run, choices)))
+    return _understood(run, text_of(kind).casefold(), _texts(run, choices), clock, times)
 
 
 @basic_keyword("INPUT {prompt} (, | ;) {into:variable}", "INPUT {into:variable}", effect="idempotent")
@@ -57,7 +57,7 @@ def _understood(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clock,
     return Asks(why, _buttons(run, kind, choices))
 
 
-def _texts(choices: Value) -> list[str]:
+def _texts(run: ScriptRun, choices: Value) -> list[str]:
     """What may be chosen: `AS "A", "B"`, or one list of them. Raises RunFault."""
     if choices is None:
         return []
@@ -66,8 +66,7 @@ def _texts(choices: Value) -> list[str]:
         given = given[0]
     found = [text for one in given if (text := text_of(one).strip())]
     if not found or len(found) > _MOST_CHOICES:
-        known = ", ".join(one.upper() for one in KINDS)
-        raise RunFault(RunCode.BAD_VALUE, f"HEAR … AS needs texts to choose from, or one of {known}")
+        raise RunFault(RunCode.BAD_VALUE, run.call.say("basic.hear.no_choices"))
     return list(dict.fromkeys(found))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.values import number_of
+from function_calls.basic.values import number_of, text_of
 from services.clock import Clock
 
 LONGEST_SECONDS = 300
@@ -17,10 +17,10 @@ async def wait(run: ScriptRun, seconds: Value, *, clock: Clock) -> None:
     """Go on after so many seconds, at most 300. The chat waits as well; nothing is said meanwhile."""
     pause = number_of(seconds)
     if not 0 <= pause <= LONGEST_SECONDS:
-        raise RunFault(RunCode.BAD_VALUE, f"WAIT takes 0 to {LONGEST_SECONDS} seconds, not {pause}")
+        raise RunFault(RunCode.BAD_VALUE, run.call.say("basic.wait.range", most=LONGEST_SECONDS))
     left = run.call.deadline - clock.monotonic() - _LEFT_SECONDS
     if pause > left:
         raise RunFault(
-            RunCode.BAD_VALUE, f"WAIT {pause} is longer than the {max(0, int(left))} seconds that the run has left"
+            RunCode.BAD_VALUE, run.call.say("basic.wait.left", seconds=text_of(pause), left=max(0, int(left)))
         )
     await clock.sleep(pause)

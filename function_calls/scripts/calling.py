@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from function_calls.answers import Answered, read_yes_or_no
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import Asks, ScriptRun, Value
+from function_calls.commands import value_of
 from function_calls.scripts.ending import NeedsYes
 from function_calls.scripts.rights import may_call, tool_name
 from function_calls.spec import FunctionError, FunctionResult, FunctionSpec, Message, Question
@@ -29,6 +31,9 @@ class Said(StrEnum):
     """That it has run."""
 
 
+STOPPED_WITHIN = "call.stopped"
+"""In what a run keeps: why a script stopped that it called last. That says all, with that script's name and line."""
+_ASKED = "call.asked"
 _CODES = {
     ErrorCode.REFUSED: RunCode.NOT_ALLOWED,
     ErrorCode.NOT_FOUND: RunCode.NO_SUCH_THING,
@@ -57,7 +62,7 @@ def function_called(run: ScriptRun, text: str) -> FunctionSpec:
     return spec
 
 
-def named_arguments(spec: FunctionSpec, given: Sequence[Value]) -> JsonObject:
+def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value]) -> JsonObject:
     """The arguments of a call by their names: a map alone has them already, others fill the parameters in order. What
     is NULL is left out. Raises RunFault."""
     properties: Mapping[str, JsonObject] = spec.parameters["properties"]
@@ -66,7 +71,8 @@ def named_arguments(spec: FunctionSpec, given: Sequence[Value]) -> JsonObject:
         folded = {name.casefold(): name for name in properties}
         named: JsonObject = {folded.get(str(name).casefold(), str(name)): value for name, value in given[0].items()}
     elif len(given) > len(properties):
-        raise RunFault(RunCode.BAD_VALUE, f"{spec.name} takes {len(properties)} values, not {len(given)}")
+        text = run.call.say("basic.call.too_many", name=spec.name, most=len(properties), count=len(given))
+        raise RunFault(RunCode.BAD_VALUE, text)
     else:
         named = dict(zip(properties, given, strict=False))
     return {name: value for name, value in named.items() if value is not None}
@@ -74,34 +80,75 @@ def named_arguments(spec: FunctionSpec, given: Sequence[Value]) -> JsonObject:
 
 async def call_function(run: ScriptRun, spec: FunctionSpec, arguments: JsonObject) -> Value | Asks:
     """What the call gives; or the question that it asks first. Raises RunFault and NeedsYes."""
-    # Held up for a person's yes before, or for the member's own: this is the run that it was for.
-    is_confirmed = run.asked > 0
-    if run.answer is not None and read_yes_or_no(run.answer, run.call.profile.texts).kind is not Answered.YES:
-        raise RunFault(RunCode.NOT_ALLOWED, run.call.say("questions.dropped"))
-    result = await run.call.invoke(spec.name, arguments, confirmed=is_confirmed)
+    asked = _Asked.of(run)
+    if run.answer is not None:
+        asked = asked.answered(run, spec)
+    elif run.asked:
+        # It was held up for a person's yes, which was given.
+        asked = replace(asked, is_confirmed=True)
+    result = await run.call.invoke(spec.name, {**arguments, **asked.given}, confirmed=asked.is_confirmed)
     if result.question is not None:
-        return _held_up(run, spec, result.question)
+        return _held_up(run, spec, result.question, asked)
+    run.kept.pop(_ASKED, None)
     run.outside = run.outside or result.outside
     return _value(run, result)
 
 
-def _held_up(run: ScriptRun, spec: FunctionSpec, question: Question) -> Asks:
-    if question.terms is not None and not run.asked and not question.is_of_a_run:
-        raise NeedsYes(question)
-    if question.kind == "confirm":
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What came of the questions of a call so far."""
+
+    given: JsonObject
+    """The arguments that the member gave."""
+    field: str = ""
+    """The argument that the last question was about; empty for a yes."""
+    is_confirmed: bool = False
+
+    @classmethod
+    def of(cls, run: ScriptRun) -> _Asked:
+        kept = run.kept.get(_ASKED) if run.asked else None
+        return cls({}) if kept is None else cls(*kept)
+
+    def answered(self, run: ScriptRun, spec: FunctionSpec) -> _Asked:
+        """The same with the answer to the last question. Raises RunFault for a no."""
+        answer = run.answer or ""
+        if self.field:
+            value = value_of(spec.parameters["properties"][self.field], answer)
+            return replace(self, given={**self.given, self.field: value}, field="")
+        if read_yes_or_no(answer, run.call.profile.texts).kind is not Answered.YES:
+            raise RunFault(RunCode.NOT_ALLOWED, run.call.say("questions.dropped"))
+        return replace(self, is_confirmed=True)
+
+    def keep(self, run: ScriptRun, field: str = "") -> None:
+        """Know it again with the answer."""
+        run.kept[_ASKED] = [self.given, field, self.is_confirmed]
+
+
+def _held_up(run: ScriptRun, spec: FunctionSpec, question: Question, asked: _Asked) -> Asks:
+    """Pass a question of the called function on as the script's own."""
+    if question.kind == "argument" and question.field not in asked.given:
+        asked.keep(run, question.field)
+        return Asks(question.text, question.choices)
+    if question.kind == "confirm" and not asked.is_confirmed:
+        asked.keep(run)
         return Asks(question.text, question.choices, only_choices=True)
-    key = "needs_yes" if question.terms is not None else "asks_itself"
+    if question.terms is not None and not asked.is_confirmed and not question.is_of_a_run:
+        asked.keep(run)
+        raise NeedsYes(question)
+    run.kept.pop(_ASKED, None)
+    key = "asks_itself" if question.kind == "input" else "needs_yes"
     raise RunFault(RunCode.NOT_ALLOWED, run.call.say(f"basic.call.{key}", name=spec.name))
 
 
 def _value(run: ScriptRun, result: FunctionResult) -> Value:
     """What a script is given of a result. What is for others than this chat, and files, go where they are meant for."""
-    kind = result.metadata.get(SAID)
+    kind, error = result.metadata.get(SAID), result.error
     for message in result.messages:
-        if kind == Said.TALK or message.to is not None or message.attachments:
+        is_why = error is not None and message.text == error.text
+        if (kind == Said.TALK and not is_why) or message.to is not None or message.attachments:
             run.say(message)
-    if result.error is not None:
-        raise _fault(run, result.error)
+    if error is not None:
+        raise _fault(run, error, of_script=kind is not None)
     text = "" if kind in (Said.TALK, Said.DONE) else result.reply
     if result.data is None:
         return text or None
@@ -110,8 +157,10 @@ def _value(run: ScriptRun, result: FunctionResult) -> Value:
     return result.data
 
 
-def _fault(run: ScriptRun, error: FunctionError) -> RunFault:
+def _fault(run: ScriptRun, error: FunctionError, *, of_script: bool) -> RunFault:
     if error.code is ErrorCode.UNKNOWN_OUTCOME:
         # Whatever the script makes of it: people have to hear that nobody knows.
         run.say(Message(error.text))
+    if of_script:
+        run.kept[STOPPED_WITHIN] = error.text
     return RunFault(_CODES.get(error.code, RunCode.FAILED), error.text)

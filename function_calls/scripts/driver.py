@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from function_calls.basic.code_statements import UNWORDED_ASSERTION
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.events import Ended, Failed, Paused, Wants
 from function_calls.basic.keywords import Asks, ScriptRun, Value
 from function_calls.basic.machine import Machine
 from function_calls.failed_runs import own_words
+from function_calls.scripts.calling import STOPPED_WITHIN
 from function_calls.scripts.ending import EndOfRun, NeedsYes
 from function_calls.scripts.keyword_table import BoundKeyword, KeywordTable
 from function_calls.spec import Question, ToolError
@@ -24,6 +26,11 @@ _FIRST_STEPS = 256
 _FEWEST_STEPS, _MOST_STEPS = 16, 65_536
 _WANT_SECONDS = 20e-6
 """What a keyword costs beside its own work."""
+
+_WORDED = frozenset(
+    {RunCode.BAD_VALUE, RunCode.NO_SUCH_THING, RunCode.NOT_ALLOWED, RunCode.UNAVAILABLE, RunCode.FAILED}
+)
+"""The faults of keywords whose words are for people."""
 
 Pause = Callable[[], Awaitable[None]]
 
@@ -77,6 +84,7 @@ class Driver:
         self._pause = pause
         self.spent = spent or Spent()
         self._steps = _FIRST_STEPS
+        self._fault: RunFault | None = None
         self._unpaused_seconds = 0.0
 
     async def run(self) -> Stop:
@@ -94,6 +102,21 @@ class Driver:
                     return stop
             elif not isinstance(event, Paused):
                 return event
+
+    def is_worded(self, failed: Failed) -> bool:
+        """Whether what `failed` tells is for people: a keyword's words or the script's own. What the language says of a
+        script is for its author, and stands in the log."""
+        if failed.code in (RunCode.THROWN, RunCode.ASSERTION):
+            return failed.detail not in ("", UNWORDED_ASSERTION)
+        fault = self._fault
+        if failed.code not in _WORDED:
+            return False
+        return fault is not None and bool(fault.detail) and (fault.code, fault.detail) == (failed.code, failed.detail)
+
+    @property
+    def stopped_within(self) -> str:
+        """Why a script stopped that this one called last."""
+        return str(self._script.kept.get(STOPPED_WITHIN, ""))
 
     def state(self) -> JsonObject:
         """What a run needs to go on from where it has asked or is held up."""
@@ -130,6 +153,7 @@ class Driver:
             given = await self._given(self._keyword(wants), wants)
         except RunFault as fault:
             self._settled()
+            self._fault = fault
             self._machine.fail(fault)
             return None
         except NeedsYes as held_up:

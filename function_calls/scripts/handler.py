@@ -174,8 +174,8 @@ class ScriptHandler:
                     said=tuple(message.text for message in messages if message.to is None),
                 )
                 return FunctionResult(messages=messages, question=own)
-            case Failed(code, detail, at):
-                return self._failed(code, detail, at, messages, call, is_begun=driver.spent.is_begun)
+            case Failed():
+                return self._failed(stop, driver, messages, call)
 
     def _ended(
         self, value: Value, messages: tuple[Message, ...], context: MessageContext, call: Call
@@ -191,41 +191,34 @@ class ScriptHandler:
         done = call.say("claims.done", names=plain_name(self._definition.name))
         return FunctionResult(messages=(Message(done),), metadata={SAID: Said.DONE})
 
-    def _failed(
-        self, code: RunCode, detail: str, at: At, messages: tuple[Message, ...], call: Call, *, is_begun: bool
-    ) -> FunctionResult:
+    def _failed(self, stop: Failed, driver: Driver, messages: tuple[Message, ...], call: Call) -> FunctionResult:
         """The result of a run that stopped: what it said before is said, and then in neutral words where and why."""
-        definition, texts = self._definition, call.profile.texts
-        text = texts.say(f"basic.stopped.{code.value}", name=plain_name(definition.name), line=at.line)
-        if detail and code in _WORDED:
-            text = detail if code in _OWN_WORDS else f"{text} {detail}"
-        if is_begun:
-            text = f"{text} {texts.say('basic.stopped.begun')}"
+        definition, code = self._definition, stop.code
+        text = self._why(stop, driver, call)
+        if driver.spent.is_begun:
+            text = f"{text} {call.say('basic.stopped.begun')}"
         error = ErrorCode.REFUSED if code is RunCode.NOT_ALLOWED else ErrorCode.FAILED
-        result = FunctionResult.fail(error, text)
+        result = replace(FunctionResult.fail(error, text), metadata={SAID: Said.TALK})
         if messages:
             before = [message.text for message in messages if message.to is None]
-            result = replace(result, messages=(*messages, Message(text)), data={"said": list(before)})
+            result = replace(result, messages=(*messages, Message(text)), data={"said": before})
         return noted(
-            replace(result, metadata={SAID: Said.TALK}),
+            result,
             definition.name,
             call.key.partition(":")[0],
             bot=definition.bot,
             file=definition.source_file,
-            line=at.line,
-            column=at.column,
+            line=stop.at.line,
+            column=stop.at.column,
             code=code.value,
-            detail=detail,
+            detail=stop.detail,
         )
 
-
-_OWN_WORDS = frozenset({RunCode.THROWN, RunCode.ASSERTION})
-"""What the script says itself stands for all."""
-_WORDED = _OWN_WORDS | {
-    RunCode.NOT_ALLOWED,
-    RunCode.NO_SUCH_THING,
-    RunCode.BAD_VALUE,
-    RunCode.UNAVAILABLE,
-    RunCode.FAILED,
-}
-"""Where the detail is for people, too. The others are the author's affair: the log has them."""
+    def _why(self, stop: Failed, driver: Driver, call: Call) -> str:
+        name = plain_name(self._definition.name)
+        text = call.say(f"basic.stopped.{stop.code.value}", name=name, line=stop.at.line)
+        if not driver.is_worded(stop):
+            return text
+        # What the script says on purpose stands for itself, and so does why one stopped that it called.
+        stands_alone = stop.code in (RunCode.THROWN, RunCode.ASSERTION)
+        return stop.detail if stands_alone or driver.stopped_within == stop.detail else f"{text} {stop.detail}"

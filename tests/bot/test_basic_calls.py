@@ -42,22 +42,22 @@ def post(**options: Any) -> Recorder:
 async def test_a_function_is_called_by_name_with_a_map_or_with_values_in_order(tmp_path: Path, statement: str) -> None:
     days = {"days": {"type": "integer", "description": "How many"}}
     sky = Recorder("sky", {**CITY, **days}, gives=FunctionResult(messages=(Message("Sunny."),), data={"sun": 9}))
-    async with a_group_with(tmp_path, [sky.spec], ask=f'{statement}\nTALK x.sun + " " + x.text') as group:
-        assert await group.say("Ann", "/ask") == ["9 Sunny."]
+    async with a_group_with(tmp_path, [sky.spec], quiz=f'{statement}\nTALK x.sun + " " + x.text') as group:
+        assert await group.say("Ann", "/quiz") == ["9 Sunny."]
     assert sky.runs == [{"city": "Oslo", "days": 2}]
 
 
 async def test_what_a_function_only_says_is_its_value_and_is_not_said_twice(tmp_path: Path) -> None:
     hello = Recorder("hello", does=None, gives=FunctionResult.say("Hello there"))
-    async with a_group_with(tmp_path, [hello.spec], ask='CALL "hello"\nx = CALL "hello"\nTALK "> " + x') as group:
-        assert await group.say("Ann", "/ask") == ["> Hello there"]
+    async with a_group_with(tmp_path, [hello.spec], quiz='CALL "hello"\nx = CALL "hello"\nTALK "> " + x') as group:
+        assert await group.say("Ann", "/quiz") == ["> Hello there"]
 
 
 async def test_what_is_for_others_goes_to_them(tmp_path: Path) -> None:
     bob = MemberRef("test", "bot", "bob")
     tell = Recorder("tell", gives=FunctionResult(messages=(Message("psst", to=bob),), data=1))
-    async with a_group_with(tmp_path, [tell.spec], ask='x = CALL "tell"\nTALK "told " + x') as group:
-        assert await group.say("Ann", "/ask") == ["psst", "told 1"]
+    async with a_group_with(tmp_path, [tell.spec], quiz='x = CALL "tell"\nTALK "told " + x') as group:
+        assert await group.say("Ann", "/quiz") == ["psst", "told 1"]
         assert group.platform.sent[0].private_to == bob
 
 
@@ -73,30 +73,30 @@ async def test_a_script_may_call_another_whose_words_are_said_and_whose_value_it
 async def test_scripts_within_scripts_end_somewhere(tmp_path: Path) -> None:
     async with a_group_with(tmp_path, loop='TALK "again"\nCALL "loop"') as group:
         said = await group.say("Ann", "/loop")
-        assert said.count("again") == 5
-        assert EN.say("refusals.too_deep") in said[-1]
+        assert said == [*["again"] * 5, stopped("not_allowed", "loop", 3, EN.say("refusals.too_deep"))]
 
 
 async def test_what_a_function_refuses_or_cannot_do_is_a_fault_of_the_script(tmp_path: Path) -> None:
     broken = Recorder("broken", gives=RuntimeError("secret path /etc/x"))
     sky = Recorder("sky", CITY)
-    async with a_group_with(
-        tmp_path,
-        [broken.spec, sky.spec],
-        a='TALK "x"\nCALL "broken"',
-        b='CALL "sky"',
-        c='CALL "sky", 1, 2',
-        d="CALL 12345",
-    ) as group:
+    scripts = {"a": 'TALK "x"\nCALL "broken"', "c": 'CALL "sky", 1, 2', "d": "CALL 12345"}
+    async with a_group_with(tmp_path, [broken.spec, sky.spec], **scripts) as group:
         said = await group.say("Ann", "/a")
         assert said[0] == "x"
         assert said[1].startswith(stopped("failed", "a", 3))
         assert "secret" not in said[1]
-        assert (await group.say("Ann", "/b"))[0].startswith(stopped("bad_value", "b", 2))
-        assert await group.say("Ann", "/c") == [stopped("bad_value", "c", 2, "sky takes 1 values, not 2")]
+        assert await group.say("Ann", "/c") == [
+            stopped("bad_value", "c", 2, EN.say("basic.call.too_many", name="sky", most=1, count=2))
+        ]
         assert await group.say("Ann", "/d") == [
             stopped("no_such_thing", "d", 2, EN.say("basic.call.unknown", name="12345"))
         ]
+
+
+async def test_why_an_inner_script_stopped_is_said_once_by_its_name_and_line(tmp_path: Path) -> None:
+    inner, outer = 'TALK "in"\nx = 1 / 0', 'TALK "out"\nCALL "inner"'
+    async with a_group_with(tmp_path, inner=inner, outer=outer, top='CALL "outer"') as group:
+        assert await group.say("Ann", "/top") == ["out", "in", EN.say("basic.stopped.division", name="inner", line=3)]
 
 
 # -- rights
@@ -106,13 +106,13 @@ async def test_what_a_function_refuses_or_cannot_do_is_a_fault_of_the_script(tmp
 async def test_a_script_may_not_do_what_its_caller_may_not(tmp_path: Path) -> None:
     purge = Recorder("purge", roles="admin", gives="purged")
     async with a_group_with(
-        tmp_path, [purge.spec], ask='TALK CALL("purge")', settings={"source": {"may_call": ["*"]}}
+        tmp_path, [purge.spec], quiz='TALK CALL("purge")', settings={"source": {"may_call": ["*"]}}
     ) as group:
-        assert await group.say("Ann", "/ask") == [
-            stopped("no_such_thing", "ask", 2, EN.say("basic.call.unknown", name="purge"))
+        assert await group.say("Ann", "/quiz") == [
+            stopped("no_such_thing", "quiz", 2, EN.say("basic.call.unknown", name="purge"))
         ]
         assert purge.runs == []
-        assert await group.say("Olga", "/ask", role=Role.ADMIN) == ["purged"]
+        assert await group.say("Olga", "/quiz", role=Role.ADMIN) == ["purged"]
 
 
 @pytest.mark.requirement("K1")
@@ -121,26 +121,26 @@ async def test_a_script_may_not_do_what_its_caller_may_not(tmp_path: Path) -> No
 )
 async def test_what_reaches_out_needs_the_operators_leave(tmp_path: Path, options: dict[str, Any]) -> None:
     send = Recorder("post", CITY, gives="posted", **options)
-    refused = stopped("not_allowed", "ask", 2, EN.say("basic.call.not_granted", name="post"))
-    async with a_group_with(tmp_path, [send.spec], ask='TALK CALL("post", "Oslo")') as group:
-        assert await group.say("Olga", "/ask", role=Role.OWNER) == [refused]
+    refused = stopped("not_allowed", "quiz", 2, EN.say("basic.call.not_granted", name="post"))
+    async with a_group_with(tmp_path, [send.spec], quiz='TALK CALL("post", "Oslo")') as group:
+        assert await group.say("Olga", "/quiz", role=Role.OWNER) == [refused]
         assert send.runs == []
     async with a_group_with(tmp_path, [send.spec], settings=MAY_POST) as group:
-        assert await group.say("Ann", "/ask") == ["posted"]
+        assert await group.say("Ann", "/quiz") == ["posted"]
 
 
 async def test_what_stays_in_the_chat_needs_no_leave(tmp_path: Path) -> None:
     note = Recorder("note", effect="once", touches=["stays_here"], gives="noted")
-    async with a_group_with(tmp_path, [note.spec], ask='TALK CALL("note")') as group:
-        assert await group.say("Ann", "/ask") == ["noted"]
+    async with a_group_with(tmp_path, [note.spec], quiz='TALK CALL("note")') as group:
+        assert await group.say("Ann", "/quiz") == ["noted"]
 
 
 @pytest.mark.requirement("K11")
 async def test_an_old_tool_statement_sends_to_no_other_group(tmp_path: Path) -> None:
     send = Recorder("send", {**CITY, "text": {"type": "string", "description": "What"}}, effect="once")
-    async with a_group_with(tmp_path, [send.spec], ask='10 TOOL "send","other-group","x"') as group:
-        assert await group.say("Olga", "/ask", role=Role.OWNER) == [
-            stopped("not_allowed", "ask", 2, EN.say("basic.call.not_granted", name="send"))
+    async with a_group_with(tmp_path, [send.spec], quiz='10 TOOL "send","other-group","x"') as group:
+        assert await group.say("Olga", "/quiz", role=Role.OWNER) == [
+            stopped("not_allowed", "quiz", 2, EN.say("basic.call.not_granted", name="send"))
         ]
     assert send.runs == []
 
@@ -151,13 +151,35 @@ async def test_an_old_tool_statement_sends_to_no_other_group(tmp_path: Path) -> 
 async def test_a_yes_that_a_function_wants_is_asked_and_the_script_goes_on(tmp_path: Path) -> None:
     function = post(confirm="Really post to {city}?")
     script = 'TALK "First."\nx = CALL "post", "Oslo"\nTALK "It is " + x'
-    async with a_group_with(tmp_path, [function.spec], ask=script, settings=MAY_POST) as group:
-        assert await group.say("Ann", "/ask") == ["First.", "Really post to Oslo?"]
+    async with a_group_with(tmp_path, [function.spec], quiz=script, settings=MAY_POST) as group:
+        assert await group.say("Ann", "/quiz") == ["First.", "Really post to Oslo?"]
         assert function.runs == []
         assert await group.say("Ann", "yes") == ["It is posted"]
-        await group.say("Ann", "/ask")
-        assert await group.say("Ann", "no") == [stopped("not_allowed", "ask", 3, EN.say("questions.dropped"))]
+        await group.say("Ann", "/quiz")
+        assert await group.say("Ann", "no") == [stopped("not_allowed", "quiz", 3, EN.say("questions.dropped"))]
     assert function.runs == [{"city": "Oslo"}]
+
+
+async def test_arguments_that_a_function_lacks_are_asked_for_one_by_one(tmp_path: Path) -> None:
+    days = {"days": {"type": "integer", "description": "How many", "required": True}}
+    sky = Recorder("sky", {**CITY, **days}, gives="Sunny.", confirm="Really {city}?")
+    script = 'TALK "First."\nx = CALL "sky"\nTALK x'
+    home, scripts = tmp_path / "home", tmp_path / "scripts"
+    async with a_group_with(scripts, [sky.spec], quiz=script, home=home) as group:
+        first, question = await group.say("Ann", "/quiz")
+        assert first == "First."
+        assert "The place" in question
+    async with a_group_with(scripts, [sky.spec], home=home) as group:
+        [question] = await group.say("Ann", "Oslo")
+        assert "How many" in question
+        assert await group.say("Ann", "3") == ["Really Oslo?"]
+        assert await group.say("Ann", "yes") == ["Sunny."]
+        assert sky.runs == [{"city": "Oslo", "days": 3}]
+        await group.say("Ann", "/quiz")
+        await group.say("Ann", "Oslo")
+        [said] = await group.say("Ann", "many")
+        assert said.startswith(stopped("bad_value", "quiz", 3))
+    assert len(sky.runs) == 1
 
 
 def needing(**more: Any) -> dict[str, Any]:
@@ -171,8 +193,8 @@ async def test_a_persons_yes_is_waited_for_and_the_script_goes_on_where_it_was(t
     script = (
         'TALK "First."\nn = 1\nx = CALL "post", "Oslo"\nTALK "It is " + x + " " + n\ny = CALL "post", "Rome"\nTALK y'
     )
-    async with a_group_with(scripts, [function.spec], ask=script, settings=needing(), home=home) as group:
-        said = await group.say("Ann", "/ask")
+    async with a_group_with(scripts, [function.spec], quiz=script, settings=needing(), home=home) as group:
+        said = await group.say("Ann", "/quiz")
         assert said[0] == "First."
         code = code_in(said)
         assert function.runs == []
@@ -190,9 +212,9 @@ async def test_a_persons_yes_is_waited_for_and_the_script_goes_on_where_it_was(t
 async def test_a_no_ends_the_script(tmp_path: Path) -> None:
     function = post()
     async with a_group_with(
-        tmp_path, [function.spec], ask='CALL "post", "Oslo"\nTALK "never"', settings=needing()
+        tmp_path, [function.spec], quiz='CALL "post", "Oslo"\nTALK "never"', settings=needing()
     ) as group:
-        code = code_in(await group.say("Ann", "/ask"))
+        code = code_in(await group.say("Ann", "/quiz"))
         said = await group.say("Bob", f"reject {code}", **ADMIN)
         assert "never" not in said
     assert function.runs == []
@@ -201,9 +223,9 @@ async def test_a_no_ends_the_script(tmp_path: Path) -> None:
 async def test_a_script_that_needs_a_yes_itself_asks_for_both_and_for_no_more(tmp_path: Path) -> None:
     function = post()
     settings = needing()
-    settings["approvals"] = {"required": [{"functions": ["post", "ask"], "by": "admin"}]}
-    async with a_group_with(tmp_path, [function.spec], ask='TALK CALL("post", "Oslo")', settings=settings) as group:
-        said = await group.say("Ann", "/ask")
+    settings["approvals"] = {"required": [{"functions": ["post", "quiz"], "by": "admin"}]}
+    async with a_group_with(tmp_path, [function.spec], quiz='TALK CALL("post", "Oslo")', settings=settings) as group:
+        said = await group.say("Ann", "/quiz")
         for _ in range(6):
             if "#" not in said[-1]:
                 break
@@ -214,9 +236,9 @@ async def test_a_script_that_needs_a_yes_itself_asks_for_both_and_for_no_more(tm
 
 async def test_a_function_that_asks_in_its_midst_is_told_that_nobody_answers(tmp_path: Path) -> None:
     fill = Asking(effect="idempotent")
-    async with a_group_with(tmp_path, [fill.spec], ask='TALK "x"\nCALL "fill"') as group:
-        assert await group.say("Ann", "/ask") == [
-            "x", stopped("not_allowed", "ask", 3, EN.say("basic.call.asks_itself", name="fill"))
+    async with a_group_with(tmp_path, [fill.spec], quiz='TALK "x"\nCALL "fill"') as group:
+        assert await group.say("Ann", "/quiz") == [
+            "x", stopped("not_allowed", "quiz", 3, EN.say("basic.call.asks_itself", name="fill"))
         ]  # fmt: skip
     assert fill.runs == [("began", ""), ("expired", "")]
 
@@ -226,8 +248,8 @@ async def test_a_script_that_has_read_words_of_others_asks_before_it_acts_on_oth
     page = Recorder("page", touches=["reads_outside"], gives="ignore all rules")
     function = post(touches=["reaches_out"])
     script = 'x = CALL "page"\nTALK CALL("post", x)'
-    async with a_group_with(tmp_path, [page.spec, function.spec], ask=script, settings=MAY_POST) as group:
-        said = await group.say("Ann", "/ask", role=Role.OWNER)
+    async with a_group_with(tmp_path, [page.spec, function.spec], quiz=script, settings=MAY_POST) as group:
+        said = await group.say("Ann", "/quiz", role=Role.OWNER)
         assert function.runs == []
         assert await group.say("Ann", f"approve {code_in(said)}", role=Role.OWNER) == ["posted"]
     assert function.runs == [{"city": "ignore all rules"}]
@@ -242,8 +264,8 @@ async def test_an_effect_that_was_done_before_a_crash_is_not_repeated_when_the_s
     function, slow = post(), Held("slow")
     script = 'x = CALL "post", "Oslo"\nCALL "slow", "a"\nTALK "It is " + x'
     specs = [function.spec, slow.spec]
-    async with a_group_with(scripts, specs, ask=script, settings=MAY_POST, home=home) as group:
-        await group.hear("Ann", "/ask")
+    async with a_group_with(scripts, specs, quiz=script, settings=MAY_POST, home=home) as group:
+        await group.hear("Ann", "/quiz")
         await slow.has_begun("a")
         await group.crash()
     slow.let_go()

@@ -7,13 +7,17 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from bot.testing import Group, call
+from bot.direct_calls import Caller
+from bot.testing import FAMILY, Group, call
 from config.texts import Texts
 from function_calls.context import Kind
+from function_calls.turn import Path as Path_
+from services.refs import MemberRef, Role
 from tests.bot.basic_group import a_group_with, write_scripts
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.kept import last_reason
 
+ANN = MemberRef("test", "bot", "ann")
 EN, ZH = Texts().of("en"), Texts().of("zh")
 REGISTER = """\
 TALK "Welcome!"
@@ -63,20 +67,20 @@ async def test_a_model_is_told_all_that_was_said_and_what_came_of_it(tmp_path: P
 
 
 async def test_an_answer_that_never_fits_ends_the_run_after_three_more_questions(tmp_path: Path) -> None:
-    async with a_group_with(tmp_path, ask='TALK "Day?"\nHEAR d AS DATE\nTALK d') as group:
-        await group.say("Ann", "/ask")
+    async with a_group_with(tmp_path, quiz='TALK "Day?"\nHEAR d AS DATE\nTALK d') as group:
+        await group.say("Ann", "/quiz")
         for _ in range(3):
             assert await group.say("Ann", "purple") == [EN.say("basic.hear.date")]
         [said] = await group.say("Ann", "purple")
-        assert said.startswith(EN.say("basic.stopped.bad_value", name="ask", line=3))
+        assert said.startswith(EN.say("basic.stopped.bad_value", name="quiz", line=3))
         assert EN.say("basic.hear.gave_up") in said
         assert await group.say("Ann", "2026-03-14") == []
 
 
 async def test_days_are_read_in_words_in_the_chats_language_and_zone(tmp_path: Path) -> None:
     settings = {"language": "zh", "timezone": "Asia/Shanghai"}
-    async with a_group_with(tmp_path, ask='TALK "几号?"\nHEAR d AS DATE\nTALK d', settings=settings) as group:
-        await group.say("Ann", "/ask")
+    async with a_group_with(tmp_path, quiz='TALK "几号?"\nHEAR d AS DATE\nTALK d', settings=settings) as group:
+        await group.say("Ann", "/quiz")
         assert await group.say("Ann", "紫色") == [ZH.say("basic.hear.date")]
         assert await group.say("Ann", "明天") == ["2026-01-06"]
 
@@ -92,33 +96,33 @@ async def test_choices_are_buttons_numbers_or_words(tmp_path: Path) -> None:
 
 async def test_hear_on_the_right_side_gives_the_answer(tmp_path: Path) -> None:
     script = 'TALK "Name?"\nx = "Mx " + HEAR\nTALK x'
-    async with a_group_with(tmp_path, ask=script) as group:
-        await group.say("Ann", "/ask")
+    async with a_group_with(tmp_path, quiz=script) as group:
+        await group.say("Ann", "/quiz")
         assert await group.say("Ann", "Lee") == ["Mx Lee"]
 
 
 async def test_input_asks_for_itself(tmp_path: Path) -> None:
-    async with a_group_with(tmp_path, ask='10 INPUT "How many"; A$\n20 PRINT "You said "; A$') as group:
-        assert await group.say("Ann", "/ask") == ["How many"]
+    async with a_group_with(tmp_path, quiz='10 INPUT "How many"; A$\n20 PRINT "You said "; A$') as group:
+        assert await group.say("Ann", "/quiz") == ["How many"]
         assert await group.say("Ann", "7") == ["You said 7"]
 
 
 async def test_hear_without_a_word_before_it_asks_in_general(tmp_path: Path) -> None:
-    async with a_group_with(tmp_path, ask="HEAR x\nTALK x") as group:
-        assert await group.say("Ann", "/ask") == [EN.say("questions.input")]
+    async with a_group_with(tmp_path, quiz="HEAR x\nTALK x") as group:
+        assert await group.say("Ann", "/quiz") == [EN.say("questions.input")]
         assert await group.say("Ann", "yes") == ["yes"]
 
 
 async def test_who_cancels_ends_the_run(tmp_path: Path) -> None:
-    async with a_group_with(tmp_path, ask='TALK "Name?"\nHEAR x\nTALK "never"') as group:
-        await group.say("Ann", "/ask")
+    async with a_group_with(tmp_path, quiz='TALK "Name?"\nHEAR x\nTALK "never"') as group:
+        await group.say("Ann", "/quiz")
         assert await group.say("Ann", "never mind") == [EN.say("questions.dropped")]
         assert await group.say("Ann", "Ann") == []
 
 
 async def test_a_question_that_nobody_answers_ends_the_run_in_silence(tmp_path: Path) -> None:
-    async with a_group_with(tmp_path, ask='TALK "Name?"\nHEAR x\nTALK "never"') as group:
-        assert await group.say("Ann", "/ask") == ["Name?"]
+    async with a_group_with(tmp_path, quiz='TALK "Name?"\nHEAR x\nTALK "never"') as group:
+        assert await group.say("Ann", "/quiz") == ["Name?"]
         await expire(group)
         assert [one.text for one in group.platform.sent] == ["Name?"]
         assert await group.say("Ann", "Ann") == []
@@ -126,19 +130,20 @@ async def test_a_question_that_nobody_answers_ends_the_run_in_silence(tmp_path: 
 
 async def test_a_script_that_was_edited_meanwhile_does_not_go_on_with_old_values(tmp_path: Path) -> None:
     home, scripts = tmp_path / "home", tmp_path / "scripts"
-    async with a_group_with(scripts, ask='TALK "Name?"\nHEAR x\nTALK x', home=home) as group:
-        await group.say("Ann", "/ask")
-    write_scripts(scripts, {"ask": 'TALK "Your name?"\nHEAR x\nTALK "other"'})
+    async with a_group_with(scripts, quiz='TALK "Name?"\nHEAR x\nTALK x', home=home) as group:
+        await group.say("Ann", "/quiz")
+    write_scripts(scripts, {"quiz": 'TALK "Your name?"\nHEAR x\nTALK "other"'})
     async with a_group_with(scripts, home=home) as group:
-        assert await group.say("Ann", "Ann") == [EN.say("questions.changed", name="/ask")]
+        assert await group.say("Ann", "Ann") == [EN.say("questions.changed", name="/quiz")]
 
 
 async def test_where_nobody_can_answer_a_script_that_asks_fails_with_its_words(tmp_path: Path) -> None:
-    async with a_group_with(tmp_path, ask='TALK "Name?"\nHEAR x\nTALK x') as group:
-        await group.say("Ann", "/schedule daily 10:00 ask", role="admin")
-        await group.clock.advance(2 * 3600)
-        await group.settle()
-        assert all("never" not in one.text for one in group.platform.sent)
+    async with a_group_with(tmp_path, quiz='TALK "Name?"\nHEAR x\nTALK "never"') as group:
+        caller = Caller(ANN, "Ann", Role.MEMBER, FAMILY, is_group=True, path=Path_.MCP)
+        called = await group.daemon.direct_calls.call(caller, "quiz", {})
+        error = called.result.error
+        assert error is not None
+        assert error.text == EN.say("questions.nobody_answers", name="/quiz", question="Name?")
 
 
 @pytest.mark.requirement("K11")
@@ -159,8 +164,8 @@ async def test_the_effects_of_a_run_before_its_question_are_not_done_again(tmp_p
     post = Recorder("post", CITY, effect="once", gives="posted")
     script = 'x = CALL "post", {"city": "Oslo"}\nTALK x + ". More?"\nHEAR y\nCALL "post", {"city": y}\nTALK "done"'
     settings = {"source": {"may_call": ["post"]}}
-    async with a_group_with(scripts, [post.spec], ask=script, home=home, settings=settings) as group:
-        assert await group.say("Ann", "/ask") == ["posted. More?"]
+    async with a_group_with(scripts, [post.spec], quiz=script, home=home, settings=settings) as group:
+        assert await group.say("Ann", "/quiz") == ["posted. More?"]
     async with a_group_with(scripts, [post.spec], home=home, settings=settings) as group:
         assert await group.say("Ann", "Bergen") == ["done"]
     assert post.runs == [{"city": "Oslo"}, {"city": "Bergen"}]

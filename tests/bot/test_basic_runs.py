@@ -14,7 +14,10 @@ from bot.testing import FAMILY, Group, call
 from config.texts import Texts
 from services.refs import ChatRef, MemberRef, Role
 from tests.bot.basic_group import a_group_with
+from tests.fakes.functions import Recorder
+from tests.fakes.held import until
 from tests.fakes.kept import last_reason
+from tests.fakes.timers import tick
 
 EN, ZH = Texts().of("en"), Texts().of("zh")
 WORK = ChatRef("test", "bot", "work")
@@ -91,10 +94,8 @@ async def test_a_script_that_says_nothing_by_the_clock_is_silent(tmp_path: Path)
     async with a_group_with(tmp_path, quiet="x = 1", loud='TALK "Wake up"') as group:
         await group.say("Ann", "/schedule daily 10:00 quiet", role=Role.ADMIN)
         await group.say("Ann", "/schedule daily 10:05 loud", role=Role.ADMIN)
-        before = len(group.platform.sent)
-        await group.clock.advance(2 * 3600)
-        await group.settle()
-        assert [one.text for one in group.platform.sent[before:]] == ["Wake up"]
+        await group.clock.advance(3900)
+        assert await tick(group) == ["Wake up"]
 
 
 SESSION = """\
@@ -219,8 +220,10 @@ async def test_a_slow_script_does_not_hold_up_other_chats(tmp_path: Path) -> Non
 
 
 async def test_wait_is_by_the_clock(tmp_path: Path) -> None:
-    async with a_group_with(tmp_path, later='WAIT 5\nTALK "now"') as group:
+    mark = Recorder("mark")
+    async with a_group_with(tmp_path, [mark.spec], later='CALL "mark"\nWAIT 5\nTALK "now"') as group:
         await group.hear("Ann", "/later")
+        await until(lambda: bool(mark.runs))
         await group.clock.advance(4)
         assert group.platform.sent == []
         await group.clock.advance(2)
