@@ -18,8 +18,6 @@ FOR i = 1 TO times
 NEXT
 TALK "Which size?"
 HEAR size AS "Small", "Large"
-SAVE "orders", who, size
-SET BOT MEMORY "last", who
 RETURN #{size: size}
 """
 
@@ -84,12 +82,25 @@ def test_a_run_is_shown_with_its_questions_answers_rows_and_result(
         "ANSWER huge",
         "ASK Please choose one of these: Small, Large.  [Small | Large]",
         "ANSWER 2",
-        *[line for line in tried.out.splitlines() if line.startswith(("SAVED orders:", "REMEMBERED last:"))],
         'RESULT {"size": "Large"}',
     ]
-    assert "SAVED orders: {" in tried.out
-    assert 'REMEMBERED last: "Ann"' in tried.out
     assert not (tmp_path / "var").exists()
+
+
+def test_what_a_run_keeps_is_shown_and_gone_afterwards(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("function_calls.script_keywords.records")
+    settings = a_settings_file(tmp_path)
+    text = (
+        'DESCRIPTION "Keeps"\nwho = "Ann"\nSAVE "orders", who\nSET BOT MEMORY "last", who\nTALK COUNT(FIND "orders")\n'
+    )
+    for _ in range(2):
+        tried = command(capsys, "basic", "run", a_script(tmp_path, text, "keeps"), "--config", settings)
+        assert tried.status == 0
+        talk, saved, remembered = tried.out.splitlines()
+        assert talk == "TALK 1"
+        assert saved.startswith("SAVED orders: {")
+        assert '"who":"Ann"' in saved.replace(" ", "")
+        assert remembered == 'REMEMBERED last: "Ann"'
 
 
 @pytest.mark.requirement("A52")
@@ -101,7 +112,7 @@ def test_what_fails_or_waits_ends_with_1(capsys: pytest.CaptureFixture[str], tmp
     bad = a_script(tmp_path, 'DESCRIPTION "Fails"\nTALK "a"\nx = 1 / 0\n', "bad")
     failed = command(capsys, "basic", "run", bad, "--config", settings)
     assert (failed.status, failed.out) == (1, "TALK a\nTALK bad stopped at line 3: it divided by zero.\n")
-    broken = a_script(tmp_path, "TALK (\n", "broken")
+    broken = a_script(tmp_path, "TALK )\n", "broken")
     unread = command(capsys, "basic", "run", broken, "--config", settings)
     assert (unread.status, unread.out) == (1, "")
     assert "broken.bas:1:" in unread.err
