@@ -9,15 +9,23 @@ from typing import cast
 from bot.live_settings import LiveSettings, Use
 from config.settings import Settings
 from function_calls.ports import ChatWriter
+from function_calls.script_library.places import bot_of
 from function_calls.scripts.model import ModelOfScripts
-from function_calls.scripts.ports import ScriptModel, ScriptWeb
+from function_calls.scripts.ports import ScriptFiles, ScriptModel, ScriptWeb
 from function_calls.scripts.web import WebOfScripts
 from services.clock import Clock
 from services.http import WebClient
 from services.mail import Mailer
+from services.script_files import LocalScriptFiles, ScriptFolder
+from services.script_memory import ScriptMemory
+from services.script_tables import ScriptTables
+from services.store.ids import Ids
+from services.store.port import Store
 
 
-def script_services_of(settings: Settings, services: Mapping[type, object]) -> dict[type, object]:
+def script_services_of(
+    settings: Settings, services: Mapping[type, object], store: Store, ids: Ids
+) -> dict[type, object]:
     """Each under its type, made of `services`."""
     clock = cast(Clock, services[Clock])
     web = WebOfScripts(cast(WebClient, services[WebClient]), settings.basic.web, clock)
@@ -28,11 +36,15 @@ def script_services_of(settings: Settings, services: Mapping[type, object]) -> d
         ModelOfScripts: model,
         ScriptModel: model,
         Mailer: Mailer(settings.mail, clock),
+        ScriptMemory: ScriptMemory(store, clock),
+        ScriptTables: ScriptTables(store, ids, clock),
+        ScriptFiles: LocalScriptFiles(_folders(settings)),
     }
 
 
 def script_services_live(live: LiveSettings, services: Mapping[type, object]) -> None:
-    """Where scripts may reach, and how their mail goes."""
+    """Where scripts may reach, which files lie beside them, and how their mail goes."""
+    files = cast(LocalScriptFiles, services[ScriptFiles])
     web, mailer = cast(WebOfScripts, services[WebOfScripts]), cast(Mailer, services[Mailer])
 
     def prepare_web(fresh: Settings) -> Use:
@@ -41,6 +53,18 @@ def script_services_live(live: LiveSettings, services: Mapping[type, object]) ->
     def prepare_mail(fresh: Settings) -> Use:
         return partial(mailer.use, fresh.mail)
 
-    # `basic` is taken by the source of scripts; this is a part of it.
+    def prepare_files(fresh: Settings) -> Use:
+        return partial(files.use, _folders(fresh))
+
+    # `basic` and `sources` are taken by the source of scripts; these are parts of them.
     live.take(prepare=prepare_web, hears_of=lambda settings: settings.basic.web)
     live.take("mail", prepare=prepare_mail)
+    live.take(prepare=prepare_files, hears_of=lambda settings: settings.sources.basic)
+
+
+def _folders(settings: Settings) -> list[ScriptFolder]:
+    """Where the files lie that scripts may read: beside the scripts."""
+    return [
+        ScriptFolder(source.path if source.path.is_dir() else source.path.parent, bot_of(source))
+        for source in settings.sources.basic
+    ]

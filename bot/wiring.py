@@ -210,7 +210,7 @@ def build_daemon(
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
     own = services_of(settings, store, clock, ids, given.rng, given.web, timetable)
     services = {**own, **shared, **ports}
-    services |= script_services_of(settings, services)
+    services |= script_services_of(settings, services, store, ids)
     others = [WantedSource(one, one) for one in (given.sources(services) if given.sources else ())]
     pins = Pins(store, clock)
     start = SandboxedStart(cast(Sandbox, own[Sandbox]), Path(settings.home) / "mcp")

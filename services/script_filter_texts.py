@@ -243,6 +243,9 @@ class _Reader:
                 self._at = end + 1
                 self._skip()
                 return "".join(parts)
+            second = _SECOND_CONDITION.match(self._text, end + 1)
+            if second is not None:
+                raise FilterFault(Problem.LEFT_OVER, end + 3, second[0].strip()[:40])
             parts.append(quote)
             at = end + (2 if end > start - 1 and self._text[end + 1 : end + 2] == quote else 1)
 

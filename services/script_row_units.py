@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from services.json_values import JsonObject, JsonValue
 from services.script_values import as_text, is_nothing, key_of, written
@@ -14,20 +15,29 @@ from services.store.ids import Ids
 from services.store.port import Row, Write
 from services.store.script_rows import KeptRow, TablePlace
 
-MOST_ROWS = 10_000
-MOST_TABLES = 100
-MOST_ROW_BYTES = 16_000
-MOST_TABLE_BYTES = 8_000_000
 LONGEST_ID = 200
 _NONE_ADDED = 1 << 62
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
+_AT_ONCE = 200
+Item = TypeVar("Item")
 Overflow = Literal["rows", "bytes", "tables"]
 
 
+@dataclass(frozen=True, slots=True)
+class TableLimits:
+    """How much there is room for."""
+
+    rows: int = 10_000
+    """Of one table."""
+    tables: int = 100
+    """Of a bot in one chat, and beside these as many that all its chats have in common."""
+    row_bytes: int = 16_000
+    table_bytes: int = 8_000_000
+
+
 class TableFull(Exception):
-    """A table would have more than `MOST_ROWS` rows or `MOST_TABLE_BYTES` bytes, or the chat more than `MOST_TABLES`
-    tables."""
+    """A table would have too many rows or bytes, or there would be too many tables."""
 
     def __init__(self, of: Overflow) -> None:
         super().__init__(of)
@@ -51,8 +61,9 @@ class _Pending:
 class RowUnit:
     """Changes of one table that are done together. Knows the rows that it was given, and those that it has added."""
 
-    def __init__(self, place: TablePlace, there: Sequence[KeptRow], ids: Ids, now_ms: int) -> None:
+    def __init__(self, place: TablePlace, there: Sequence[KeptRow], ids: Ids, now_ms: int, limits: TableLimits) -> None:
         self.place = place
+        self._limits = limits
         self._ids = ids
         self._now_ms = now_ms
         self._there = {kept.row_id: kept for kept in there}
@@ -72,7 +83,8 @@ class RowUnit:
         number = self._ids.next()
         self._first = self._first or number
         row_id = row_id or made_id(number)
-        self._pending[row_id] = _Pending(None, number, merged({}, row))
+        fields = {name: value for name, value in row.items() if name.lower() != "id" or not is_nothing(value)}
+        self._pending[row_id] = _Pending(None, number, merged({}, fields))
         return row_id
 
     def change(self, row_id: str, changes: Mapping[str, JsonValue]) -> None:
@@ -84,14 +96,15 @@ class RowUnit:
         others = {name: value for name, value in changes.items() if name.lower() != "id"}
         pending.fields = merged(pending.fields, others)
 
-    def writes(self) -> list[Write]:
-        """All of it, and last the check of the limits. Raises TableFull, TooLarge and NotKeepable."""
-        if len(self._pending) > MOST_ROWS:
+    async def writes(self) -> list[Write]:
+        """All of it, and last the check of the limits. Raises TableFull, TooLarge and NotKeepable. Others have their
+        turn in between."""
+        if len(self._pending) > self._limits.rows:
             raise TableFull("rows")
         writes: list[Write] = []
         last = ""
-        for row_id, pending in self._pending.items():
-            new, size = written(pending.fields, MOST_ROW_BYTES)
+        async for row_id, pending in in_slices(self._pending.items()):
+            new, size = written(pending.fields, self._limits.row_bytes)
             if pending.old == new:
                 continue
             last = row_id
@@ -111,9 +124,9 @@ class RowUnit:
                     self.place,
                     last,
                     first=self._first or _NONE_ADDED,
-                    most_rows=MOST_ROWS,
-                    most_bytes=MOST_TABLE_BYTES,
-                    most_tables=MOST_TABLES,
+                    most_rows=self._limits.rows,
+                    most_bytes=self._limits.table_bytes,
+                    most_tables=self._limits.tables,
                 )
             )
         return writes
@@ -122,14 +135,22 @@ class RowUnit:
         """What there would be too much of beside what the table has now; None when the reason lay elsewhere."""
         added = [pending for pending in self._pending.values() if pending.old is None]
         growth = sum(
-            written(pending.fields, MOST_ROW_BYTES)[1] - len((pending.old or "").encode())
+            written(pending.fields, self._limits.row_bytes)[1] - len((pending.old or "").encode())
             for pending in self._pending.values()
         )
-        if filling["rows"] + len(added) > MOST_ROWS:
+        if filling["rows"] + len(added) > self._limits.rows:
             return "rows"
-        if filling["bytes"] + growth > MOST_TABLE_BYTES:
+        if filling["bytes"] + growth > self._limits.table_bytes:
             return "bytes"
-        return "tables" if added and not filling["rows"] and filling["tables"] >= MOST_TABLES else None
+        return "tables" if added and not filling["rows"] and filling["tables"] >= self._limits.tables else None
+
+
+async def in_slices(items: Iterable[Item]) -> AsyncIterator[Item]:
+    """The items, with a turn for others after every so many."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % _AT_ONCE == 0:
+            await asyncio.sleep(0)
 
 
 def id_in(row: JsonObject) -> str | None:

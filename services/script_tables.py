@@ -1,8 +1,8 @@
 """The tables of scripts: rows of any fields, kept by bot and chat in the order in which they came.
 
 A row has an id, given or made. Fields are found in any letter case and keep the spelling of who wrote them first. What
-a method has done is durable when it returns, all of it or nothing, and stays although the run fails later: a script is an
-effect that happens once, and every one of its steps is done when it is done."""
+a method has done is durable when it returns, all of it or nothing, and stays although the run fails later: a script is
+an effect that happens once, and every one of its steps is done when it is done."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from services.clock import Clock
 from services.json_values import JsonObject, JsonValue
 from services.script_conditions import Test, id_asked_for, in_order, test_of
 from services.script_filters import Condition, Filter
-from services.script_row_units import RowUnit, TableFull, id_in, like
+from services.script_row_units import RowUnit, TableFull, TableLimits, id_in, in_slices, like
 from services.script_values import is_nothing, key_of
 from services.store import script_rows
 from services.store.ids import Ids
@@ -89,7 +89,8 @@ class ScriptTables:
     """The rows of all bots. Where two runs change the same rows in one moment, the later one begins anew with what the
     other has left; Busy when that happens over and over."""
 
-    def __init__(self, store: Store, ids: Ids, clock: Clock) -> None:
+    def __init__(self, store: Store, ids: Ids, clock: Clock, limits: TableLimits | None = None) -> None:
+        self._limits = limits or TableLimits()
         self._store = store
         self._ids = ids
         self._clock = clock
@@ -116,7 +117,7 @@ class ScriptTables:
 
         async def attempt() -> list[str]:
             unit = self._unit(place, await self._those(place, [id_in(row) for row in rows]))
-            ids = [unit.save(row) for row in rows]
+            ids = [unit.save(row) async for row in in_slices(rows)]
             await self._commit(unit)
             return ids
 
@@ -147,7 +148,7 @@ class ScriptTables:
         async def attempt() -> int:
             fitting = await self._fitting(place, condition, test)
             unit = self._unit(place, fitting)
-            for kept in fitting:
+            async for kept in in_slices(fitting):
                 unit.change(kept.row_id, changes)
             await self._commit(unit)
             return len(fitting)
@@ -177,10 +178,10 @@ class ScriptTables:
         async def attempt() -> Merged:
             there = await self._fitting(place, None, lambda _: True)
             unit, known = self._unit(place, there), dict[tuple[str, ...], str]()
-            for kept in there:
+            async for kept in in_slices(there):
                 known.setdefault(_key(_shown(kept), keys), kept.row_id)
             updated = 0
-            for row in rows:
+            async for row in in_slices(rows):
                 of_row = _key(row, keys)
                 if of_row in known:
                     unit.change(known[of_row], row if only is None else {name: like(row, name) for name in only})
@@ -193,11 +194,11 @@ class ScriptTables:
         return await self._tried(attempt)
 
     def _unit(self, place: TablePlace, there: Sequence[KeptRow]) -> RowUnit:
-        return RowUnit(place, there, self._ids, self._clock.now_ms())
+        return RowUnit(place, there, self._ids, self._clock.now_ms(), self._limits)
 
     async def _commit(self, unit: RowUnit) -> None:
         """Raises Conflict when the rows have changed meanwhile, and TableFull."""
-        writes = unit.writes()
+        writes = await unit.writes()
         if not writes:
             return
         try:
@@ -219,7 +220,13 @@ class ScriptTables:
 
     async def _fitting(self, place: TablePlace, condition: Condition | None, test: Test) -> list[KeptRow]:
         fitting: list[KeptRow] = []
-        await self._look_at(place, condition, lambda kept: bool(test(_shown(kept)) and fitting.append(kept)))
+
+        def is_enough(kept: KeptRow) -> bool:
+            if test(_shown(kept)):
+                fitting.append(kept)
+            return False
+
+        await self._look_at(place, condition, is_enough)
         return fitting
 
     async def _those(self, place: TablePlace, ids: Sequence[str | None]) -> list[KeptRow]:

@@ -109,24 +109,26 @@ class Slots:
             return self.value()
         return Literal(token.at, text)
 
-    def name(self) -> Expression:
-        """The name of a table: a bare word means itself, unless the script has set a variable of that name."""
+    def name(self, *, before_names: bool = False) -> Expression:
+        """The name of a table: a bare word means itself, unless the script has set a variable of that name.
+        `before_names`: the form has columns in parentheses next."""
         token, after = self.cursor.now, self.cursor.ahead()
         if token.kind is not Kind.WORD:
             return self.value()
         goes_on = after.kind is Kind.SYMBOL and (after.text in _GO_ON or after.text == ".")
+        goes_on = goes_on and not (before_names and after.text == "(")
         if goes_on or names_a_value(self.cursor, str(token.value), self.starts):
             return self.value()
         self.cursor.take()
         return Literal(token.at, token.text)
 
     def assignments(self) -> Expression:
-        """`a = 1, b = 2` as a map."""
+        """`a = 1, b = 2`, or `a AS 1, b AS 2`, as a map."""
         cursor, at = self.cursor, self.cursor.now.at
         entries: list[tuple[str, Expression]] = []
         while True:
             token = cursor.now
-            if token.kind not in (Kind.WORD, Kind.TEXT) or cursor.ahead().text != "=":
+            if token.kind not in (Kind.WORD, Kind.TEXT) or cursor.ahead().text.upper() not in ("=", "AS"):
                 raise Absent
             key = self._key(cursor.take())
             cursor.take()

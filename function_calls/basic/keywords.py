@@ -72,7 +72,7 @@ class Grants:
     functions: tuple[str, ...] = ()
     """The functions that it may CALL, as patterns of their names; beside those that touch nothing outside the chat."""
     shared_tables: tuple[str, ...] = ()
-    """The tables that all chats of the bot have in common, as patterns of their names. Any other belongs to its chat."""
+    """The tables that all chats of the bot have in common, as patterns of names. Any other belongs to its chat."""
     shared_memory: tuple[str, ...] = ()
     """What the bot remembers for all its chats, and of a member in all chats, as patterns of the names."""
 

@@ -69,8 +69,8 @@ def put(
     most_names: int,
     most_bytes: int,
 ) -> Write:
-    """Remember `value` (JSON of `size` bytes). Touches no row where the owner would then have more than so many names or
-    bytes."""
+    """Remember `value` (JSON of `size` bytes). Touches no row where the owner would then have more than so many names
+    or bytes."""
     return _PUT.write(
         bot=bot,
         owner=owner,

@@ -9,7 +9,8 @@ from sqlalchemy import Column
 
 from bot.platforms.base import Accepted
 from bot.testing import Group, a_group
-from services.store import audit, history, summaries
+from services.script_memory import ScriptMemory, bots_own
+from services.store import audit, history, script_memory, summaries
 from services.store.inbox import INBOX
 from services.store.outbox import OUTBOX
 from services.store.pending import PENDING
@@ -67,6 +68,16 @@ async def test_summaries_and_what_was_done_to_settings_are_kept_no_longer_than_t
             await group.daemon.housekeeping.forget()
         assert await kept(group, summaries.SUMMARIES.c.part) == [("thread:11",), ("thread:9",)]
         assert await kept(group, audit.AUDIT.c.id) == [(9,), (11,)]
+
+
+async def test_what_scripts_remember_for_a_time_is_forgotten_then_and_the_rest_stays() -> None:
+    async with a_group() as group:
+        memory = ScriptMemory(group.daemon.store, group.clock)
+        await memory.put(bots_own("default"), "short", 1, seconds=60)
+        await memory.put(bots_own("default"), "long", 1)
+        await group.clock.advance(61)
+        await group.daemon.housekeeping.forget()
+        assert await kept(group, script_memory.SCRIPT_MEMORY.c.name) == [("long",)]
 
 
 @pytest.mark.parametrize("hours", [25, 71])

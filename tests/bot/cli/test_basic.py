@@ -86,9 +86,7 @@ def test_a_file_that_is_no_text_or_too_long_is_told_where(capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("path", ["empty", "absent"])
-def test_where_there_are_no_scripts_that_is_said(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, path: str
-) -> None:
+def test_where_there_are_no_scripts_that_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path, path: str) -> None:
     (tmp_path / "empty").mkdir()
     printed = command(capsys, "basic", "check", tmp_path / path)
     assert printed.status == 1

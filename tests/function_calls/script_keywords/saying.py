@@ -1,0 +1,76 @@
+"""Statements of scripts carried out by the keywords of some modules: read by their forms, without the language's parser
+and machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any, get_type_hints
+
+from function_calls.basic.forms import Forms, form_of
+from function_calls.basic.keywords import ScriptRun, Value, keyword_declaration
+from function_calls.basic.members import item, member
+from function_calls.basic.nodes import Binary, Expression, Index, ListOf, Literal, MapOf, Member, Name, Unary, Want
+from function_calls.basic.operators import OPERATORS, negated
+from function_calls.basic.tokens import Cursor
+from tests.function_calls.basic.small_reader import SmallExpressions, small_tokens
+
+
+class Saying:
+    """Carries out one statement at a time."""
+
+    def __init__(self, modules: Iterable[ModuleType], services: Mapping[type, object]) -> None:
+        self._functions: dict[str, Any] = {}
+        forms = []
+        for module in modules:
+            for function in vars(module).values():
+                declaration = keyword_declaration(function)
+                if declaration is None or function.__module__ != module.__name__:
+                    continue
+                for form in map(form_of, declaration.forms):
+                    forms.append(form)
+                    self._functions[form.name] = function
+        self._services = services
+        self._forms = Forms(forms)
+
+    async def __call__(self, run: ScriptRun, statement: str, /, **variables: Value) -> Value:
+        """The value of a statement: a keyword, with `variables` for its names."""
+        cursor = Cursor(small_tokens(statement))
+        matched = self._forms.match(cursor, SmallExpressions(self._forms), inside=False)
+        assert matched is not None, statement
+        return await self._done(run, matched.want, variables)
+
+    async def _done(self, run: ScriptRun, want: Want, variables: Mapping[str, Value]) -> Value:
+        function = self._functions[want.keyword]
+        given = {name: await self._value(run, one, variables) for name, one in want.arguments}
+        hints = get_type_hints(function)
+        services = {name: self._services[hints[name]] for name in function.__kwdefaults__ or ()}
+        keyword_only = function.__code__.co_varnames[function.__code__.co_argcount :][
+            : function.__code__.co_kwonlyargcount
+        ]
+        services |= {name: self._services[hints[name]] for name in keyword_only}
+        return await function(run, **given, **services)
+
+    async def _value(self, run: ScriptRun, expression: Expression, variables: Mapping[str, Value]) -> Value:
+        match expression:
+            case Literal(_, value):
+                return value
+            case Name(_, name):
+                return variables.get(name)
+            case Member(_, of, name):
+                return member(await self._value(run, of, variables), name)
+            case Index(_, of, index):
+                return item(await self._value(run, of, variables), await self._value(run, index, variables))
+            case ListOf(_, items):
+                return [await self._value(run, one, variables) for one in items]
+            case MapOf(_, entries):
+                return {key: await self._value(run, one, variables) for key, one in entries}
+            case Unary(_, "-", operand):
+                return negated(await self._value(run, operand, variables))
+            case Binary(_, operator, left, right):
+                sides = (await self._value(run, left, variables), await self._value(run, right, variables))
+                return OPERATORS[operator](*sides)
+            case Want():
+                return await self._done(run, expression, variables)
+            case _:
+                raise AssertionError(f"this is beyond the tests' reader: {expression}")

@@ -1,0 +1,198 @@
+"""Work on rows that a script has."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.script_keywords import records, tables
+from function_calls.scripts.ports import ScriptFiles, ScriptModel, ScriptWeb
+from services.clock import Clock, VirtualClock
+from services.script_files import LocalScriptFiles
+from services.script_tables import ScriptTables
+from services.store.ids import Ids
+from tests.fakes.script_runs import a_run
+from tests.fakes.sqlite_store import a_store
+from tests.function_calls.script_keywords.saying import Saying
+
+ORDERS = [
+    {"id": 1, "customer": "a", "city": "Oslo", "total": 10, "day": "2026-01-02"},
+    {"id": 2, "customer": "b", "city": "Rome", "total": "2.5", "day": "2026-01-10"},
+    {"id": 3, "customer": "a", "city": "Oslo", "total": None, "day": "2026-02-01"},
+    {"id": 4, "customer": "c", "city": "", "total": 0.1, "day": ""},
+]
+CUSTOMERS = [{"customer": "a", "name": "Ann", "city": "Bergen"}, {"customer": "b", "name": "Bob"}, {"customer": "z"}]
+
+
+@pytest.fixture
+async def say(tmp_path: Path) -> AsyncIterator[Saying]:
+    clock = VirtualClock()
+    async with a_store(tmp_path, clock) as store:
+        services: dict[type, object] = {
+            ScriptTables: ScriptTables(store, Ids(clock), clock),
+            ScriptFiles: LocalScriptFiles([]),
+            ScriptWeb: None,
+            ScriptModel: None,
+            Clock: clock,
+        }
+        yield Saying([records, tables], services)
+
+
+async def done(say: Saying, statement: str, **variables: Any) -> Any:
+    return await say(a_run(), statement, orders=ORDERS, customers=CUSTOMERS, **variables)
+
+
+def ids(rows: Any) -> list[Any]:
+    return [row["id"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ('FILTER orders, "total >= 1"', [1, 2]),
+        ('FILTER(orders, "city = Oslo")', [1, 3]),
+        ('FILTER orders WHERE city = "Oslo" AND total > 1', [1]),
+        ('FILTER orders, "total > 0 ORDER BY total LIMIT 2"', [4, 2]),
+        ('SORT orders BY "total"', [4, 2, 1, 3]),
+        ("SORT orders BY total DESC", [1, 2, 4, 3]),
+        ('SORT orders, "day", "desc"', [3, 2, 1, 4]),
+        ("FIRST orders, 2", [1, 2]),
+        ("LAST orders, 2", [3, 4]),
+        ("FIRST orders, 0", []),
+        ("LAST orders, 0", []),
+    ],
+)
+async def test_rows_are_chosen_and_put_in_order(say: Saying, statement: str, found: list[int]) -> None:
+    assert ids(await done(say, statement)) == found
+
+
+@pytest.mark.parametrize(
+    ("statement", "total"),
+    [
+        ('AGGREGATE "SUM", orders, "total"', 12.6),
+        ('AGGREGATE "sum", orders, "id"', 10),
+        ('AGGREGATE "AVG", orders, "total"', 4.2),
+        ('AGGREGATE "AVERAGE", nothing, "total"', 0),
+        ('AGGREGATE "COUNT", orders, "total"', 3),
+        ('AGGREGATE "COUNT", orders', 4),
+        ('AGGREGATE "MIN", orders, "total"', 0.1),
+        ('AGGREGATE "MAX", orders, "day"', "2026-02-01"),
+        ('AGGREGATE "MAX", orders, "nothing"', None),
+        ('AGGREGATE "SUM", orders, "total", "city = Oslo"', 10),
+        ("AGGREGATE orders SUM total", 12.6),
+        ('AGGREGATE orders COUNT WHERE city = "Oslo"', 2),
+        ("AGGREGATE orders AVERAGE total WHERE total > 1", 6.25),
+    ],
+)
+async def test_a_total_is_made_of_a_field(say: Saying, statement: str, total: Any) -> None:
+    expected = pytest.approx(total) if isinstance(total, float) else total
+    assert await done(say, statement) == expected
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'AGGREGATE "orders", "COUNT", "id", "city = Oslo"',
+        'AGGREGATE "COUNT", "orders", "id", "city = Oslo"',
+        'AGGREGATE "orders" COUNT WHERE city = "Oslo"',
+    ],
+)
+async def test_the_name_of_a_table_stands_for_its_rows(say: Saying, statement: str) -> None:
+    await done(say, 'SAVE "orders", orders')
+    assert await say(a_run(), statement) == 2
+    assert ids(await say(a_run(), 'SORT "orders" BY total')) == [4, 2, 1, 3]
+    assert ids(await say(a_run(), 'FILTER "orders", "total > 5"')) == [1]
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"),
+    [
+        ('MAP rows, "a->x"', [{"x": 1, "b": 2}]),
+        ('MAP rows, "A -> x, b->y"', [{"x": 1, "y": 2}]),
+        ('MAP rows, "b, c"', [{"b": 2, "c": None}]),
+        ('MAP rows, "b, a->x"', [{"b": 2, "x": 1}]),
+        ('FILL rows, { "text": "{{a}} and {{ B }}{{c}}", "n": 5 }', [{"text": "1 and 2", "n": 5}]),
+        ('FILL "Hello {{a}}!", row', "Hello 1!"),
+        ('FILL row, "Hello {{a}}!"', "Hello 1!"),
+        ('JOIN names, "; "', "Ann; 5"),
+        ("JOIN(names)", "Ann, 5"),
+        ("FIRST names", "Ann"),
+        ("LAST names", 5),
+        ("FIRST nothing_at_all", ""),
+        ('FIRST "Ann Smith"', "Ann"),
+        ('LAST rows, "b"', 2),
+    ],
+)
+async def test_rows_are_turned_into_others(say: Saying, statement: str, rows: Any) -> None:
+    row = {"a": 1, "b": 2}
+    assert await done(say, statement, rows=[row], row=row, names=["Ann", 5]) == rows
+    assert row == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("kind", "pairs"),
+    [
+        ("inner", [(1, "Ann"), (2, "Bob"), (3, "Ann")]),
+        ("left", [(1, "Ann"), (2, "Bob"), (3, "Ann"), (4, None)]),
+        ("RIGHT", [(1, "Ann"), (2, "Bob"), (3, "Ann"), (None, None)]),
+        ("full", [(1, "Ann"), (2, "Bob"), (3, "Ann"), (4, None), (None, None)]),
+    ],
+)
+async def test_lists_are_joined_by_a_field(say: Saying, kind: str, pairs: list[Any]) -> None:
+    rows = await done(say, 'JOIN orders, customers, "customer", kind', kind=kind)
+    assert [(row.get("id"), row.get("name")) for row in rows] == pairs
+    assert rows[0]["city"] == "Oslo"
+    other = [{"CUSTOMER_ID": "a", "x": 1}]
+    assert [row["x"] for row in await done(say, 'JOIN orders, other, "customer=customer_id"', other=other)] == [1, 1]
+
+
+async def test_rows_are_grouped_with_totals(say: Saying) -> None:
+    groups = await done(say, 'GROUP BY orders, "customer", { "sum": "SUM(total)", "n": "COUNT(*)" }')
+    assert [(group["key"], group["customer"], group["count"], group["sum"], group["n"]) for group in groups] == [
+        ("a", "a", 2, 10, 2),
+        ("b", "b", 1, 2.5, 1),
+        ("c", "c", 1, 0.1, 1),
+    ]
+    assert ids(groups[0]["items"]) == [1, 3]
+    assert [group["key"] for group in await done(say, 'GROUP BY orders, "customer, city"')] == [
+        "a, Oslo",
+        "b, Rome",
+        "c, ",
+    ]
+
+
+async def test_rows_are_turned_into_columns(say: Saying) -> None:
+    rows = await done(say, 'PIVOT orders, "customer", "city", "total"')
+    assert rows[0] == {"customer": "a", "row_header": "a", "Oslo": 10, "Rome": 0, "": 0}
+    assert await done(say, 'PIVOT orders, "city", "id"') == [
+        {"city": "Oslo", "row_header": "Oslo", "id": 4},
+        {"city": "Rome", "row_header": "Rome", "id": 2},
+        {"city": "", "row_header": "", "id": 4},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "words"),
+    [
+        ('AGGREGATE "MEDIAN", orders, "total"', RunCode.BAD_VALUE, "“MEDIAN” is no total"),
+        ('PIVOT orders, "a", "b", "c", "x"', RunCode.BAD_VALUE, "“x” is no total"),
+        ('GROUP BY orders, "a", { "x": "SUM" }', RunCode.BAD_VALUE, "“SUM” is no total"),
+        ('JOIN orders, customers, "customer", "cross"', RunCode.BAD_VALUE, "inner, left, right and full"),
+        ('MAP orders, "a->"', RunCode.BAD_VALUE, "names no fields"),
+        ('FILL 5, "x"', RunCode.WRONG_TYPE, "FILL takes"),
+        ('FILTER 5, "a=1"', RunCode.WRONG_TYPE, "Rows are needed"),
+        ('GROUP BY orders, ""', RunCode.WRONG_TYPE, "name of a field"),
+        ('JOIN long, long, "x"', RunCode.MEMORY, "too many rows"),
+        ('PIVOT long, "x", "n", "n"', RunCode.MEMORY, "too many values to be columns"),
+        ("FILL long, text", RunCode.MEMORY, "too large"),
+    ],
+)
+async def test_what_cannot_be_done_is_said_plainly(say: Saying, statement: str, code: RunCode, words: str) -> None:
+    long = [{"x": 1, "n": number} for number in range(300)]
+    with pytest.raises(RunFault, match=words) as raised:
+        await done(say, statement, long=long, text="{{x}}" * 5000)
+    assert raised.value.code is code
