@@ -247,8 +247,7 @@ def scripts_figures(effort: Effort) -> list[Figure]:
     return [
         _seconds(f"{count}, never seen: compiled, and all of it written", median(samples["cold"], "seconds"), 3.0),
         _seconds(f"{count} at the next start", median(samples["kept"], "seconds"), 0.3),
-        Figure("basic_scripts", said, "us", beyond, 1000.0, python_us
-        ),
+        Figure("basic_scripts", said, "us", beyond, 1000.0, python_us),
     ]
 
 
