@@ -5,14 +5,17 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
+from typing import get_args
 
 from function_calls.basic.codes import Code, Fault
 from function_calls.basic.nodes import (
     Apply,
     Assign,
+    Case,
     Define,
     Dim,
+    Expression,
     ForEach,
     ForTo,
     Index,
@@ -21,6 +24,7 @@ from function_calls.basic.nodes import (
     Name,
     Param,
     Script,
+    Statement,
     Target,
     Unit,
     With,
@@ -34,7 +38,12 @@ SESSION_VARIABLES = frozenset(
     }
 )  # fmt: skip
 """What a run may know without that the script sets it."""
-_UNCLEAR = re.compile(r"[a-z]\d*|(foo|bar|baz|tmp|var|val|arg|param|parameter|input|value)\d*", re.IGNORECASE)
+_UNCLEAR = re.compile(r"[a-z]\d*|(foo|bar|baz|tmp|arg|param)\d*", re.IGNORECASE)
+_PARTS = {
+    node: tuple(field.name for field in fields(node) if field.name not in ("at", "name", "operator"))
+    for node in (Script, Unit, *get_args(Expression), *get_args(Statement), Case)
+}
+"""What may be read below a node, by its type."""
 _WORD = re.compile(r"\w+")
 _NEAR = 0.75
 _MOST_HINTS = 20
@@ -42,7 +51,7 @@ _MOST_HINTS = 20
 
 
 def lints_of(script: Script, *, variables: Collection[str] = (), functions: Collection[str] = ()) -> list[Fault]:
-    """Names that say nothing, parameters without an example or that nothing uses, and variables that nothing sets, in
+    """Names that say nothing, parameters without an example, and variables that nothing sets, in
     the order of their places. Only for a script that was read without error: what sets a variable may stand in a line
     that was not. `variables`: those that the configuration of the bot sets, such as `x` of `param-x`; `functions`: what
     may be called without parentheses. What a description lacks `definitions_of` tells."""
@@ -51,8 +60,6 @@ def lints_of(script: Script, *, variables: Collection[str] = (), functions: Coll
     used.note(script)
     params = [param for unit in script.units for param in unit.params]
     faults = [fault for param in params for fault in _of_param(param)]
-    for unit in script.units:
-        faults += _unused(unit, script)
     faults += _unknown(used, known, {param.name.lower() for param in params})
     return sorted(faults, key=lambda fault: fault.at)
 
@@ -64,19 +71,6 @@ def _of_param(param: Param) -> Iterator[Fault]:
     if not param.has_like and not param.choices and param.type not in ("boolean", "bool"):
         told = f'PARAM {param.name} has no example; LIKE "…" shows a model how it is filled'
         yield Fault(param.at, Code.MISSING_LIKE, told, "warning")
-
-
-def _unused(unit: Unit, script: Script) -> Iterator[Fault]:
-    """Parameters that the unit demands and never looks at. Where it does nothing yet, it is not written yet."""
-    if not unit.body:
-        return
-    used = _Use()
-    used.note((unit.body, script.definitions))
-    for param in unit.params:
-        name = param.name.lower()
-        if name not in used.read and name not in used.called and name not in used.told:
-            told = f"PARAM {param.name} is asked for, but the script never uses it"
-            yield Fault(param.at, Code.UNUSED_PARAM, told, "warning")
 
 
 def _unknown(used: _Use, known: set[str], params: set[str]) -> Iterator[Fault]:
@@ -113,7 +107,7 @@ class _Use:
                     self.read[one.name] = one
             elif isinstance(one, tuple):
                 left += one
-            elif is_dataclass(one) and not isinstance(one, Param):
+            elif type(one) in _PARTS:
                 left += self._below(one)
 
     def _below(self, node: object) -> list[object]:
@@ -130,7 +124,7 @@ class _Use:
             self.written |= {node.name, *node.parameters}
         elif isinstance(node, Assign | With):
             return [*self._indexes(node.target), node.value if isinstance(node, Assign) else node.entries]
-        return [getattr(node, field.name) for field in fields(node)]  # type: ignore[arg-type]
+        return [getattr(node, name) for name in _PARTS[type(node)]]
 
     def _indexes(self, target: Target) -> list[object]:
         """What is read to find what is written: `list[i] = 1` reads `i`."""
