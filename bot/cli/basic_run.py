@@ -185,8 +185,9 @@ def _bot_of(file: Path) -> str:
 
 
 def _of_file(specs: Sequence[FunctionSpec], file: Path) -> list[FunctionSpec]:
-    places = {str(file), str(file.resolve())}
-    return [one for one in specs if one.source.rpartition(":")[0] in places]
+    # A source in the working folder is named from there, however the file was.
+    wanted = file.resolve()
+    return [one for one in specs if Path(one.source.rpartition(":")[0]).resolve() == wanted]
 
 
 def _short(text: str) -> str:

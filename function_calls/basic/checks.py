@@ -32,9 +32,9 @@ from function_calls.basic.nodes import (
 
 SESSION_VARIABLES = frozenset(
     {
-        "bot", "botname", "channel", "chat", "err", "error", "from", "group", "language", "mobile", "now", "rnd",
-        "role", "session", "session_id", "sessionid", "timer", "today", "user", "user_id", "useremail", "userid",
-        "username", "userphone",
+        "bot", "botname", "channel", "chat", "err", "error", "error_message", "from", "group", "language", "mobile",
+        "now", "rnd", "role", "session", "session_id", "sessionid", "timer", "today", "user", "user_id",
+        "useremail", "userid", "username", "userphone",
     }
 )  # fmt: skip
 """What a run may know without that the script sets it."""

@@ -101,7 +101,9 @@ def test_a_variable_that_nothing_sets_is_told_once_where_it_is_read_first_with_w
 
 
 @pytest.mark.requirement("A37")
-@pytest.mark.parametrize("known", ["username", "mobile", "from", "user.name", "city", "Today", "total"])
+@pytest.mark.parametrize(
+    "known", ["username", "mobile", "from", "user.name", "city", "Today", "total", "error_message"]
+)
 def test_parameters_session_variables_and_what_is_set_anywhere_are_known(known: str) -> None:
     assert lints(f"{PARAM}TALK city\nTALK {known}\ntotal = 1") == []
 
