@@ -26,6 +26,7 @@ BENCHMARKS = {
     "timers": "timers",
     "first_request": "routed",
     "argument_check": "arguments",
+    "basic_scripts": "basic_scripts",
 }
 
 

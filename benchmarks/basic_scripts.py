@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from benchmarks.measuring import Driver, Effort, Figure, Load, Sample, median, rounds, timed
 from benchmarks.world import a_profile, a_turn, an_invoker, message, set_up_process
@@ -19,15 +20,16 @@ from config.basic import BasicSettings, BasicSource
 from config.settings import Settings
 from function_calls.basic.compiler import BasicCompiler
 from function_calls.basic.keywords import Grants
+from function_calls.basic.program import Program
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.definition import schema_arguments
+from function_calls.definition import build_spec, schema_arguments
 from function_calls.registry import BotFunctions
 from function_calls.script_keywords import talk
 from function_calls.script_library.kept_tools import LibraryTool
-from function_calls.script_library.specs import LoadProgram, spec_of
+from function_calls.script_library.specs import LoadProgram
 from function_calls.script_library.work_folder import WorkFolder
-from function_calls.scripts.handler import ScriptHandler, script_seconds
+from function_calls.scripts.handler import ScriptHandler
 from function_calls.scripts.keyword_table import KeywordTable
 from function_calls.source import Snapshot, Unwatched
 from function_calls.sources.basic_scripts import BasicScripts
@@ -35,7 +37,9 @@ from function_calls.spec import FunctionResult, FunctionSpec, Handler, Touch
 from function_calls.turn import Path as Way
 from services.basic_tools import BasicTools
 from services.clock import SystemClock
+from services.known_members import KnownMembers
 from services.refs import Effect
+from services.store.port import Store
 
 _SCRIPT = """\
 REM Order number {number} of a shop, with what such scripts usually do
@@ -70,6 +74,8 @@ END WITH
 TALK "Processing order for " + customer_name + ": " + FORMAT(order.amount, "0.00")
 RETURN order.amount
 """
+_LINES = _SCRIPT.count("\n")
+_BATCHES = 11
 _ARGUMENTS = {"customer_name": "Ann", "order_amount": 120, "shipping_address": "123 Main St"}
 
 
@@ -151,17 +157,102 @@ async def kept(load: Load) -> Sample:
         return {"seconds": await _published(source(), load)}
 
 
-DRIVERS: dict[str, Driver] = {"cold": cold, "kept": kept}
+@asynccontextmanager
+async def _store() -> AsyncIterator[Store]:
+    with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as folder:
+        store = await open_store(Settings.model_validate({"home": folder}), SystemClock())
+        try:
+            yield store
+        finally:
+            await store.close()
+
+
+async def call(load: Load) -> Sample:
+    """A script run through every check, with its program at hand."""
+    async with _store() as store:
+        return await _called(load, _script(store))
+
+
+async def call_of_python(load: Load) -> Sample:
+    """A function in Python that takes the same and says the same."""
+
+    async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        amount = arguments["order_amount"]
+        said = f"Processing order for {arguments['customer_name']}: {amount * 0.9:.2f}"
+        return FunctionResult.say(said, data=amount * 0.9)
+
+    async with _store() as store:
+        return await _called(load, replace(_script(store), handler=handle))
+
+
+async def _called(load: Load, spec: FunctionSpec) -> Sample:
+    functions, profile, context = BotFunctions([spec]), a_profile(), message("", 0)
+    with tempfile.TemporaryDirectory() as folder:
+        invoker = an_invoker(Path(folder))
+
+        async def once(number: int) -> None:
+            turn = a_turn(number, functions, profile)
+            result = await invoker.invoke(context, spec.name, _ARGUMENTS, turn, Way.COMMAND)
+            assert result.reply == "Processing order for Ann: 108.00"
+
+        return await timed(load.count, int, once, batches=_BATCHES)
+
+
+def _script(store: Store) -> FunctionSpec:
+    """One script, as the function that it is."""
+    result = _compiler().compile_text(_SCRIPT.format(number=1), "order.bas", name="order")
+    (tool,) = result.tools
+
+    async def program() -> Program:
+        return tool.program
+
+    handler = ScriptHandler(
+        tool.definition,
+        program,
+        KeywordTable([talk], {KnownMembers: KnownMembers(store)}),
+        BasicSettings(),
+        Grants(),
+        clock=SystemClock(),
+        chance=Random(1),
+    )
+    parameters, arguments = schema_arguments("order", tool.definition.schema())
+    return build_spec(
+        name="order",
+        description=tool.definition.description,
+        handler=handler.handle,
+        arguments=arguments,
+        parameters=parameters,
+        options={},
+    )
+
+
+DRIVERS: dict[str, Driver] = {"cold": cold, "kept": kept, "call": call, "call_of_python": call_of_python}
 
 
 def scripts_figures(effort: Effort) -> list[Figure]:
     """All of them."""
-    load = Load(functions=effort.count(1000))
-    samples = rounds({"cold": ("basic_scripts.cold", load), "kept": ("basic_scripts.kept", load)}, effort)
+    many, calls = Load(functions=effort.count(1000)), Load(count=effort.count(200))
+    samples = rounds(
+        {
+            "cold": ("basic_scripts.cold", many),
+            "kept": ("basic_scripts.kept", many),
+            "call": ("basic_scripts.call", calls),
+            "python": ("basic_scripts.call_of_python", calls),
+        },
+        effort,
+    )
+    count = f"{many.functions:,} scripts of {_LINES} lines"
+    beyond = median(samples["call"]) - median(samples["python"])
+    python_us, said = median(samples["python"]), "a call of such a script beyond one of a Python function"
     return [
-        Figure("basic_scripts", f"{load.functions:,} scripts compiled, all written", "seconds", median(samples["cold"], "seconds"), 3.0),
-        Figure("basic_scripts", f"the same at the next start", "seconds", median(samples["kept"], "seconds"), 0.3),
+        _seconds(f"{count}, never seen: compiled, and all of it written", median(samples["cold"], "seconds"), 3.0),
+        _seconds(f"{count} at the next start", median(samples["kept"], "seconds"), 0.3),
+        Figure("basic_scripts", said, "us", beyond, 1000.0, python_us),
     ]
+
+
+def _seconds(what: str, value: float, limit: float) -> Figure:
+    return Figure("basic_scripts", what, "seconds", value, limit)
 
 
 FIGURES: dict[str, Callable[[Effort], list[Figure]]] = {"basic_scripts": scripts_figures}

@@ -59,7 +59,7 @@ def close(cursor: Cursor, opener: Token, closer: str) -> None:
             f"`{opener.text}` is not closed; `{closer}` is missing before the statement ends", Code.SYNTAX, opener.at
         )
     if phrase := unknown_phrase(cursor):
-        cursor.fail(f"there is no keyword {phrase}", Code.UNKNOWN_STATEMENT, _before(cursor).at)
+        cursor.fail(f"there is no keyword {phrase}", Code.UNKNOWN_STATEMENT, before(cursor).at)
     between = "an operator" if opener.text == "(" else "a comma"
     cursor.fail(f"`{closer}`, or {between} before the next value, is missing, {cursor.found()}")
 
@@ -67,16 +67,17 @@ def close(cursor: Cursor, opener: Token, closer: str) -> None:
 def unknown_phrase(cursor: Cursor) -> str:
     """The words that look like a keyword that is not known, in upper case: a word in capitals directly before the
     cursor, with those behind it. Empty where there are none."""
-    before, words = _before(cursor), list[str]()
-    if before.kind is not Kind.WORD or not before.text.isupper() or len(before.text) < 2:
+    first, words = before(cursor), list[str]()
+    if first.kind is not Kind.WORD or not first.text.isupper() or len(first.text) < 2:
         return ""
     while (token := cursor.ahead(len(words)) if words else cursor.now).kind is Kind.WORD and token.text.isupper():
         words.append(token.text)
     follows = cursor.now.kind in (Kind.TEXT, Kind.NUMBER, Kind.WORD)
-    return " ".join((str(before.value), *words[:2])) if follows else ""
+    return " ".join((str(first.value), *words[:2])) if follows else ""
 
 
-def _before(cursor: Cursor) -> Token:
+def before(cursor: Cursor) -> Token:
+    """The token before the cursor, which is not the first one."""
     cursor.index -= 1
     token = cursor.now
     cursor.index += 1

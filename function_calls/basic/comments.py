@@ -12,64 +12,22 @@ from collections.abc import Sequence
 from function_calls.basic.nodes import At
 from function_calls.basic.tokens import Kind, Token
 
-_TAKES_A_VALUE = frozenset(
-    [
-        "AND",
-        "OR",
-        "NOT",
-        "MOD",
-        "LIKE",
-        "IN",
-        "IS",
-        "AS",
-        "TO",
-        "CASE",
-        "IF",
-        "ELSEIF",
-        "WHILE",
-        "UNTIL",
-        "STEP",
-        "SELECT",
-        "SWITCH",
-        "THROW",
-        "ASSERT",
-    ]
-)
-_TAKES_NONE = frozenset(
-    [
-        "THEN",
-        "ELSE",
-        "NEXT",
-        "LOOP",
-        "WEND",
-        "DO",
-        "END",
-        "BREAK",
-        "STOP",
-        "CONTINUE",
-        "EXIT",
-        "NULL",
-        "NOTHING",
-        "TRUE",
-        "FALSE",
-        "ENDIF",
-        "ENDSELECT",
-        "ENDSWITCH",
-        "ENDWITH",
-        "ENDSUB",
-        "ENDFUNCTION",
-        "ENDWHILE",
-        "ENDFOR",
-        "DEFAULT",
-        "NOW",
-        "TODAY",
-    ]
-)
+_TAKES_A_VALUE = frozenset((
+    "AND", "OR", "NOT", "MOD", "LIKE", "IN", "IS", "AS", "TO", "CASE", "IF", "ELSEIF", "WHILE", "UNTIL", "STEP", "SELECT",
+    "SWITCH", "THROW", "ASSERT",
+))  # fmt: skip
+_TAKES_NONE = frozenset((
+    "THEN", "ELSE", "NEXT", "LOOP", "WEND", "DO", "END", "BREAK", "STOP", "CONTINUE", "EXIT", "DEFAULT", "NOW", "TODAY",
+    "NULL", "NOTHING", "TRUE", "FALSE", "ENDIF", "ENDSELECT", "ENDSWITCH", "ENDWITH", "ENDSUB", "ENDFUNCTION", "ENDWHILE",
+    "ENDFOR",
+))  # fmt: skip
 _ENDS_WELL = re.compile(
-    r"[ \t]*(?:$|[,)\]}+&:;=<>*/]|'|//|\#|(?:AND|OR|THEN|TO|AS|IN|LIKE|IS|NOT|DESCRIPTION|OPTIONAL|LIKE|DEFAULT|ENUM|"
-    r"WITH|WHERE|BY|ON|FROM|REM)\b)",
-    re.IGNORECASE | re.MULTILINE,
+    r"""[ \t]*(?: $ | [,)\]}+&:;=<>*/] | ' | // | \#
+      | (?:AND|OR|THEN|ELSE|ELSEIF|END|ENDIF|TO|AS|IN|LIKE|IS|NOT|WITH|WHERE|BY|ON|FROM|REM)\b
+      | (?:DESCRIPTION|OPTIONAL|DEFAULT|ENUM)\b )""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
+"""What may stand behind a text."""
 
 _COMMENT_LINE = re.compile(r"[ \t]*(?:REM\b|'+|//+|#+(?!\{))[ \t]*(.*)", re.IGNORECASE)
 _WORDS = re.compile(r"\w")
@@ -90,7 +48,7 @@ def begins_text(tokens: Sequence[Token], text: str, start: int, end: int) -> boo
         return (end >= 0 and (not spaced or _ends_well(text, end))) or (end < 0 and not spaced)
     if before.kind is not Kind.WORD or end < 0 or before.value in _TAKES_NONE or not _ends_well(text, end):
         return False
-    if len(tokens) > 1 and tokens[-2].kind is Kind.SYMBOL and tokens[-2].text == ".":
+    if len(tokens) > 1 and (tokens[-2].text == "." or tokens[-2].value in ("END", "EXIT")):
         return False
     return before.value in _TAKES_A_VALUE or _is_keyword(tokens)
 
@@ -101,13 +59,14 @@ def _ends_well(text: str, end: int) -> bool:
 
 def _is_keyword(tokens: Sequence[Token]) -> bool:
     """Whether what stands before are the first words of a keyword, as in `SEND FILE 'a.pdf'`: the first word of the
-    statement, or one in capitals behind another or behind `=`."""
+    statement, or one in capitals behind another or where a value begins."""
     before = tokens[-2] if len(tokens) > 1 else None
     if before is None or before.kind is Kind.LINE or before.value in ("THEN", "ELSE"):
         return True
     if before.kind is Kind.NUMBER:
         return len(tokens) == 2 or tokens[-3].kind is Kind.LINE
-    return tokens[-1].text.isupper() and (before.kind is Kind.WORD or before.text == "=")
+    begins_value = before.kind is Kind.SYMBOL and before.text not in (")", "]", "}", ".")
+    return tokens[-1].text.isupper() and (before.kind is Kind.WORD or begins_value)
 
 
 def comments_above(lines: Sequence[str], at: At) -> str:

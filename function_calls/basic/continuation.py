@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from function_calls.basic.tokens import Kind, Token
 
 _WAITING = frozenset([",", "+", "-", "*", "/", "\\", "^", "&", "=", "<>", "<", "<=", ">", ">=", "."])
+_OF_VALUES = _WAITING - {","}
+"""Behind these no comparison stands: `b = 2` in the next line is an assignment."""
 _WAITING_WORDS = frozenset(("AND", "OR", "NOT", "MOD"))
 _OPENING = frozenset(("(", "[", "{", "#{"))
 
@@ -21,6 +23,11 @@ _STATEMENT = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """What is plainly a statement of its own."""
+_ASSIGNMENT = re.compile(r"[ \t]*\w[\w.]*[ \t]*=")
+_ALONE = re.compile(
+    r"[ \t]*(?:NEXT(?:[ \t]+\w+)?|WEND|LOOP|ELSE|ENDIF|END|RETURN|EXIT|BREAK|CONTINUE|STOP)[ \t]*(?:$|'|//|#|:)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _GOES_ON = re.compile(
     r"""[ \t]*(?:
         [)\]},.:+\-*/\\^&=<>;] | != | (?:AND|OR|MOD|IN|LIKE|IS|NOT|TO|AS)\b     # what nothing begins with
@@ -59,7 +66,9 @@ def goes_on(last: Token, text: str, position: int, brackets: Sequence[str], over
     Within brackets a line may also end behind a value, unless what follows can only be a statement of its own: then
     a bracket was not closed."""
     if waits(last):
-        return (bool(brackets) or not over_blank_line) and not _STATEMENT.match(text, position)
+        if not brackets and (over_blank_line or _is_code(last, text, position)):
+            return False
+        return not _STATEMENT.match(text, position)
     if not brackets:
         return False
     if last.kind is Kind.SYMBOL and last.text in _OPENING:
@@ -67,6 +76,13 @@ def goes_on(last: Token, text: str, position: int, brackets: Sequence[str], over
     if _GOES_ON.match(text, position):
         return True
     return (_VALUE if brackets[-1] == "(" else _ENTRY).match(text, position) is not None
+
+
+def _is_code(last: Token, text: str, position: int) -> bool:
+    """Whether the line at `position` is none that goes on behind an operator, though it could be read so."""
+    if _ALONE.match(text, position):
+        return True
+    return last.text in _OF_VALUES and _ASSIGNMENT.match(text, position) is not None
 
 
 def waits(last: Token) -> bool:

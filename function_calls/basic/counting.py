@@ -26,6 +26,10 @@ def counted(loop: Loop, now: JsonValue) -> tuple[int | float, bool]:
     The n-th value is reckoned from the first one, so fractions do not add up what they lack: 1 TO 2 STEP 0.1 ends with
     2. When the script has changed the variable, counting goes on from there."""
     first, times, last, step = loop
+    if type(now) is int and type(step) is int and type(first) is int and times != _NOT_BEGUN:
+        value = settled(now + step)  # whole numbers lack nothing, and most loops count in them
+        loop[0], loop[1] = value, 0
+        return value, value > last if step > 0 else value < last
     if times != _NOT_BEGUN and now != _value(first, times, step):
         first, times = number_of(now), 0
         loop[0] = first

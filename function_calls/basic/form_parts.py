@@ -22,6 +22,10 @@ class SlotKind(StrEnum):
     ASSIGNMENTS = "assignments"
     CONDITION = "condition"
     BLOCK = "block"
+    NAMED = "named"
+    NAMES = "names"
+    ROW = "row"
+    PAIR = "pair"
 
 
 class Exactly(NamedTuple):
@@ -175,8 +179,12 @@ def _shown(part: Part) -> str:
 def _shown_slot(slot: Slot) -> str:
     # Names that are words of Python are written with `_` at their end there.
     name = slot.name.rstrip("_") or slot.name
-    if slot.kind is SlotKind.LIST:
+    if slot.kind in (SlotKind.LIST, SlotKind.NAMED):
         return f"{name}, …"
+    if slot.kind in (SlotKind.NAMES, SlotKind.ROW):
+        return f"({name}, …)"
+    if slot.kind is SlotKind.PAIR:
+        return "name = value"
     if slot.kind is SlotKind.ONE_OF:
         return "|".join(slot.words)
     if slot.kind is SlotKind.ASSIGNMENTS:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from function_calls.basic.codes import Code, ScriptFault
-from function_calls.basic.conditions import condition_of
+from function_calls.basic.conditions import condition_at
 from function_calls.basic.nodes import Expression, ListOf, Literal, MapOf, Target
 from function_calls.basic.tokens import Cursor, Kind, Token
 
@@ -53,6 +53,8 @@ class Slots:
     """The first words of all keywords."""
     known: dict[int, tuple[Expression, int]]
     """What begins at an index, and where it ends."""
+    conditions: dict[int, tuple[Expression, int]] = field(default_factory=dict)
+    """The same of conditions."""
 
     def value(self) -> Expression:
         """An expression. Raises Absent where none begins, ScriptFault where one goes wrong behind its beginning."""
@@ -60,7 +62,7 @@ class Slots:
         if index in self.known:
             expression, cursor.index = self.known[index]
             return expression
-        if cursor.is_line_end or cursor.is_symbol(",", ")", "]", "}", "="):
+        if not self._may_begin():
             raise Absent
         begin = cursor.now.at
         try:
@@ -109,24 +111,27 @@ class Slots:
             return self.value()
         return Literal(token.at, text)
 
-    def name(self) -> Expression:
-        """The name of a table: a bare word means itself, unless the script has set a variable of that name."""
+    def name(self, *, before_names: bool = False) -> Expression:
+        """The name of a table: a bare word means itself, unless the script has set a variable of that name.
+        `before_names`: the form has columns in parentheses next."""
         token, after = self.cursor.now, self.cursor.ahead()
         if token.kind is not Kind.WORD:
             return self.value()
         goes_on = after.kind is Kind.SYMBOL and (after.text in _GO_ON or after.text == ".")
+        goes_on = goes_on and not (before_names and after.text == "(")
         if goes_on or names_a_value(self.cursor, str(token.value), self.starts):
             return self.value()
         self.cursor.take()
         return Literal(token.at, token.text)
 
     def assignments(self) -> Expression:
-        """`a = 1, b = 2` as a map."""
+        """`a = 1, b = 2`, or `a AS 1, b AS 2`, as a map."""
         cursor, at = self.cursor, self.cursor.now.at
         entries: list[tuple[str, Expression]] = []
         while True:
-            token = cursor.now
-            if token.kind not in (Kind.WORD, Kind.TEXT) or cursor.ahead().text != "=":
+            token, after = cursor.now, cursor.ahead()
+            is_given = (after.kind is Kind.SYMBOL and after.text == "=") or after.value == "AS"
+            if token.kind not in (Kind.WORD, Kind.TEXT) or not is_given:
                 raise Absent
             key = self._key(cursor.take())
             cursor.take()
@@ -136,7 +141,15 @@ class Slots:
 
     def condition(self) -> Expression:
         """`["and", ["column", "=", value], …]`; what is no comparison, such as a text, as it is."""
-        return condition_of(self.value())
+        cursor, index = self.cursor, self.cursor.index
+        if index in self.conditions:
+            condition, cursor.index = self.conditions[index]
+            return condition
+        if not self._may_begin():
+            raise Absent
+        condition = condition_at(cursor, self.read.expression)
+        self.conditions[index] = condition, cursor.index
+        return condition
 
     def block(self) -> Expression:
         """What stands between BEGIN … and END …."""
@@ -152,6 +165,9 @@ class Slots:
         if self.cursor.now.kind is not Kind.WORD:
             raise Absent
         return self.read.target(self.cursor)
+
+    def _may_begin(self) -> bool:
+        return not (self.cursor.is_line_end or self.cursor.is_symbol(",", ")", "]", "}", "="))
 
     def _assigned(self) -> Expression:
         try:

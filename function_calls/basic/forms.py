@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
+from function_calls.basic.form_columns import columns_in
 from function_calls.basic.form_language import BadForm as BadForm
 from function_calls.basic.form_language import form_of as form_of
 from function_calls.basic.form_parts import Exactly, Fork, Node, Slot, SlotKind, Step, first_of
@@ -181,11 +182,13 @@ class _Matching:
                 signs = {part.text for part in first_of(after) if isinstance(part, Exactly) and not part.is_word}
                 return self._slots.word(before=signs)
             case SlotKind.NAME:
-                return self._slots.name()
+                return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
             case SlotKind.ASSIGNMENTS:
                 return self._slots.assignments()
             case SlotKind.CONDITION:
                 return self._slots.condition()
+            case SlotKind.NAMED | SlotKind.NAMES | SlotKind.ROW | SlotKind.PAIR:
+                return columns_in(self._slots, slot.kind)
             case _:
                 return self._slots.block()
 
@@ -219,6 +222,10 @@ class _Matching:
         cursor.fail(f"{name}: {' or '.join(missing)} is missing, {cursor.found()}; {write}")
 
 
+def _is_before(after: Node, kind: SlotKind) -> bool:
+    return isinstance(after, Step) and isinstance(after.part, Slot) and after.part.kind is kind
+
+
 def _called(slot: Slot) -> str:
     """What the slot takes, for whoever left it out."""
     match slot.kind:
@@ -230,6 +237,12 @@ def _called(slot: Slot) -> str:
             return "`column = value`"
         case SlotKind.CONDITION:
             return "a condition"
+        case SlotKind.PAIR:
+            return "`name = value`"
+        case SlotKind.NAMES:
+            return "`(column, …)`"
+        case SlotKind.ROW:
+            return "`(value, …)`"
         case SlotKind.BLOCK:
             return "the text of the block"
         case _:

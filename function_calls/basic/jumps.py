@@ -92,7 +92,8 @@ class Jumps:
         if comes_back:
             self._assembly.emit(at, "gosub", [going.target, going.loops])
         else:
-            self._assembly.emit(at, "cut", going.loops)
+            if self.loops:
+                self._assembly.emit(at, "cut", going.loops)
             self._assembly.emit(at, "jump", going.target)
 
     def on_error(self, at: At, label: str) -> None:

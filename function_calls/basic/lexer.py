@@ -11,12 +11,13 @@ from collections.abc import Callable
 from unicodedata import category, decimal, normalize
 
 from function_calls.basic import raw_text
-from function_calls.basic.characters import FORBIDDEN, MEANT, QUOTES, forbidden, out_of_place
+from function_calls.basic.characters import MEANT, QUOTES, out_of_place
 from function_calls.basic.codes import Code, Fault
 from function_calls.basic.comments import begins_text
 from function_calls.basic.continuation import goes_on
 from function_calls.basic.nodes import At
 from function_calls.basic.quoted import Quoted, parts_of, quoted
+from function_calls.basic.scanned import Scanned
 from function_calls.basic.tokens import Inner, Kind, Token
 from services.json_values import JsonValue
 
@@ -59,11 +60,10 @@ def tokens_of(text: str) -> tuple[list[Token], list[Fault]]:
 
     Never raises. A line with a fault keeps the tokens that can be made of it, with what the author must have meant,
     so that an IF with a typographic quote still begins its block."""
-    lexer = _Lexer(as_lines(text), 1, -1)
-    if FORBIDDEN.search(lexer.text):
-        lexer.drop_forbidden()
-    lexer.run()
-    return lexer.tokens, lexer.faults
+    made = Scanned(as_lines(text), 1, -1)
+    made.drop_forbidden()
+    _Lexer(made).run()
+    return made.tokens, made.faults
 
 
 def as_lines(text: str) -> str:
@@ -73,28 +73,22 @@ def as_lines(text: str) -> str:
 
 def tokens_inside(inner: Inner) -> tuple[list[Token], list[Fault]]:
     """The same for what stands in `${…}`, with its places in the script."""
-    lexer = _Lexer(inner.source, inner.at.line, -inner.at.column)
-    lexer.brackets.append("{")
-    lexer.run()
-    return lexer.tokens, lexer.faults
+    made = Scanned(inner.source, inner.at.line, -inner.at.column)
+    made.brackets.append("{")
+    _Lexer(made).run()
+    return made.tokens, made.faults
 
 
 class _Lexer:
     __slots__ = (
-        "_base", "_block", "_faulty", "_line", "_no_end_table", "_no_inner_before", "_param", "_rare",
-        "brackets", "faults", "text", "tokens",
+        "_block", "_brackets", "_made", "_no_end_table", "_no_inner_before", "_param", "_rare", "_text", "_tokens",
     )  # fmt: skip
 
-    def __init__(self, text: str, line: int, base: int) -> None:
-        self.text = text
-        self.faults: list[Fault] = []
-        self.tokens: list[Token] = []
-        self.brackets: list[str] = []
-        """Those that are open."""
-        self._line = line
-        self._base = base
-        """What is taken from an offset in this line to have its column."""
-        self._faulty: set[int] = set()
+    def __init__(self, made: Scanned) -> None:
+        self._made = made
+        self._text = made.text
+        self._tokens = made.tokens
+        self._brackets = made.brackets
         self._param = False
         """Whether a PARAM is being read."""
         self._block: tuple[str, At] | None = None
@@ -111,8 +105,9 @@ class _Lexer:
         }
 
     def run(self) -> None:
-        text, append, match, rare = self.text, self.tokens.append, _TOKEN.match, self._rare
-        position, line, base = 0, self._line, self._base
+        text, append, match, rare = self._text, self._tokens.append, _TOKEN.match, self._rare
+        new = tuple.__new__  # what NamedTuple would call: a third of the time goes into making tokens
+        position, line, base = 0, self._made.line, self._made.base
         while True:
             found = match(text, position)
             assert found is not None
@@ -124,63 +119,28 @@ class _Lexer:
                 start = found.start(kind)
                 value = piece.upper()
                 if value in _SPECIAL and (moved := self._special(piece, value, start)) >= 0:
-                    position, line, base = moved, self._line, self._base
+                    position, line, base = moved, self._made.line, self._made.base
                 else:
-                    append(Token(_WORD, piece, value, At(line, start - base)))
+                    append(new(Token, (_WORD, piece, value, new(At, (line, start - base)))))
             elif kind == "symbol":
-                append(Token(_SYMBOL, _ONE_SPELLING.get(piece, piece), None, At(line, position - len(piece) - base)))
+                at = new(At, (line, position - len(piece) - base))
+                append(new(Token, (_SYMBOL, _ONE_SPELLING.get(piece, piece), None, at)))
             elif kind == "plain":
-                append(Token(_TEXT, piece, (piece[1:-1],), At(line, position - len(piece) - base)))
+                at = new(At, (line, position - len(piece) - base))
+                append(new(Token, (_TEXT, piece, (piece[1:-1],), at)))
             elif kind == "end":
                 break
             elif kind != "comment":
                 position = rare[kind](piece, position - len(piece), position)
-                line, base = self._line, self._base
+                line, base = self._made.line, self._made.base
         if self._block:
             self._read_block(len(text))
-        self._put(Kind.END, "", None, len(text))
-
-    # Places and faults
-
-    def _at(self, offset: int) -> At:
-        """The place of an offset in this line or behind it."""
-        start = max(self._base, 0)
-        lines = self.text.count("\n", start + (self._base >= 0), offset)
-        if not lines:
-            return At(self._line, offset - self._base)
-        return At(self._line + lines, offset - self.text.rfind("\n", start, offset))
-
-    def _put(self, kind: Kind, piece: str, value: JsonValue, start: int) -> None:
-        self.tokens.append(Token(kind, piece, value, At(self._line, start - self._base)))
-
-    def _pass(self, start: int, end: int) -> int:
-        """Go on behind `end`, over the lines that end before it."""
-        lines = self.text.count("\n", start, end)
-        if lines:
-            self._line += lines
-            self._base = self.text.rfind("\n", start, end)
-        return end
-
-    def _line_end(self, offset: int) -> int:
-        end = self.text.find("\n", offset)
-        return len(self.text) if end < 0 else end
-
-    def _fault(self, at: At, code: Code, message: str) -> None:
-        if at.line not in self._faulty:
-            self._faulty.add(at.line)
-            self.faults.append(Fault(at, code, message))
-
-    def drop_forbidden(self) -> None:
-        """Put a space where a character stands that no script may hold."""
-        for number, line in enumerate(self.text.split("\n"), 1):
-            if found := FORBIDDEN.search(line):
-                self._fault(At(number, found.start() + 1), Code.BAD_CHARACTER, forbidden(found.group()))
-        self.text = FORBIDDEN.sub(" ", self.text)
+        self._made.put(Kind.END, "", None, len(text))
 
     # Words that are more than names
 
     def _begins_statement(self) -> bool:
-        tokens = self.tokens
+        tokens = self._tokens
         if not tokens or tokens[-1].kind is _LINE:
             return True
         return tokens[-1].kind is _NUMBER and (len(tokens) == 1 or tokens[-2].kind is _LINE)
@@ -189,91 +149,95 @@ class _Lexer:
         """What a word begins that is not read as others: where to go on, or -1 if it is a word like any other."""
         end = start + len(piece)
         if value == "_":
-            found = _REST_OF_LINE_IS_COMMENT.match(self.text, end)
-            return self._pass(start, found.end()) if found else -1
+            found = _REST_OF_LINE_IS_COMMENT.match(self._text, end)
+            return self._made.go(start, found.end()) if found else -1
         if value == "REM":
-            return self._line_end(end) if self._begins_statement() or self._is_remark() else -1
-        if self._param and self.tokens[-1].value == "PARAM":
+            return self._made.line_end(end) if self._begins_statement() or self._is_remark(start, end) else -1
+        if self._param and self._tokens[-1].value == "PARAM":
             return -1
         if value == "LIKE":
-            return self._raw(piece, value, start, raw_text.example(self.text, end)) if self._param else -1
+            return self._raw(piece, value, start, raw_text.example(self._text, end)) if self._param else -1
         if value == "DESCRIPTION" and self._param:
-            return self._raw(piece, value, start, raw_text.param_description(self.text, end))
+            return self._raw(piece, value, start, raw_text.param_description(self._text, end))
         if value.startswith(("HTTP", "WS", "FTP")):
-            url = _URL.match(self.text, end)
+            url = _URL.match(self._text, end)
             return self._raw("", "", start, raw_text.Raw(piece + url.group(), start, url.end())) if url else -1
-        if self._begins_statement() and not raw_text.is_named_otherwise(self.text, end):
+        if self._begins_statement() and not raw_text.is_named_otherwise(self._text, end):
             return self._statement(piece, value, start)
         return -1
 
-    def _is_remark(self) -> bool:
-        """Whether a REM within a line is one, as in `x = 1 REM …`, and no key or member."""
-        last = self.tokens[-1]
-        return not self.brackets and not (last.kind is _SYMBOL and last.text == ".")
+    def _is_remark(self, start: int, end: int) -> bool:
+        """Whether a REM within a statement is one, as in `x = 1 REM …`, and no key or member."""
+        if self._brackets:
+            before = self._text[max(self._made.base + 1, 0) : start]
+            return not before.strip() and not raw_text.is_named_otherwise(self._text, end)
+        return self._tokens[-1].text != "."
 
     def _statement(self, piece: str, value: str, start: int) -> int:
         end = start + len(piece)
         if value == "DESCRIPTION":
-            return self._raw(piece, value, start, raw_text.description(self.text, end))
+            return self._raw(piece, value, start, raw_text.description(self._text, end))
         if value == "PARAM":
             self._param = True
-        elif found := _BLOCK_BEGINS.match(self.text, end):
+        elif found := _BLOCK_BEGINS.match(self._text, end):
             word = "TABLE" if value == "TABLE" else found.group(1).upper()
             if value == "BEGIN" or self._has_end_table(end):
-                self._block = word, self._at(start)
+                self._block = word, self._made.at(start)
         return -1
 
     def _has_end_table(self, position: int) -> bool:
         if not self._no_end_table:
-            self._no_end_table = not raw_text.has_end_table(self.text, position)
+            self._no_end_table = not raw_text.has_end_table(self._text, position)
         return not self._no_end_table
 
     def _raw(self, piece: str, value: str, start: int, raw: raw_text.Raw | None) -> int:
         if raw is None:
             return -1
         if piece:
-            self._put(_WORD, piece, value, start)
-        self.tokens.append(Token(_TEXT, raw.text, (raw.text,), self._at(raw.start)))
-        return self._pass(start, raw.end)
+            self._made.put(_WORD, piece, value, start)
+        self._tokens.append(Token(_TEXT, raw.text, (raw.text,), self._made.at(raw.start)))
+        return self._made.go(start, raw.end)
 
     # Everything but words
 
     def _newline(self, piece: str, start: int, end: int) -> int:
         if self._block:
             return self._read_block(start)
-        last = self.tokens[-1] if self.tokens else None
+        last = self._tokens[-1] if self._tokens else None
         if last is None or last.kind is _LINE:
             if last and last.text == ":":
-                self.tokens[-1] = last._replace(text=":\n")
-        elif not goes_on(last, self.text, end, self.brackets, piece.count("\n") > 1):
-            self._put(_LINE, "\n", None, start)
-            self.brackets.clear()
+                self._tokens[-1] = last._replace(text=":\n")
+        elif not goes_on(last, self._text, end, self._brackets, piece.count("\n") > 1):
+            self._made.put(_LINE, "\n", None, start)
+            self._brackets.clear()
             self._param = False
-        return self._pass(start, end)
+        return self._made.go(start, end)
 
     def _read_block(self, start: int) -> int:
         assert self._block is not None
         word, begin = self._block
         self._block = None
-        self.brackets.clear()
-        first = min(start + 1, len(self.text))
-        found = raw_text.block_end(self.text, first, word)
+        self._brackets.clear()
+        first = min(start + 1, len(self._text))
+        found = raw_text.block_end(self._text, first, word)
         if found is None:
-            self._fault(begin, Code.NOT_CLOSED, f"the block that begins here has no END {word} on a line of its own")
-        raw = self.text[first : found.start() if found else len(self.text)].removesuffix("\n")
-        parts = parts_of(raw, lambda offset: self._at(first + offset))
+            self._made.fault(
+                begin, Code.NOT_CLOSED, f"the block that begins here has no END {word} on a line of its own"
+            )
+        raw = self._text[first : found.start() if found else len(self._text)].removesuffix("\n")
+        parts = parts_of(raw, lambda offset: self._made.at(first + offset))
         if parts.wrong:
-            self._fault(self._at(first + parts.wrong_at), Code.OPEN_TEXT, parts.wrong)
-        self.tokens.append(Token(Kind.BLOCK, raw, parts.parts, self._at(first)))
-        return self._pass(start, found.end() if found else len(self.text))
+            self._made.fault(self._made.at(first + parts.wrong_at), Code.OPEN_TEXT, parts.wrong)
+        self._tokens.append(Token(Kind.BLOCK, raw, parts.parts, self._made.at(first)))
+        return self._made.go(start, found.end() if found else len(self._text))
 
     def _bracket(self, piece: str, start: int, end: int) -> int:
-        self._put(_SYMBOL, piece, None, start)
+        self._made.put(_SYMBOL, piece, None, start)
         opener = _CLOSES.get(piece)
         if opener is None:
-            self.brackets.append(piece.removeprefix("#"))
-        elif opener in self.brackets[-_FAR:]:
-            while self.brackets.pop() != opener:
+            self._brackets.append(piece.removeprefix("#"))
+        elif opener in self._brackets[-_FAR:]:
+            while self._brackets.pop() != opener:
                 pass
         return end
 
@@ -282,84 +246,82 @@ class _Lexer:
         if len(piece) <= _MOST_DIGITS:
             value = int(piece) if piece.isdigit() else float(piece)
         if len(piece) > _MOST_DIGITS or value == float("inf"):
-            self._fault(self._at(start), Code.SYNTAX, "the number that begins here is too long; put it in quotes")
+            self._made.fault(
+                self._made.at(start), Code.SYNTAX, "the number that begins here is too long; put it in quotes"
+            )
             value = 0
-        self._put(_NUMBER, piece, value, start)
+        self._made.put(_NUMBER, piece, value, start)
         return end
 
     def _quote(self, piece: str, start: int, end: int) -> int:
-        if piece == "'" and (not self.tokens or self.tokens[-1].kind is _LINE):
-            return self._line_end(end)
-        found = quoted(self.text, start, self._at, self._no_inner_before)
+        if piece == "'" and (not self._tokens or self._tokens[-1].kind is _LINE):
+            return self._made.line_end(end)
+        found = quoted(self._text, start, self._made.at, self._no_inner_before)
         if piece == "'":
             closed = -1 if found.wrong_at == start else found.end
-            if not begins_text(self.tokens, self.text, start, closed):
-                return self._line_end(end)
-        return self._text(piece, start, found)
+            if not begins_text(self._tokens, self._text, start, closed):
+                return self._made.line_end(end)
+        return self._quoted(piece, start, found)
 
-    def _text(self, quote: str, start: int, found: Quoted) -> int:
+    def _quoted(self, quote: str, start: int, found: Quoted) -> int:
         if found.wrong:
-            self._fault(self._at(found.wrong_at), Code.OPEN_TEXT, found.wrong)
+            self._made.fault(self._made.at(found.wrong_at), Code.OPEN_TEXT, found.wrong)
             if found.wrong_at != start:
-                self._no_inner_before = len(self.text) if quote == "`" else self._line_end(start)
-        self._put(_TEXT, self.text[start : found.end], found.parts, start)
-        return self._pass(start, found.end)
+                self._no_inner_before = len(self._text) if quote == "`" else self._made.line_end(start)
+        self._made.put(_TEXT, self._text[start : found.end], found.parts, start)
+        return self._made.go(start, found.end)
 
     def _mark(self, piece: str, start: int, end: int) -> int:
         if piece == "%":
-            self._put(_WORD, piece, "MOD", start)
-        elif piece == ":" and not self.brackets:
-            if self.tokens and self.tokens[-1].kind is not _LINE:
-                self._put(_LINE, piece, None, start)
+            self._made.put(_WORD, piece, "MOD", start)
+        elif piece == ":" and not self._brackets:
+            if self._tokens and self._tokens[-1].kind is not _LINE:
+                self._made.put(_LINE, piece, None, start)
                 self._param = False
         elif piece in (":", "&"):
-            self._put(_SYMBOL, piece, None, start)
+            self._made.put(_SYMBOL, piece, None, start)
         elif piece == ";":
-            if self.brackets or not _NOTHING_MORE.match(self.text, end):
-                self._put(_SYMBOL, piece, None, start)
+            if self._brackets or not _NOTHING_MORE.match(self._text, end):
+                self._made.put(_SYMBOL, piece, None, start)
         else:
-            self._fault(self._at(start), Code.BAD_CHARACTER, out_of_place(piece))
+            self._made.fault(self._made.at(start), Code.BAD_CHARACTER, out_of_place(piece))
             if piece in _FOREIGN:
-                self._put(_WORD, piece, _FOREIGN[piece], start)
+                self._made.put(_WORD, piece, _FOREIGN[piece], start)
         return end
 
     def _other(self, piece: str, start: int, end: int) -> int:
         """A character that is none of the language's."""
-        if category(piece).startswith("M") and self._is_right_behind_word(start):
+        if category(piece).startswith("M") and self._made.is_behind_word(start):
             return self._longer_word(end)
-        self._fault(self._at(start), Code.BAD_CHARACTER, out_of_place(piece))
+        self._made.fault(self._made.at(start), Code.BAD_CHARACTER, out_of_place(piece))
         meant = MEANT.get(piece, "")
         if piece in QUOTES:
-            closing = _TYPOGRAPHIC_ENDS[meant].match(self.text, end)
+            closing = _TYPOGRAPHIC_ENDS[meant].match(self._text, end)
             last = closing.end() if closing else end
-            self._put(_TEXT, self.text[start:last], (self.text[end:last],), start)
-            return min(last + 1, self._line_end(end))
+            self._made.put(_TEXT, self._text[start:last], (self._text[end:last],), start)
+            return min(last + 1, self._made.line_end(end))
         if meant == "#":
-            return self._line_end(end)
+            return self._made.line_end(end)
         if meant and meant in "()[]{}":
             return self._bracket(meant, start, end)
         if meant and meant in ":;%&":
             return self._mark(meant, start, end)
         digit = decimal(piece, None)
         if meant or digit is not None:
-            self._put(_SYMBOL if meant else _NUMBER, meant or piece, digit, start)
+            self._made.put(_SYMBOL if meant else _NUMBER, meant or piece, digit, start)
         return end
-
-    def _is_right_behind_word(self, offset: int) -> bool:
-        last = self.tokens[-1] if self.tokens else None
-        return last is not None and last.kind is _WORD and self._at(offset) == At(
-            last.at.line, last.at.column + len(last.text)
-        )  # fmt: skip
 
     def _longer_word(self, end: int) -> int:
         """Take the letters and marks up to where the last word really ends: scripts whose vowels are marks, accents
         that are characters of their own."""
-        word = self.tokens.pop()
-        start = word.at.column + self._base
-        while end < len(self.text) and (self.text[end].isalnum() or self.text[end] == "_" or _is_mark(self.text[end])):
+        word = self._tokens.pop()
+        start = word.at.column + self._made.base
+        while end < len(self._text) and (
+            self._text[end].isalnum() or self._text[end] == "_" or _is_mark(self._text[end])
+        ):
             end += 1
-        whole = normalize("NFC", self.text[start:end])
-        self._put(_WORD, whole, whole.upper(), start)
+        whole = normalize("NFC", self._text[start:end])
+        self._made.put(_WORD, whole, whole.upper(), start)
         return end
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import structlog
 
-from function_calls.basic.caught import LastError, caught
+from function_calls.basic.caught import LastError, caught, shortened
 from function_calls.basic.codes import CATCHABLE, RunCode, RunFault
 from function_calls.basic.control_code import CONTROL, wanted
 from function_calls.basic.events import Event, Failed, Paused, Wants
@@ -220,7 +220,7 @@ class Machine:
 
     def _failed(self, fault: RunFault) -> Failed:
         frame = self._run.frames[-1]
-        return Failed(fault.code, caught(fault).message, frame.procedure.place(_last(frame)))
+        return Failed(fault.code, shortened(fault.detail), frame.procedure.place(_last(frame)))
 
     def _broken(self, error: Exception) -> Failed:
         frame = self._run.frames[-1]

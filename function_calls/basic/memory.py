@@ -8,26 +8,31 @@ limit, everything is measured, and counting goes on from there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.limits import Limits
 from function_calls.basic.measuring import DEEPEST, shallow_size
 from function_calls.basic.values import size_of
 from services.json_values import JsonValue
 
 _BYTES_COPIED = 12
 _BYTES_WALKED = 10
+_CHARACTERS_READ = 10
+_CHARACTERS_TRIED = 3
 _ITEMS_LOOKED_AT = 3
+_PAIRS_TRIED = 8
 """Shifts: so many bytes or items take about as long as one instruction does, as powers of two."""
 
 
 class Memory:
     """What a run holds, at the most, and what making it took."""
 
-    __slots__ = ("_above", "_limit", "_roots", "held", "work")
+    __slots__ = ("_above", "_limit", "_most_steps", "_roots", "held", "work")
 
-    def __init__(self, limit: int, roots: Callable[[], Iterator[JsonValue]], held: int = 0, above: int = 0) -> None:
-        self._limit = limit
+    def __init__(self, limits: Limits, roots: Callable[[], Iterator[JsonValue]], held: int = 0, above: int = 0) -> None:
+        self._limit = limit = limits.memory_bytes
+        self._most_steps = limits.steps
         self._roots = roots
         self._above = max(limit, above)
         self.held = held
@@ -65,13 +70,25 @@ class Memory:
         if deep > DEEPEST:
             raise RunFault(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
 
-    def looked_at(self, value: JsonValue) -> None:
-        """All of `value` is looked at once."""
-        kind = type(value)
-        if kind is str:
-            self.work += len(value) >> _BYTES_COPIED
-        elif kind is list or kind is dict:
-            self.work += len(value) >> _ITEMS_LOOKED_AT
+    def looked_at(self, values: Sequence[JsonValue]) -> None:
+        """All that stands in `values` is looked at once, and where there are both a list or map and a long text, maybe
+        the text for each of the items. Raises RunFault (STEPS) for what cannot be done within any steps."""
+        characters = items = 0
+        for value in values:
+            kind = type(value)
+            if kind is str:
+                characters += len(value)
+            elif kind is list or kind is dict:
+                items += len(value)
+        self.work += (characters >> _CHARACTERS_READ) + (items >> _ITEMS_LOOKED_AT)
+        if items and characters >> _CHARACTERS_READ:
+            self.work += items * characters >> _PAIRS_TRIED
+            if self.work > self._most_steps:
+                raise RunFault(RunCode.STEPS, "so long a text and so many items are too much for one step")
+
+    def tried(self, text: JsonValue, keys: int = 0) -> None:
+        """Each character of the text is tried against a pattern, or so many keys against a name."""
+        self.work += (len(text) >> _CHARACTERS_TRIED if type(text) is str else 0) + (keys >> _ITEMS_LOOKED_AT)
 
     def compared(self, value: JsonValue) -> None:
         """`value` is walked to its last item. Raises RunFault (MEMORY) where there is no end to that."""

@@ -96,6 +96,9 @@ class OpenBlocks:
         try:
             self._reading.enter(token.at)
         except ScriptFault as error:
+            # Values in the first lines of blocks are a level deeper, and have been told before.
+            while self._reading.faults and self._reading.faults[-1].code is Code.TOO_DEEP:
+                self._reading.faults.pop()
             self._reading.failed(error.fault, token.at.line, token.at.line)
             raise TooManyBlocks from None
         self._count += 1
@@ -182,9 +185,8 @@ class OpenBlocks:
     def _stray(self, ending: Ending) -> None:
         written = ending.written
         if ending.is_end:
-            message = (
-                f"{written} ends a {ending.kind}, but none is open here; delete it, or look where its {ending.kind} is"
-            )
+            kind = f"{'an' if ending.kind == 'IF' else 'a'} {ending.kind}"
+            message = f"{written} ends {kind}, but none is open here; delete it, or look where its {ending.kind} is"
             self._reading.fault(ending.token.at, Code.STRAY_END, message)
             return
         hint = "; behind an IF that has its statement on the same line, ELSE stands on that line too"

@@ -27,6 +27,9 @@ def added(left: JsonValue, right: JsonValue) -> JsonValue:
     Raises RunFault."""
     if type(left) is int and type(right) is int:
         return settled(left + right)
+    if type(left) is str and type(right) is str:
+        check_length(len(left) + len(right), "the text")
+        return left + right
     if type(left) is str or type(right) is str:
         later = _moved(left, right, 1)
         return joined(left, right) if later is None else later

@@ -11,7 +11,8 @@ from typing import NamedTuple, cast
 
 from function_calls.basic.codes import Code, Fault, ScriptFault
 from function_calls.basic.comments import comments_above, name_above
-from function_calls.basic.expressions import Expressions, KeywordForms
+from function_calls.basic.expressions import Expressions
+from function_calls.basic.keyword_forms import KeywordForms
 from function_calls.basic.lexer import as_lines, tokens_of
 from function_calls.basic.nodes import At, Goto, If, Param, Return, Script, Select, Statement, Stop, Throw, Unit
 from function_calls.basic.open_blocks import TooManyBlocks

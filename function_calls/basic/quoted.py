@@ -17,7 +17,8 @@ _KEPT = frozenset("\"'`\\$")
 _CHUNKS = {quote: re.compile(rf"[^{quote}\\$\n]+") for quote in "\"'`"}
 _HEX = re.compile(r"[0-9A-Fa-f]{4}")
 _INNER = re.compile(
-    r"""[^"'`{}\n]+ | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | `(?:[^`\\\n]|\\.)*` | [{}] | \n | .""", re.VERBOSE
+    r"""[^"'`{}\\\n]+ | \\. | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | `(?:[^`\\\n]|\\.)*` | [{}] | \n | .""",
+    re.VERBOSE,
 )
 _RAW = re.compile(r"[^$\\]+")
 

@@ -35,7 +35,7 @@ class Running:
         self.world = world
         self.limits = limits
         self.error = LastError()
-        self.memory = Memory(limits.memory_bytes, self.roots, held, above)
+        self.memory = Memory(limits, self.roots, held, above)
 
     def roots(self) -> Iterator[JsonValue]:
         """Everything that the run holds."""

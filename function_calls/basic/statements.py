@@ -10,11 +10,12 @@ from typing import NoReturn
 
 from function_calls.basic.assignments import Assignments
 from function_calls.basic.blocks import Blocks
-from function_calls.basic.brackets import unknown_phrase
+from function_calls.basic.brackets import before, unknown_phrase
 from function_calls.basic.characters import plain
 from function_calls.basic.codes import Code, ScriptFault
-from function_calls.basic.expressions import Expressions, KeywordForms, first_words
+from function_calls.basic.expressions import Expressions
 from function_calls.basic.flow import Flow, label_name
+from function_calls.basic.keyword_forms import KeywordForms, words_of
 from function_calls.basic.labels import Labels
 from function_calls.basic.nodes import (
     Apply,
@@ -44,15 +45,14 @@ class Statements:
     """Reads the statements of one script."""
 
     __slots__ = (
-        "_first_words", "_forms", "_goals", "_language", "_maybe", "_names", "_read", "_reading",
+         "_forms", "_goals", "_language", "_maybe",  "_read", "_reading", "_words",
         "assignments", "blocks", "labels", "open",
     )  # fmt: skip
 
     def __init__(self, forms: KeywordForms, reading: Reading, names: Survey, tokens: list[Token]) -> None:
         read = Expressions(forms, reading)
         self._forms = forms
-        self._first_words = first_words(forms.names)
-        self._names = frozenset(forms.names)
+        self._words = words_of(forms.names)
         self._reading = reading
         self._read = read
         self._goals = names.goals
@@ -108,7 +108,7 @@ class Statements:
         token = cursor.now
         try:
             self._statement(cursor, into, is_inline)
-            if not cursor.is_line_end and not (is_inline and is_over(cursor)):
+            if not cursor.is_line_end and not self._is_over(cursor, token, is_inline):
                 self._more(cursor, token)
         except ScriptFault as error:
             self.blocks.skip_line(cursor)
@@ -116,6 +116,15 @@ class Statements:
         except RecursionError:
             self._reading.fault(token.at, Code.TOO_DEEP, "too much stands within one another here; divide it")
             self.blocks.skip_line(cursor)
+
+    def _is_over(self, cursor: Cursor, first: Token, is_inline: bool) -> bool:
+        """Whether the statement that began with `first` is, though its line goes on: before an ELSE on the line of an
+        IF, before the end of a block on a line with a number, and where a block has no end."""
+        if is_inline and is_over(cursor):
+            return True
+        if first.kind is Kind.NUMBER and self.open.ending(cursor) is not None:
+            return True
+        return before(cursor).kind is Kind.LINE
 
     def _statement(self, cursor: Cursor, into: list[Statement], is_inline: bool) -> None:
         token = cursor.now
@@ -148,7 +157,7 @@ class Statements:
         if name in self._reading.definitions:
             into.append(Evaluate(token.at, self._called(cursor)))
             return
-        if token.value in self._first_words:
+        if token.value in self._words.first and not _is_member(following):
             matched = self._forms.match(cursor, self._read, inside=False)
             if matched is not None:
                 want = matched.want
@@ -191,13 +200,13 @@ class Statements:
         name = token.text.lower()
         if name in self._goals:
             return True
-        return not (token.value in self._names or self._reading.knows(name))
+        return not (token.value in self._words.names or self._reading.knows(name))
 
     def _call(self, cursor: Cursor, into: list[Statement]) -> bool:
         """CALL of a SUB, a FUNCTION or a function of the language; whether it is that and not the keyword CALL."""
         token, named = cursor.now, cursor.ahead()
         if named.kind is not Kind.WORD or not self._reading.knows(named.text.lower()):
-            if named.kind is Kind.WORD and "CALL" not in self._first_words:
+            if named.kind is Kind.WORD and "CALL" not in self._words.first:
                 raise ScriptFault(*self._reading.no_function(named.at, named.text.lower())[:3])
             return False
         cursor.index += 1

@@ -61,7 +61,8 @@ class Cursor:
 
     def ahead(self, count: int = 1) -> Token:
         """The token so many behind this one."""
-        return self._tokens[min(self.index + count, len(self._tokens) - 1)]
+        index = self.index + count
+        return self._tokens[index] if index < len(self._tokens) else self._tokens[-1]
 
     def take(self) -> Token:
         """The token that was to be read; the next one is now."""

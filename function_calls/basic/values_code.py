@@ -93,7 +93,10 @@ def _join(run: Running, stack: Stack, count: JsonValue) -> None:
 
 
 def _member(run: Running, stack: Stack, name: JsonValue) -> None:
-    stack[-1] = member(stack[-1], name)
+    of = stack[-1]
+    if type(of) is dict and name not in of:  # each key is looked at, for one in other letter case
+        run.memory.tried(None, len(of))
+    stack[-1] = member(of, name)
 
 
 def _item(run: Running, stack: Stack, _: JsonValue) -> None:
@@ -122,9 +125,10 @@ def _match(run: Running, stack: Stack, operator: JsonValue) -> None:
     right = stack.pop()
     left = stack[-1]
     memory = run.memory
-    if operator in ("in", "like"):
-        memory.looked_at(right)
-        memory.looked_at(left)
+    if operator == "like":
+        memory.tried(left)
+    elif operator == "in":
+        memory.looked_at((left, right))
     elif type(right) in (list, dict):
         memory.compared(left)
         memory.compared(right)
@@ -142,8 +146,7 @@ def _function(run: Running, stack: Stack, operand: JsonValue) -> None:
     arguments: Sequence[JsonValue] = stack[len(stack) - count :] if count else ()
     at_once = name in _AT_ONCE and not (name == "count" and count > 1)
     if not at_once and name not in _GROWING:
-        for value in arguments:
-            run.memory.looked_at(value)
+        run.memory.looked_at(arguments)
     result = FUNCTIONS[name].run(run.world, arguments)
     if name in _GROWING:
         run.memory.made(result)

@@ -12,7 +12,30 @@ from function_calls.basic.nodes import Expression, Name, Statement, With
 from function_calls.basic.reading import Reading
 from function_calls.basic.tokens import Cursor, Kind
 
+_FAR = 300
+"""Tokens. A WITH has a dozen entries, so its end is not further away."""
 _HEADERS = frozenset(("PARAM", "SUB", "FUNCTION", "BEGIN"))
+
+
+def _is_none(cursor: Cursor) -> bool:
+    """Whether an entry cannot begin with these words."""
+    token, following = cursor.now, cursor.ahead()
+    if following.kind in (Kind.SYMBOL, Kind.LINE, Kind.END):
+        return False
+    return token.value in _HEADERS or (token.value != "WITH" and following.text != "=")
+
+
+def _has_end(cursor: Cursor) -> bool:
+    """Whether END WITH follows, before another WITH and not far away."""
+    for count in range(1, _FAR):
+        token, before = cursor.ahead(count), cursor.ahead(count - 1)
+        if token.kind is Kind.END or token.value in _HEADERS:
+            return False
+        if token.value == "WITH":
+            return bool(before.value == "END")
+        if token.value == "ENDWITH" and before.kind is Kind.LINE:
+            return True
+    return False
 
 
 class WithMaps:
@@ -45,6 +68,9 @@ class WithMaps:
                     self._reading.failed(error.fault, error.fault.at.line, error.fault.at.line)
                     cursor.index = max(begin, cursor.index)
                     blocks.skip_line(cursor)
+                    while cursor.now.text == ":":
+                        cursor.index += 1
+                        blocks.skip_line(cursor)
             blocks.end(cursor, opened)
         return With(token.at, target, tuple(entries))
 
@@ -61,7 +87,7 @@ class WithMaps:
                 return False
             ending = self._blocks.open.ending(cursor)
             if ending is None:
-                return token.value in _HEADERS and cursor.ahead().kind is Kind.WORD
+                return _is_none(cursor) and not _has_end(cursor)
             if not self._blocks.open.is_stray(ending):
                 return True
             self._blocks.skip_line(cursor)

@@ -32,7 +32,7 @@ _PATIENT_SECONDS = 5.0
 _LESS_PATIENT_SECONDS = 0.5
 """The same, behind some that took longer."""
 _SECONDS_WITHOUT_A_WORD = 7.0
-_AT_ONCE = 200
+_AT_ONCE = 100
 """So many scripts are compiled before what came of them is written."""
 _log = structlog.get_logger("basic")
 
@@ -240,21 +240,36 @@ class ScriptLibrary:
         await self._write(files, rows)
 
     async def _compile(self, storage: Storage, changed: Sequence[tuple[ScriptPlace, str]]) -> None:
+        """Compile these; some after others, and while some are compiled, those before them are written."""
         patience, told_at = _PATIENT_SECONDS, self._shop.clock.monotonic()
-        for start in range(0, len(changed), _AT_ONCE):
-            tasks = [self._begin(storage, place, etag) for place, etag in changed[start : start + _AT_ONCE]]
-            patience = await self._wait([task for _, task in tasks], patience)
-            done: list[Compiled] = []
-            for path, task in tasks:
-                if task.done():
-                    del self._running[path]
-                    done.append(task.result())
-                else:
-                    task.add_done_callback(partial(self._is_over, path))
-            await self._take(done)
-            if self._shop.clock.monotonic() - told_at > _SECONDS_WITHOUT_A_WORD:
-                self._tell()
-                told_at = self._shop.clock.monotonic()
+        writing: asyncio.Task[None] | None = None
+        try:
+            for start in range(0, len(changed), _AT_ONCE):
+                tasks = [self._begin(storage, place, etag) for place, etag in changed[start : start + _AT_ONCE]]
+                patience = await self._wait([task for _, task in tasks], patience)
+                files, rows = await self._taken(self._ended(tasks))
+                if writing is not None:
+                    await writing
+                writing = asyncio.create_task(self._write(files, rows))
+                if self._shop.clock.monotonic() - told_at > _SECONDS_WITHOUT_A_WORD:
+                    self._tell()
+                    told_at = self._shop.clock.monotonic()
+            if writing is not None:
+                await writing
+        finally:
+            if writing is not None:
+                writing.cancel()
+
+    def _ended(self, tasks: Sequence[tuple[str, asyncio.Task[Compiled]]]) -> list[Compiled]:
+        """What came of those that have ended; the others are taken when they do."""
+        done: list[Compiled] = []
+        for path, task in tasks:
+            if task.done():
+                del self._running[path]
+                done.append(task.result())
+            else:
+                task.add_done_callback(partial(self._is_over, path))
+        return done
 
     async def _wait(self, tasks: Collection[asyncio.Task[Any]], patience: float) -> float:
         """Return when all have ended, or nothing ends any more for as long as `patience` says; the patience that is
@@ -316,22 +331,21 @@ class ScriptLibrary:
                 return
             del self._running[path]
             if path in self._order:
-                await self._take([task.result()])
+                await self._write(*await self._taken([task.result()]))
         self._tell()
 
-    async def _take(self, compiled: Sequence[Compiled]) -> None:
-        outcomes = [
-            await self._outcomes.of(
-                one,
-                self._scripts.get(one.place.path, KnownScript()),
-                self._outdated.get(one.place.path, ()),
-            )
-            for one in compiled
-        ]
-        files = [one for outcome in outcomes for one in outcome.files]
-        await self._write(files, [row for outcome in outcomes for row in outcome.rows])
-        for outcome in outcomes:
-            self._scripts[outcome.path] = outcome.script
+    async def _taken(self, compiled: Sequence[Compiled]) -> tuple[list[Files], list[Write]]:
+        """Let what was compiled serve; what is to be written of it."""
+        files: list[Files] = []
+        rows: list[Write] = []
+        for one in compiled:
+            path = one.place.path
+            known, outdated = self._scripts.get(path, KnownScript()), self._outdated.get(path, ())
+            outcome = await self._outcomes.of(one, known, outdated)
+            self._scripts[path] = outcome.script
+            files += outcome.files
+            rows += outcome.rows
+        return files, rows
 
     async def _write(self, files: Sequence[Files], rows: Sequence[Write]) -> None:
         if files or rows:

@@ -3,7 +3,6 @@ trouble with them is told and stops nothing."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,8 +18,6 @@ from services.crew import Crew
 from services.store.port import StoreError, Write
 
 _log = structlog.get_logger("basic")
-_AT_ONCE = 25
-"""So many scripts a thread writes before it looks for other work."""
 _SERVES = "scripts serve all the same, but have to be compiled anew at the next start"
 
 
@@ -50,16 +47,12 @@ class Writing:
     async def write(self, files: Sequence[Files], rows: Sequence[Write]) -> tuple[Diagnostic, ...]:
         """Write all of it; what could not be."""
         problems: list[Diagnostic] = []
-        parts = [files[start : start + _AT_ONCE] for start in range(0, len(files), _AT_ONCE)]
-        outcomes = await asyncio.gather(
-            *(self._crew.begin(partial(self._put, part)) for part in parts), return_exceptions=True
-        )
-        for part, error in zip(parts, outcomes, strict=True):
-            if isinstance(error, OSError):
-                folder = str(self._work.of(part[0].bot))
-                problems.append(fault(folder, f"cannot be written: {error.strerror}; {_SERVES}"))
-            elif error is not None:
-                raise error
+        try:
+            if files:
+                await self._crew.begin(partial(self._put, files))
+        except OSError as error:
+            folder = str(self._work.of(files[0].bot))
+            problems.append(fault(folder, f"cannot be written: {error.strerror}; {_SERVES}"))
         try:
             await self._kept.commit(rows)
         except StoreError as error:

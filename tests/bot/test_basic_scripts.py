@@ -92,7 +92,7 @@ async def test_a_script_that_is_written_edited_broken_mended_or_deleted_is_so_at
         assert await asked() == ["first"]
         put(drive, "edited", says("second"))
         assert await asked() == ["second"]
-        put(drive, "edited", "TALK (\n")
+        put(drive, "edited", "TALK )\n")
         assert await asked() == ["second"]
         assert f"{file}:1" in faults(group)[0]
         put(drive, "edited", says("third"))
@@ -195,9 +195,7 @@ async def test_scripts_come_and_go_with_the_settings(tmp_path: Path) -> None:
     put(two, "second", says("second"))
     async with a_group(settings=settings(one), home=tmp_path / "var") as group:
         kept = BasicTools(group.daemon.store, group.clock)
-        fresh = group.daemon.live.now.model_validate(
-            {**group.daemon.live.now.model_dump(), **settings(two)}
-        )
+        fresh = group.daemon.live.now.model_validate({**group.daemon.live.now.model_dump(), **settings(two)})
         group.daemon.live.put(group.daemon.live.replacement(fresh), lambda: None)
         await group.daemon.functions.spoken()
         assert await group.say("Ann", "/second") == ["second"]

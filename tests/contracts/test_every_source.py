@@ -53,6 +53,25 @@ def tools():
               "commands": ["echo"], "effect": "once", "roles": "moderator"}}]
 """
 
+KEYWORDS = """
+from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+
+@basic_keyword("STAMP {text}", effect="once", touches=("stays_here",))
+async def stamp(run: ScriptRun, text: Value) -> Value:
+    return text
+"""
+SCRIPT = """\
+PARAM text AS string LIKE "hi" DESCRIPTION "What to say"
+PARAM times AS integer LIKE 2 DESCRIPTION "How often" DEFAULT 1
+DESCRIPTION "Say it again."
+said = text
+FOR i = 2 TO times
+    said = said + " " + text
+NEXT i
+STAMP said
+TALK said
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -122,6 +141,16 @@ def a_server_of_tools(folder: Path) -> Source:
     return Source({"mcp": {"servers": [script.settings(tools={"echo": own})]}}, name="mcp__one__echo")
 
 
+def a_script(folder: Path) -> Source:
+    """Who may call a script is for the settings to say."""
+    keywords, script = folder / "keywords.py", folder / "scripts" / "echo.bas"
+    keywords.write_text(KEYWORDS, encoding="utf-8")
+    script.parent.mkdir()
+    script.write_text(SCRIPT, encoding="utf-8")
+    sources = {"basic": [str(script.parent)], "basic_keywords": [str(keywords)]}
+    return Source({"sources": sources, "functions": {"echo": {"roles": "moderator"}}})
+
+
 SOURCES: dict[str, Callable[[Path], Source]] = {
     "a marked function in a file": lambda folder: a_file(folder, MARKED),
     "a file with tools()": lambda folder: a_file(folder, TOOLS),
@@ -130,6 +159,7 @@ SOURCES: dict[str, Callable[[Path], Source]] = {
     "a command": lambda folder: a_command_tool(folder, [["printf", "%s %s", "${text}", "${text}"]]),
     "a command with a callable": a_command_with_callable,
     "a server of tools": a_server_of_tools,
+    "a script": a_script,
 }
 
 
@@ -163,6 +193,8 @@ CASES = {
     ),
     "somebody else has to allow it": Case(settings=lambda name: {"functions": {name: {"approval": "admin"}}}),
 }
+CANNOT_SAY = {"a script": {"a text is too long"}}
+"""What the form of a source has no words for."""
 
 
 async def by_command(served: Programs, name: str, case: Case) -> None:
@@ -206,7 +238,9 @@ class Left:
 async def a_bot(source: Source, case: Case) -> AsyncIterator[Programs]:
     client = {"name": "editor", "token": TOKEN, "chat": FAMILY.key, "role": case.role.value}
     serve = {"serve": {"enabled": True, "clients": [client]}}
-    settings = {**source.settings, **case.settings(source.name)}
+    own, more = source.settings, case.settings(source.name)
+    functions = {**own.get("functions", {}).get(source.name, {}), **more.get("functions", {}).get(source.name, {})}
+    settings = {**own, **more, "functions": {source.name: functions}}
     settings["mcp"] = {**serve, **source.settings.get("mcp", {})}
     async with programs(source.functions, settings=settings) as served:
         # A server that was never asked is asked while the bot serves already.
@@ -240,8 +274,15 @@ class Records:
 
 
 @pytest.mark.requirement("D6", "D29", "E35")
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize(
+    ("source", "case"),
+    [
+        pytest.param(source, case, id=f"{name}-{how}")
+        for name, source in SOURCES.items()
+        for how, case in CASES.items()
+        if how not in CANNOT_SAY.get(name, ())
+    ],
+)
 async def test_every_way_to_every_function_is_checked_and_recorded_alike(
     tmp_path: Path, source: Callable[[Path], Source], case: Case
 ) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from bot.__main__ import parser
+from bot.cli.commands import parser
 from config.loader import check_settings
 from tests.docs.documents import Page
 from tests.docs.terminal import Terminal

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from bot.__main__ import COMMANDS
+from bot.cli.commands import COMMANDS
 from bot.testing import a_group
 from config.loader import check_settings
 from config.settings import Settings

@@ -135,6 +135,18 @@ class CommandTool(_Files):
         return f"tools: [{tool.replace('VERSION', version)}]\n"
 
 
+class BasicScript(_Files):
+    """A script."""
+
+    name = "script"
+    ask = "/scripted"
+
+    def __init__(self, home: Path) -> None:
+        file = home / "scripts" / "scripted.bas"
+        text = 'DESCRIPTION "Says which version this is"\nTALK "{}"\n'
+        super().__init__(file, text.format, 'TALK "never closed\n', file.unlink)
+
+
 class _InSettings:
     """What the settings have."""
 
@@ -212,5 +224,13 @@ class SettingsFile(_InSettings):
         yield Seen("delete", "“/calc” is switched off", "bot.yaml")
 
 
-EDITED: list[Callable[[Path], Edited]] = [PythonFile, PythonPackage, CommandTool, Plugins, ToolServer, SettingsFile]
+EDITED: list[Callable[[Path], Edited]] = [
+    PythonFile,
+    PythonPackage,
+    CommandTool,
+    BasicScript,
+    Plugins,
+    ToolServer,
+    SettingsFile,
+]
 """The settings last: they are gone then."""

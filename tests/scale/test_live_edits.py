@@ -32,7 +32,7 @@ async def steady(ctx: MessageContext, args: Said) -> str:
     return f"steady {args.number}"
 '''
 SETTINGS = """\
-sources: {{python: [{home}/tools], commands: [{home}/commands]}}
+sources: {{python: [{home}/tools], commands: [{home}/commands], basic: [{home}/scripts]}}
 """
 
 
@@ -98,7 +98,7 @@ async def seconds_until(seen: Seen, chat: Chat, client: httpx2.AsyncClient, edit
 
 @pytest.mark.requirement("A63", "D67")
 async def test_no_turn_fails_and_every_change_counts_at_once_while_twenty_chats_talk(tmp_path: Path) -> None:
-    for folder in ("tools", "commands"):
+    for folder in ("tools", "commands", "scripts"):
         (tmp_path / folder).mkdir()
     (tmp_path / "tools" / "steady.py").write_text(STEADY)
     took: dict[str, float] = {}

@@ -45,9 +45,8 @@ def _text(text: str, pattern: str) -> str:
     """`@` is the text, several `@@@` its characters one by one. Without an `@`, `!` and `>` are the text in capitals,
     `<` and `&` in small letters."""
     if "@@" in pattern:
-        characters = list(text)
-        filled = [(characters.pop(0) if characters else "") if mark == "@" else mark for mark in pattern]
-        return "".join(filled) + "".join(characters)
+        characters = iter(text)
+        return "".join(next(characters, "") if mark == "@" else mark for mark in pattern) + "".join(characters)
     check_length(len(text) * 3 * len(_TEXT_MARKS.findall(pattern)), "the text that FORMAT makes")
     if "@" in pattern:
         return pattern.replace("@", text)

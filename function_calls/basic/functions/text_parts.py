@@ -5,7 +5,7 @@ from __future__ import annotations
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.conversions import as_number, kind_of, text_of
 from function_calls.basic.functions.declaring import ANY, LIST, TEXT, WHOLE, also, function
-from function_calls.basic.measuring import check_count, check_length
+from function_calls.basic.measuring import MOST_ITEMS, check_count, check_length
 from services.json_values import JsonValue
 
 
@@ -54,8 +54,9 @@ def _replace(text: str, part: str, by: str) -> JsonValue:
 def _split(text: str, mark: str | None = None, most: int | None = None) -> JsonValue:
     cuts = -1 if most is None or most < 1 else most - 1
     if mark is None:
-        check_count(len(text) // 2, "what SPLIT makes")
-        return text.split(None, cuts)
+        words = text.split(None, cuts if cuts >= 0 else MOST_ITEMS)
+        check_count(len(words), "what SPLIT makes")
+        return words
     if not mark:
         check_count(len(text), "what SPLIT makes")
         return list(text)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.comparing import is_in, order
 from function_calls.basic.conversions import as_number, text_of
 from function_calls.basic.functions.declaring import ANY, GROUP, TEXT, WHOLE, also, function
 from function_calls.basic.measuring import check_length
 from services.json_values import JsonValue
+
+_WORD_START = re.compile(r"(?:^|(?<=[\s(\"“-]))\w")
 
 
 def _len(value: JsonValue) -> JsonValue:
@@ -56,11 +60,7 @@ def _contains(group: JsonValue, value: JsonValue) -> JsonValue:
 
 def _proper(text: str) -> JsonValue:
     """Word by word and no regular title case, which makes Don'T of don't."""
-    made, starts = [], True
-    for character in text:
-        made.append(character.upper() if starts else character.lower())
-        starts = character.isspace() or character in '-("“'
-    return "".join(made)
+    return _WORD_START.sub(lambda found: found.group().upper(), text.lower())
 
 
 def _capitalize(text: str) -> JsonValue:

@@ -45,13 +45,14 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> Printed:
 
 
 def a_settings_file(folder: Path, text: str = "") -> Path:
-    """Settings whose state and logs are below `folder`, with `text` after them."""
-    path = folder / "bot.yaml"
-    path.write_text(
+    """Settings whose state and logs are below `folder`, with `text` after them. Written at one stroke, as editors do: a
+    daemon may be watching."""
+    path, written = folder / "bot.yaml", folder / ".bot.yaml.new"
+    written.write_text(
         f"config_version: 1\nhome: {folder / 'var'}\nlogging: {{folder: {folder / 'logs'}, level: info}}\n{text}",
         encoding="utf-8",
     )
-    return path
+    return written.replace(path)
 
 
 def an_environment(**changes: str) -> Mapping[str, str]:

@@ -32,7 +32,7 @@ def test_good_scripts_are_said_to_be_good(capsys: pytest.CaptureFixture[str], tm
 def test_every_mistake_is_a_line_and_one_broken_script_hides_no_other(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    drive = a_folder(tmp_path / "drive", a=GOOD, b='DESCRIPTION "Says hello"\n\nTALK (\n', c=GOOD)
+    drive = a_folder(tmp_path / "drive", a=GOOD, b='DESCRIPTION "Says hello"\n\nTALK )\n', c=GOOD)
     printed = command(capsys, "basic", "check", drive)
     assert printed.status == 1
     assert printed.out.splitlines()[0].startswith(f"{drive / 'b.bas'}:3:")
@@ -107,7 +107,7 @@ def test_without_a_path_the_scripts_of_the_settings_are_checked(
 
 @pytest.mark.requirement("A51")
 def test_check_finds_mistakes_and_doubts_of_scripts_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    drive = a_folder(tmp_path / "drive", broken="TALK (\n", doubtful='TALK "Hi"\n')
+    drive = a_folder(tmp_path / "drive", broken="TALK )\n", doubtful='TALK "Hi"\n')
     printed = command(capsys, "check", a_settings_file(tmp_path, f"sources: {{basic: [{drive}]}}\n"))
     assert printed.status == 1
     assert f"{drive / 'broken.bas'}:1:" in printed.out

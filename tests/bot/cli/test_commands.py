@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.__main__ import COMMANDS
+from bot.cli.commands import COMMANDS
 from tests.bot.cli.running import PYTHON, a_settings_file, an_environment, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY

@@ -13,11 +13,13 @@ from structlog.testing import capture_logs
 from function_calls.basic.code import faults_of, program_of
 from function_calls.basic.codes import Fault, RunCode, ScriptFault
 from function_calls.basic.events import Ended, Failed
+from function_calls.basic.limits import Limits
 from function_calls.basic.program import Program
 from tests.function_calls.basic.runs import SMALL, run_through, stored
 from tests.function_calls.basic.trees import Trees
 
 SEEDS = st.integers(0, 2**32)
+FEW = Limits(steps=400, memory_bytes=20_000, depth=4)
 ARGUMENTS = {"p": [1, {"x": "y"}], "Username": "Mia"}
 
 
@@ -33,7 +35,7 @@ def a_program(seed: int) -> Program | list[Fault]:
 
 
 @pytest.mark.requirement("K11")
-@settings(max_examples=1500)
+@settings(max_examples=300)
 @given(SEEDS)
 def test_any_script_ends_within_its_limits_and_never_by_a_fault_of_ours(seed: int) -> None:
     program = a_program(seed)
@@ -48,15 +50,15 @@ def test_any_script_ends_within_its_limits_and_never_by_a_fault_of_ours(seed: in
     assert ran.steps <= SMALL.steps
 
 
-@settings(max_examples=600)
+@settings(max_examples=150)
 @given(SEEDS, st.sampled_from((1, 2, 7, 100_000)))
 def test_a_run_that_is_stored_and_read_at_every_stop_is_the_same_as_one_that_never_was(seed: int, steps: int) -> None:
     program = a_program(seed)
     if isinstance(program, list):
         return
-    straight = run_through(program, ARGUMENTS)
-    stopped = run_through(program, ARGUMENTS, steps=steps, stop=True)
-    assert stored(stopped.event.__repr__()) == stored(straight.event.__repr__())
+    straight = run_through(program, ARGUMENTS, FEW)
+    stopped = run_through(program, ARGUMENTS, FEW, steps=steps, stop=True)
+    assert repr(stopped.event) == repr(straight.event)
     assert stopped.wants == straight.wants
     assert stopped.steps == straight.steps
     assert stored(stopped.state) == stored(straight.state)
@@ -64,7 +66,7 @@ def test_a_run_that_is_stored_and_read_at_every_stop_is_the_same_as_one_that_nev
 
 def test_scripts_by_chance_are_worth_trying() -> None:
     ends: Counter[str] = Counter()
-    for seed in range(400):
+    for seed in range(150):
         program = a_program(seed)
         if isinstance(program, Program):
             ran = run_through(program, ARGUMENTS)
@@ -72,6 +74,6 @@ def test_scripts_by_chance_are_worth_trying() -> None:
             ends["wanted"] += bool(ran.wants)
         else:
             ends.update(f"fault {fault.code}" for fault in program)
-    assert ends["ended"] > 50
-    assert ends["wanted"] > 50
+    assert ends["ended"] > 20
+    assert ends["wanted"] > 20
     assert len(ends) > 10, ends

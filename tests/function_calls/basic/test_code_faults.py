@@ -74,9 +74,7 @@ IN_A_LOOP = ForEach(HERE, "x", of("ab"), (Label(HERE, "inside"),))
         ((Goto(HERE, "of_sub"),), Code.UNKNOWN_LABEL, "of_sub"),
     ],
 )
-def test_what_cannot_run_is_refused_with_its_place(
-    statements: tuple[Statement, ...], code: Code, words: str
-) -> None:
+def test_what_cannot_run_is_refused_with_its_place(statements: tuple[Statement, ...], code: Code, words: str) -> None:
     work = Define(At(9, 1), "work", ("n",), (Label(At(10, 1), "of_sub"),))
     faults = faults_of(a_unit(*statements), [work])
     assert [(fault.code, fault.at) for fault in faults] == [(code, HERE)]
@@ -95,7 +93,11 @@ def test_all_faults_of_a_script_are_found_in_their_order() -> None:
 def test_a_goto_out_of_a_block_and_within_one_is_fine() -> None:
     body = (
         Label(HERE, "top"),
-        If(HERE, ((of(1), (Label(HERE, "here"), If(HERE, ((of(0), (Goto(HERE, "here"), Goto(HERE, "top"))),), ()))),), ()),
+        If(
+            HERE,
+            ((of(1), (Label(HERE, "here"), If(HERE, ((of(0), (Goto(HERE, "here"), Goto(HERE, "top"))),), ()))),),
+            (),
+        ),
         Return(HERE, of(5)),
     )
     assert faults_of(a_unit(*body), []) == []
@@ -116,7 +118,9 @@ def test_code_is_made_of_a_sum_of_ten_thousand_parts_and_of_blocks_too_deep_none
 def test_a_program_knows_what_it_may_want_and_call_and_nothing_of_subs_it_never_reaches() -> None:
     reached = Define(HERE, "reached", (), (Evaluate(HERE, want("GET", of("url"))),))
     far = Define(HERE, "far", (), (Evaluate(HERE, Apply(HERE, "reached", ())),))
-    never = Define(HERE, "never", (), (Evaluate(HERE, want("SHELL", of("rm"))), Evaluate(HERE, want("CALL", of("bad")))))
+    never = Define(
+        HERE, "never", (), (Evaluate(HERE, want("SHELL", of("rm"))), Evaluate(HERE, want("CALL", of("bad"))))
+    )
     body = (
         Evaluate(HERE, Apply(HERE, "far", ())),
         Assign(HERE, named("a"), ListOf(HERE, (want("CALL", of("weather")), want("CALL", named("a"))))),

@@ -13,12 +13,13 @@ from tests.function_calls.basic.calls import call, worked_out
 EVERY = [pytest.param(each, id=each.name) for each in FUNCTIONS.values()]
 
 ASKED_FOR = """
-    now today date time format random rnd randomize timer ubound lbound len replace split join mid left right instr
-    instrrev lcase lower ucase upper trim ltrim rtrim val str int fix round abs sqr sgn min max sin cos tan atn log exp
-    chr asc space string reverse startswith endswith contains title proper dateadd datediff datevalue year month day
-    hour minute second weekday weekdayname monthname days isdate isnumeric isempty isnull nvl coalesce iif typeof typename
-    count sum avg average push append pop first last slice sort unique keys values haskey range indexof guid uuid tojson
-    parsejson toyaml hex base64 hash sha256 urlencode cstr cint cdbl cbool cdate isarray isobject
+    now today date time format random rnd randomize timer ubound lbound len replace split join mid left right
+    instr instrrev lcase lower ucase upper trim ltrim rtrim val str int fix round abs sqr sgn min max sin cos
+    tan atn log exp chr asc space string reverse startswith endswith contains title proper dateadd datediff
+    datevalue year month day hour minute second weekday weekdayname monthname days isdate isnumeric isempty
+    isnull nvl coalesce iif typeof typename count sum avg average push append pop first last slice sort unique
+    keys values haskey range indexof guid uuid tojson parsejson toyaml hex base64 hash sha256 urlencode cstr
+    cint cdbl cbool cdate isarray isobject
 """
 
 

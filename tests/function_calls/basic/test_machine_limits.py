@@ -11,7 +11,8 @@ from function_calls.basic.codes import RunCode
 from function_calls.basic.events import Failed, Paused
 from function_calls.basic.limits import Limits
 from function_calls.basic.machine import Machine
-from tests.function_calls.basic.runs import Heard, StillWorld, program, run, value_of
+from tests.fakes.basic_world import FixedWorld
+from tests.function_calls.basic.scripts import Heard, program, run, value_of
 
 MEGABYTE = Limits(memory_bytes=1024 * 1024)
 
@@ -43,7 +44,7 @@ def test_what_never_ends_is_ended(script: str) -> None:
 
 
 def test_a_run_takes_so_many_steps_at_a_time() -> None:
-    machine = Machine(program("WHILE TRUE\nWEND"), {}, StillWorld(), Limits(steps=1000))
+    machine = Machine(program("WHILE TRUE\nWEND"), {}, FixedWorld(), Limits(steps=1000))
     assert machine.go(300) == Paused()
     assert machine.steps == 300
     assert machine.go(0) == Paused()
@@ -65,10 +66,10 @@ def test_a_run_takes_so_many_steps_at_a_time() -> None:
         "a = [1]\nWHILE TRUE\na = [a, a]\nWEND",
         "a = [1]\nWHILE TRUE\nPUSH a, a\nWEND",
         "a = [[1, 2, 3]]\nWHILE TRUE\nPUSH b, a\nPUSH a, b\nWEND",
-        "a.x = 1\nWHILE TRUE\na.x = {\"l\": a, \"r\": a}\nWEND",
+        'a.x = 1\nWHILE TRUE\na.x = {"l": a, "r": a}\nWEND',
         'a.x = 1\nWHILE TRUE\na["k" & n] = a\nn = n + 1\nWEND',
         "WHILE TRUE\nWITH a\nb = a\nc = a\nEND WITH\nWEND",
-        "WHILE TRUE\nPUSH a, STRING(1000, \"x\")\nWEND",
+        'WHILE TRUE\nPUSH a, STRING(1000, "x")\nWEND',
         "DIM A(1000000000)",
         "DIM a(150000)\nDIM b(150000)\nDIM c(150000)",
         "a[999999999] = 1",
@@ -107,7 +108,7 @@ def test_a_value_from_outside_counts() -> None:
     "script",
     [
         "WHILE TRUE\na = [a]\nWEND",
-        "a = {}\nWHILE TRUE\na = {\"a\": a}\nWEND",
+        'a = {}\nWHILE TRUE\na = {"a": a}\nWEND',
         "WHILE TRUE\nWITH a\nb = a\nEND WITH\nWEND",
         "WHILE TRUE\na.b.c[0].d = a\nWEND",
         "a" + ".b" * 150 + " = 1",
@@ -128,7 +129,9 @@ def test_what_is_given_too_deep_is_refused() -> None:
 
 
 def test_work_on_large_values_counts_as_many_steps() -> None:
-    small, large = (run(f'a = STRING({length}, "x")\nFOR i = 1 TO 100\nb = UCASE(a)\nNEXT').steps for length in (10, 900_000))
+    small, large = (
+        run(f'a = STRING({length}, "x")\nFOR i = 1 TO 100\nb = UCASE(a)\nNEXT').steps for length in (10, 900_000)
+    )
     assert large > small + 20_000
 
 

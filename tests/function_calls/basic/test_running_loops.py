@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from function_calls.basic.codes import RunCode
-from tests.function_calls.basic.runs import run, value_of
+from tests.function_calls.basic.scripts import run, value_of
 
 
 def counted(head: str) -> list[object]:
@@ -54,7 +54,13 @@ def test_a_script_may_change_the_variable_that_counts() -> None:
 
 @pytest.mark.parametrize(
     ("of", "items"),
-    [('["a", 2, NULL]', ["a", 2, None]), ('{"k": 1, "j": 2}', ["k", "j"]), ('"añ"', ["a", "ñ"]), ("NULL", []), ("[]", [])],
+    [
+        ('["a", 2, NULL]', ["a", 2, None]),
+        ('{"k": 1, "j": 2}', ["k", "j"]),
+        ('"añ"', ["a", "ñ"]),
+        ("NULL", []),
+        ("[]", []),
+    ],
 )
 def test_for_each_goes_over_lists_keys_and_characters(of: str, items: list[object]) -> None:
     assert value_of(f"seen = []\nFOR EACH x IN {of}\nPUSH seen, x\nNEXT x\nRETURN seen") == items

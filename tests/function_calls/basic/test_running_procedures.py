@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from function_calls.basic.codes import RunCode
 from function_calls.basic.limits import Limits
-from tests.function_calls.basic.runs import run, value_of
+from tests.function_calls.basic.scripts import run, value_of
 
 
 def test_a_function_returns_by_return_or_by_its_name() -> None:
@@ -58,7 +58,10 @@ def test_variables_of_the_top_are_shared_and_all_others_are_a_procedures_own() -
 
 
 def test_a_parameter_of_the_tool_is_a_variable_of_the_top() -> None:
-    assert value_of('PARAM x AS string LIKE "a" DESCRIPTION "x"\nSUB s()\nx = x + "!"\nEND SUB\ns\nRETURN x', x="hi") == "hi!"
+    assert (
+        value_of('PARAM x AS string LIKE "a" DESCRIPTION "x"\nSUB s()\nx = x + "!"\nEND SUB\ns\nRETURN x', x="hi")
+        == "hi!"
+    )
 
 
 def test_what_a_run_is_given_can_be_read_everywhere() -> None:

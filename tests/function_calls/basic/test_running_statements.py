@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from function_calls.basic.codes import RunCode
-from tests.function_calls.basic.runs import run, value_of
+from tests.function_calls.basic.scripts import run, value_of
 
 
 def lines(*parts: str) -> str:
@@ -103,7 +103,8 @@ def test_if_takes_the_first_branch_that_holds(n: int, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "said"), [(1, "one or two"), (2, "one or two"), (5, "three to nine"), (9, "three to nine"), (90, "more"), (-1, "else")]
+    ("n", "said"),
+    [(1, "one or two"), (2, "one or two"), (5, "three to nine"), (9, "three to nine"), (90, "more"), (-1, "else")],
 )
 def test_select_knows_values_ranges_and_comparisons(n: int, said: str) -> None:
     script = """

@@ -128,7 +128,7 @@ def test_what_cannot_be_done_is_refused_by_its_kind(left: Any, operator: str, ri
 def test_a_power_of_a_large_exponent_is_refused_at_once() -> None:
     before = time.process_time()
     assert code_of("^", 10, 10**18) is RunCode.BAD_VALUE
-    assert time.process_time() - before < 0.1
+    assert time.process_time() - before < 0.5
 
 
 def test_whole_numbers_beyond_64_bits_become_fractions() -> None:

@@ -88,6 +88,8 @@ class Trees:
         self._labels = [str(10 * number) for number in range(self._random.randrange(3))]
         self._inside = inside
         body: list[Statement] = list(self._body(self._depth, 8))
+        if self._random.random() < 0.5:
+            body.insert(0, OnError(self._at(), resume=True))
         if "function" in inside and self._random.random() < 0.5:
             body.append(Return(self._at(), self._expression(2)))
         for label in self._labels:
@@ -136,7 +138,8 @@ class Trees:
 
     def _push(self, depth: int) -> Statement:
         return Evaluate(
-            self._at(), Apply(self._at(), self._random.choice(("push", "append")), (self._target(), self._expression(2)))
+            self._at(),
+            Apply(self._at(), self._random.choice(("push", "append")), (self._target(), self._expression(2))),
         )
 
     def _jump(self, depth: int) -> Statement:
@@ -157,9 +160,7 @@ class Trees:
         return Stop(self._at()) if self._random.random() < 0.1 else Return(self._at(), value)
 
     def _if(self, depth: int) -> Statement:
-        branches = tuple(
-            (self._expression(2), self._body(depth - 1)) for _ in range(self._random.randrange(1, 3))
-        )
+        branches = tuple((self._expression(2), self._body(depth - 1)) for _ in range(self._random.randrange(1, 3)))
         return If(self._at(), branches, self._body(depth - 1))
 
     def _for_each(self, depth: int) -> Statement:

@@ -1,0 +1,166 @@
+"""Scripts read with a few keywords and functions, and trees as text that can be compared at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+
+from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.keyword_forms import Reads
+from function_calls.basic.nodes import At, Expression, Param, Statement, Target, Want
+from function_calls.basic.parser import Arity, Header, Parsed, parse
+from function_calls.basic.tokens import Cursor, Inner, Kind
+
+FUNCTIONS: Mapping[str, Arity] = {
+    "now": (0, 0),
+    "today": (0, 0),
+    "len": (1, 1),
+    "ubound": (1, 1),
+    "format": (2, 2),
+    "random": (0, 2),
+    "push": (2, None),
+    "contains": (2, 2),
+    "trim": (1, 1),
+}
+KEYWORDS = (
+    *("TALK", "PRINT", "GET", "GET BOT MEMORY", "SET BOT MEMORY", "HEAR", "FIND", "SAVE", "SEND MAIL", "SEND FILE"),
+    *("LLM", "LIST", "BEGIN TALK", "BEGIN MAIL", "BEGIN SYSTEM PROMPT", "CALL", "WAIT", "LIST TOOLS", "TABLE"),
+)
+_ENDS = frozenset(("ELSE", "ELSEIF", "END", "ENDIF"))
+
+
+@dataclass(frozen=True)
+class Given:
+    """A keyword that was read."""
+
+    want: Want
+    into: Target | None = None
+
+
+class SomeForms:
+    """Keywords that take any number of values, in parentheses or bare; HEAR takes a variable, blocks their text."""
+
+    def __init__(self, names: tuple[str, ...] = KEYWORDS) -> None:
+        self.names = names
+
+    def match(self, cursor: Cursor, read: Reads, *, inside: bool) -> Given | None:
+        """The longest of the names that begins here."""
+        fitting = [name for name in self.names if cursor.is_at(*name.split())]
+        if not fitting:
+            return None
+        name = max(fitting, key=len)
+        at = cursor.now.at
+        cursor.index += len(name.split())
+        if name == "HEAR":
+            if cursor.is_line_end:
+                return Given(Want(at, name, ()))
+            return Given(Want(at, name, ()), read.target(cursor))
+        if cursor.is_symbol("+", "-", "*", ".", "=", "<"):
+            cursor.fail(f"{name}: a value is missing, {cursor.found()}")
+        values = self._values(cursor, read)
+        if not values and name not in ("LIST TOOLS", "WAIT"):
+            cursor.fail(f"{name}: a value is missing, {cursor.found()}")
+        return Given(Want(at, name, tuple((str(number), value) for number, value in enumerate(values))))
+
+    def _values(self, cursor: Cursor, read: Reads) -> list[Expression]:
+        found: list[Expression] = []
+        while not cursor.is_line_end and not cursor.is_symbol(")", "]", "}", ","):
+            if cursor.now.kind is Kind.BLOCK:
+                found.append(read.text(cursor.take()))
+                break
+            if cursor.now.kind is Kind.WORD and cursor.now.value in _ENDS:
+                break
+            found.append(read.expression(cursor))
+            if cursor.now.kind is not Kind.BLOCK and not cursor.symbol(","):
+                break
+        return found
+
+
+def read_param(cursor: Cursor, read: Reads) -> Param:
+    """PARAM name AS type, and whatever follows."""
+    at = cursor.take().at
+    if cursor.now.kind is not Kind.WORD:
+        raise ScriptFault(cursor.now.at, Code.BAD_PARAM, "PARAM has no name")
+    name = cursor.take().text
+    kind = str(cursor.take().text) if cursor.words("AS") else ""
+    rest: dict[str, object] = {}
+    while not cursor.is_line_end:
+        word = cursor.take()
+        if word.value in ("LIKE", "DESCRIPTION"):
+            token = cursor.take()
+            rest[str(word.value)] = text_of(token.value) if token.kind is Kind.TEXT else token.value
+    described = str(rest.get("DESCRIPTION", ""))
+    return Param(at, name, kind.lower(), like=rest.get("LIKE"), has_like="LIKE" in rest, description=described)
+
+
+def read_description(cursor: Cursor, read: Reads) -> tuple[str, At]:
+    """DESCRIPTION and a text."""
+    at = cursor.take().at
+    return (text_of(cursor.take().value) if cursor.now.kind is Kind.TEXT else ""), at
+
+
+def text_of(parts: tuple[str | Inner, ...]) -> str:
+    """The parts of a text, `${…}` as written."""
+    return "".join(part if isinstance(part, str) else f"${{{part.source}}}" for part in parts)
+
+
+HEADER = Header(read_param, read_description)
+
+
+def read(text: str, forms: SomeForms | None = None) -> Parsed:
+    """What the parser makes of a script."""
+    return parse(text, forms or SomeForms(), FUNCTIONS, HEADER)
+
+
+def body(text: str) -> tuple[Statement, ...]:
+    """The statements of a script that has no fault, and is one tool."""
+    parsed = read(text)
+    assert parsed.faults == ()
+    assert len(parsed.script.units) == 1
+    return parsed.script.units[0].body
+
+
+def value(text: str) -> str:
+    """An expression, as `shown`."""
+    (statement,) = body(f"result = {text}")
+    return shown(getattr(statement, "value"))  # noqa: B009 - it is an Assign, as the assertion of `shown` would tell
+
+
+def faults(text: str) -> list[tuple[int, int, str]]:
+    """Line, column and code of all faults."""
+    return [(*fault.at, fault.code.name) for fault in read(text).faults]
+
+
+def message(text: str) -> str:
+    """What is said of the only fault."""
+    (fault,) = read(text).faults
+    return fault.message
+
+
+def shown(node: object) -> str:
+    """A tree without its places: `Binary` of `+`, 1 and the variable x is `(1 + x)`."""
+    if isinstance(node, tuple):
+        return f"[{_all(node)}]"
+    if not is_dataclass(node) or isinstance(node, type):
+        return repr(node)
+    parts = [getattr(node, field.name) for field in fields(node) if field.name != "at"]
+    kind = type(node).__name__
+    return _SHORT[kind](*parts) if kind in _SHORT else f"{kind}({_all(parts)})"
+
+
+def _all(nodes: Iterable[object]) -> str:
+    return ", ".join(shown(node) for node in nodes)
+
+
+_SHORT: Mapping[str, Callable[..., str]] = {
+    "Name": str,
+    "Literal": repr,
+    "Binary": lambda operator, left, right: f"({shown(left)} {operator} {shown(right)})",
+    "Member": lambda of, name: f"{shown(of)}.{name}",
+    "Index": lambda of, index: f"{shown(of)}[{shown(index)}]",
+    "Apply": lambda name, arguments: f"{name}({_all(arguments)})",
+    "Want": lambda keyword, arguments: f"{keyword}<{_all(one for _, one in arguments)}>",
+    "MapOf": lambda entries: "{" + ", ".join(f"{key}: {shown(one)}" for key, one in entries) + "}",
+    "ListOf": lambda items: f"[{_all(items)}]",
+    "Template": lambda parts: f"join({_all(parts)})",
+}

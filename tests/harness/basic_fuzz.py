@@ -1,0 +1,168 @@
+"""Tries the BASIC language with scripts by chance:
+`python -m tests.harness.basic_fuzz --inputs 1000000 --seconds 3600`.
+
+Each input goes through lexer, parser, code and machine. Whatever it is, there are faults with a place, or a run that
+ends by an event within its limits; no exception, nothing that takes long, no words of Python's to people. An input is
+made of its number alone, so `--first 4711 --inputs 1` makes it again. Exits with 1 where something was found."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from structlog.testing import capture_logs
+
+from function_calls.basic.code import faults_of, program_of
+from function_calls.basic.codes import Fault, RunCode, RunFault
+from function_calls.basic.events import Ended, Event, Failed, Paused, Wants
+from function_calls.basic.forms import Forms, form_of
+from function_calls.basic.functions import ARITIES
+from function_calls.basic.limits import Limits
+from function_calls.basic.machine import Machine
+from function_calls.basic.nodes import Define, Unit
+from function_calls.basic.parser import parse
+from tests.fakes.basic_world import FixedWorld
+from tests.function_calls.basic.trees import Trees
+from tests.harness.basic_texts import a_text
+
+LIMITS = Limits(steps=2000, memory_bytes=500_000, depth=8)
+SLOW_SECONDS = 3.0
+_STRETCH = 700
+_PYTHONS_WORDS = re.compile(r"Traceback|\b\w+Error\b|object at 0x|NoneType|'(str|int|list|dict|float)' object")
+_ANSWERS: tuple[Any, ...] = (None, True, 3, 1.5, "text", [1, "two", {"x": 3}], {"x": [1], "id": "z"}, "x" * 5000)
+_FORMS = (
+    *(
+        "TALK {text}",
+        "TALK TO {whom}, {text}",
+        "BEGIN TALK {text:block} END TALK",
+        "GET {url}",
+        "SAVE {table}, {row...}",
+    ),
+    *("HEAR {into:variable} [AS {kind:word}]", "FIND {table} [, {filter}]", "PRINT {text}"),
+    *(
+        "WAIT {seconds}",
+        "SET BOT MEMORY {key}, {value}",
+        "GET BOT MEMORY {key}",
+        "SEND MAIL {to}, {subject}, {body}",
+        "CALL {name:word}",
+    ),
+)
+
+
+@dataclass
+class Found:
+    """What came of many inputs."""
+
+    inputs: int = 0
+    ran: int = 0
+    slowest_seconds: float = 0.0
+    kinds: Counter[str] = field(default_factory=Counter)
+    """How many ended how."""
+    wrong: list[str] = field(default_factory=list)
+    """What should not be, each with its input."""
+
+
+def fuzz(inputs: int, seconds: float = 3600, first: int = 0) -> Found:
+    """Try so many inputs, and no longer than so many seconds."""
+    found, forms = Found(), Forms(form_of(form) for form in _FORMS)
+    ends = time.monotonic() + seconds
+    for number in range(first, first + inputs):
+        if time.monotonic() > ends or len(found.wrong) > 20:
+            break
+        began = time.perf_counter()
+        with capture_logs() as logs:
+            try:
+                what = _tried(Random(number), forms, found)
+            except Exception:  # noqa: BLE001 - to find them is what this is for
+                what = traceback.format_exc()
+        took = time.perf_counter() - began
+        found.slowest_seconds = max(found.slowest_seconds, took)
+        if logs:
+            what = f"logged: {logs[0]!r}"
+        if took > SLOW_SECONDS:
+            what = f"took {took:.1f} s"
+        if what:
+            found.wrong.append(f"input {number}: {what}\n{a_text(Random(number))!r}")
+        found.inputs += 1
+    return found
+
+
+def _tried(random: Random, forms: Forms, found: Found) -> str:
+    """What is wrong with how this input is dealt with; empty if nothing is."""
+    if random.random() < 0.1:
+        unit, definitions = Trees(random, depth=3).script()
+        return _ran(unit, definitions, found, random)
+    parsed = parse(a_text(Random(random.randrange(2**40))), forms, ARITIES)
+    if parsed.faults:
+        found.kinds[str(parsed.faults[0].code)] += 1
+        return _of_faults(parsed.faults)
+    return "".join(_ran(unit, list(parsed.script.definitions), found, random) for unit in parsed.script.units[:3])
+
+
+def _of_faults(faults: tuple[Fault, ...] | list[Fault]) -> str:
+    for fault in faults:
+        if fault.at.line < 1 or fault.at.column < 1 or not fault.message or _PYTHONS_WORDS.search(fault.message):
+            return f"fault {fault!r}"
+    return ""
+
+
+def _ran(unit: Unit, definitions: list[Define], found: Found, random: Random) -> str:
+    faults = faults_of(unit, definitions)
+    if faults:
+        found.kinds[f"code {faults[0].code}"] += 1
+        return _of_faults(faults)
+    found.ran += 1
+    program, world = program_of(unit, definitions), FixedWorld()
+    machine = Machine(program, {"name": "Mia", "q": 1, "p": [1, {"x": 2}]}, world, LIMITS)
+    through_store = random.random() < 0.2
+    while True:
+        event: Event = machine.go(_STRETCH)
+        if isinstance(event, Ended | Failed):
+            break
+        if through_store:
+            machine = Machine.resumed(program, json.loads(json.dumps(machine.state())), world, LIMITS)
+        if not isinstance(event, Paused):
+            _answer(machine, event, random)
+    found.kinds[event.code if isinstance(event, Failed) else "ended"] += 1
+    if isinstance(event, Failed) and (event.code is RunCode.FAILED or _PYTHONS_WORDS.search(event.detail)):
+        return f"event {event!r}"
+    return "" if machine.steps <= LIMITS.steps else f"{machine.steps} steps"
+
+
+def _answer(machine: Machine, wants: Wants, random: Random) -> None:
+    if random.random() < 0.1:
+        machine.fail(RunFault(RunCode.UNAVAILABLE, f"{wants.keyword} has nothing"))
+    else:
+        machine.give(random.choice(_ANSWERS))
+
+
+def main() -> int:
+    """Try what the command line says, and tell what was found."""
+    parser = argparse.ArgumentParser(description="Tries the BASIC language with scripts by chance.")
+    parser.add_argument("--inputs", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first input")
+    options = parser.parse_args()
+    began = time.monotonic()
+    found = fuzz(options.inputs, options.seconds, options.first)
+    took = time.monotonic() - began
+    lines = [
+        f"{found.inputs} inputs in {took:.0f} s, {found.ran} runs, the slowest took {found.slowest_seconds:.3f} s, "
+        f"{len(found.wrong)} wrong",
+        *(f"{count:8} {kind}" for kind, count in found.kinds.most_common()),
+        *(f"\n{wrong}" for wrong in found.wrong),
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 1 if found.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
