@@ -13,13 +13,13 @@ from function_calls.basic.nodes import At
 from function_calls.basic.tokens import Kind, Token
 
 _TAKES_A_VALUE = frozenset((
-    "AND", "OR", "NOT", "MOD", "LIKE", "IN", "IS", "AS", "TO", "CASE", "IF", "ELSEIF", "WHILE", "UNTIL", "STEP", "SELECT",
-    "SWITCH", "THROW", "ASSERT",
+    "AND", "OR", "NOT", "MOD", "LIKE", "IN", "IS", "AS", "TO", "CASE", "IF", "ELSEIF", "WHILE", "UNTIL", "STEP",
+    "SELECT", "SWITCH", "THROW", "ASSERT",
 ))  # fmt: skip
 _TAKES_NONE = frozenset((
     "THEN", "ELSE", "NEXT", "LOOP", "WEND", "DO", "END", "BREAK", "STOP", "CONTINUE", "EXIT", "DEFAULT", "NOW", "TODAY",
-    "NULL", "NOTHING", "TRUE", "FALSE", "ENDIF", "ENDSELECT", "ENDSWITCH", "ENDWITH", "ENDSUB", "ENDFUNCTION", "ENDWHILE",
-    "ENDFOR",
+    "NULL", "NOTHING", "TRUE", "FALSE", "ENDIF", "ENDSELECT", "ENDSWITCH", "ENDWITH", "ENDSUB", "ENDFUNCTION",
+    "ENDWHILE", "ENDFOR",
 ))  # fmt: skip
 _ENDS_WELL = re.compile(
     r"""[ \t]*(?: $ | [,)\]}+&:;=<>*/] | ' | // | \#

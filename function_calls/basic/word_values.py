@@ -79,7 +79,7 @@ class WordValues:
         name = token.text.lower()
         following = cursor.ahead()
         calls = following.kind is _SYMBOL and following.text == "("
-        if calls and reading.knows(name):
+        if calls and reading.knows(name) and not (value in self._words.first and _goes_on_with_as(cursor)):
             return self._call(cursor, token)
         if value in self._special and (special := self._special[value](cursor, following)) is not None:
             return special
@@ -174,6 +174,21 @@ class WordValues:
         at = cursor.take().at
         cursor.index += 1
         return Name(at, "error_message")
+
+
+def _goes_on_with_as(cursor: Cursor) -> bool:
+    """Whether AS stands behind the parentheses, as in `FORMAT (a + b) AS "0.00"`: that is a keyword, no call."""
+    depth, count = 0, 1
+    while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
+        if token.kind is _SYMBOL and token.text == "(":
+            depth += 1
+        elif token.kind is _SYMBOL and token.text == ")":
+            depth -= 1
+            if not depth:
+                following = cursor.ahead(count + 1)
+                return following.kind is _WORD and following.value == "AS"
+        count += 1
+    return False
 
 
 def _begins_value(word: Token, following: Token) -> bool:

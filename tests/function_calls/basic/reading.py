@@ -24,7 +24,18 @@ FUNCTIONS: Mapping[str, Arity] = {
 }
 KEYWORDS = (
     *("TALK", "PRINT", "GET", "GET BOT MEMORY", "SET BOT MEMORY", "HEAR", "FIND", "SAVE", "SEND MAIL", "SEND FILE"),
-    *("LLM", "LIST", "BEGIN TALK", "BEGIN MAIL", "BEGIN SYSTEM PROMPT", "CALL", "WAIT", "LIST TOOLS", "TABLE"),
+    *(
+        "LLM",
+        "LIST",
+        "BEGIN TALK",
+        "BEGIN MAIL",
+        "BEGIN SYSTEM PROMPT",
+        "CALL",
+        "WAIT",
+        "LIST TOOLS",
+        "TABLE",
+        "FORMAT",
+    ),
 )
 _ENDS = frozenset(("ELSE", "ELSEIF", "END", "ENDIF"))
 
@@ -38,7 +49,7 @@ class Given:
 
 
 class SomeForms:
-    """Keywords that take any number of values, in parentheses or bare; HEAR takes a variable, blocks their text."""
+    """Keywords that take any number of values; HEAR takes a variable, a block its text, and FORMAT has an AS."""
 
     def __init__(self, names: tuple[str, ...] = KEYWORDS) -> None:
         self.names = names
@@ -55,6 +66,11 @@ class SomeForms:
             if cursor.is_line_end:
                 return Given(Want(at, name, ()))
             return Given(Want(at, name, ()), read.target(cursor))
+        if name == "FORMAT":
+            first = read.expression(cursor)
+            if not cursor.words("AS"):
+                cursor.fail(f"FORMAT: AS is missing, {cursor.found()}")
+            return Given(Want(at, name, (("value", first), ("pattern", read.expression(cursor)))))
         if cursor.is_symbol("+", "-", "*", ".", "=", "<"):
             cursor.fail(f"{name}: a value is missing, {cursor.found()}")
         values = self._values(cursor, read)

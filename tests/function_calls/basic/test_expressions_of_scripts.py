@@ -114,6 +114,12 @@ def test_a_variable_hides_the_keyword_of_its_name() -> None:
     assert shown(body('find = 1\nx = FIND "t"')[1]) == "Assign(x, FIND<'t'>)"
 
 
+def test_a_function_before_as_is_the_keyword_of_its_name() -> None:
+    assert value('FORMAT (a + b) AS "0.00"') == "FORMAT<(a + b), '0.00'>"
+    assert value('FORMAT NOW() AS "HH" + b') == "FORMAT<now(), ('HH' + b)>"
+    assert value('FORMAT(a, "0.00")') == "format(a, '0.00')"
+
+
 def test_a_keyword_with_nothing_behind_it_may_be_a_variable() -> None:
     assert value("find + 1") == "(find + 1)"
     assert value("find.name") == "find.name"
