@@ -129,9 +129,8 @@ class Slots:
         cursor, at = self.cursor, self.cursor.now.at
         entries: list[tuple[str, Expression]] = []
         while True:
-            token, after = cursor.now, cursor.ahead()
-            is_given = (after.kind is Kind.SYMBOL and after.text == "=") or after.value == "AS"
-            if token.kind not in (Kind.WORD, Kind.TEXT) or not is_given:
+            token = cursor.now
+            if token.kind not in (Kind.WORD, Kind.TEXT) or cursor.ahead().text.upper() not in ("=", "AS"):
                 raise Absent
             key = self._key(cursor.take())
             cursor.take()
