@@ -44,10 +44,10 @@ def _each(run: Running, frame: Frame, _: JsonValue) -> None:
     """The list as it is now, whatever becomes of the variable that it came from."""
     of = frame.stack[-1]
     items = items_of(of)
-    if items is not of:
-        run.memory.made_inside(items)
     frame.stack.pop()
     frame.loops.append([items, 0])
+    if items is not of:
+        run.memory.made_inside(items)
 
 
 def _next_each(run: Running, frame: Frame, operand: JsonValue) -> None:

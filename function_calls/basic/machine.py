@@ -147,9 +147,12 @@ class Machine:
                     stack.append(operand)
                 elif operation == "binary":
                     right = stack.pop()
-                    stack[-1] = result = OPERATORS[operand](stack[-1], right)
+                    result = OPERATORS[operand](stack[-1], right)
                     if type(result) is str or type(result) is list:
-                        self._made(result)
+                        left, stack[-1] = stack[-1], result
+                        self._made(result, left, right)
+                    else:
+                        stack[-1] = result
                 elif operation == "store":
                     variables[operand] = stack.pop()
                 elif operation == "jump":
@@ -179,11 +182,13 @@ class Machine:
             self._steps = steps + memory.work
             memory.work = 0
 
-    def _made(self, result: JsonValue) -> None:
+    def _made(self, result: JsonValue, left: JsonValue, right: JsonValue) -> None:
         """An operator gave a text or a list."""
         memory = self._run.memory
         if type(result) is str:
             memory.made(result)
+            memory.compared(left)
+            memory.compared(right)
         else:
             memory.made_inside(result)
 
@@ -242,17 +247,16 @@ class Machine:
         frame = self._run.frames[-1]
         try:
             answer = taken(value)
-            self._run.memory.made_inside(answer)
-        except RunFault as fault:
-            self._fault = fault
-        except Exception as error:  # noqa: BLE001 - as in `go`: it ends this run
-            self._over = self._broken(error)
-        else:
             _, (_, slots) = frame.procedure.code[frame.position]
             del frame.stack[len(frame.stack) - len(slots) :]
             frame.stack.append(answer)
             frame.position += 1
             self._waits = False
+            self._run.memory.made_inside(answer)
+        except RunFault as fault:
+            self._fault = fault
+        except Exception as error:  # noqa: BLE001 - as in `go`: it ends this run
+            self._over = self._broken(error)
 
     def _restore(self, state: JsonObject, world: World, limits: Limits) -> None:
         procedures = self._program.procedures

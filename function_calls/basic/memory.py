@@ -16,13 +16,14 @@ from function_calls.basic.measuring import DEEPEST, shallow_size
 from function_calls.basic.values import size_of
 from services.json_values import JsonValue
 
-_BYTES_COPIED = 12
+_BYTES_COPIED = 13
 _BYTES_WALKED = 10
-_CHARACTERS_READ = 10
+_CHARACTERS_READ = 8
 _CHARACTERS_TRIED = 3
 _ITEMS_LOOKED_AT = 3
 _PAIRS_TRIED = 8
 """Shifts: so many bytes or items take about as long as one instruction does, as powers of two."""
+_LONG_TEXT = 1024
 
 
 class Memory:
@@ -46,22 +47,23 @@ class Memory:
         return self._above
 
     def made(self, value: JsonValue) -> None:
-        """`value` is new: a text, or a list or map whose items were there before. Raises RunFault (MEMORY)."""
+        """`value` is new, and the run holds it now: a text, or a list or map whose items it had before. Raises RunFault
+        (MEMORY)."""
         size = shallow_size(value)
         self.work += size >> _BYTES_COPIED
         self.held += size
         if self.held > self._above:
-            self._measure_all(size)
+            self._measure_all()
 
     def made_inside(self, value: JsonValue) -> None:
-        """`value` is new, and nobody knows what is in it. Raises RunFault (MEMORY)."""
+        """`value` is new, the run holds it now, and nobody knows what is in it. Raises RunFault (MEMORY)."""
         if type(value) is list or type(value) is dict:
             self._walk(value)
         elif type(value) is str:
             self.made(value)
 
     def put(self, value: JsonValue, deep: int = 1) -> None:
-        """`value` comes to stand in another one, `deep` levels below its top. Raises RunFault (MEMORY)."""
+        """`value` stands in another one now, `deep` levels below its top. Raises RunFault (MEMORY)."""
         if type(value) is list or type(value) is dict:
             self._walk(value)
             deep += _depth(value)
@@ -81,7 +83,7 @@ class Memory:
             elif kind is list or kind is dict:
                 items += len(value)
         self.work += (characters >> _CHARACTERS_READ) + (items >> _ITEMS_LOOKED_AT)
-        if items and characters >> _CHARACTERS_READ:
+        if items and characters > _LONG_TEXT:
             self.work += items * characters >> _PAIRS_TRIED
             if self.work > self._most_steps:
                 raise RunFault(RunCode.STEPS, "so long a text and so many items are too much for one step")
@@ -91,7 +93,7 @@ class Memory:
         self.work += (len(text) >> _CHARACTERS_TRIED if type(text) is str else 0) + (keys >> _ITEMS_LOOKED_AT)
 
     def compared(self, value: JsonValue) -> None:
-        """`value` is walked to its last item. Raises RunFault (MEMORY) where there is no end to that."""
+        """`value` is walked to its last item, if it has any. Raises RunFault (MEMORY) where there is no end to that."""
         if type(value) is list or type(value) is dict:
             self.work += size_of(value, self._limit) >> _BYTES_WALKED
 
@@ -99,7 +101,7 @@ class Memory:
         """The run is about to stop with so many values, and may be stored: it may hold no more than it may. Raises
         RunFault (MEMORY)."""
         if self.held * values > self._limit:
-            self._measure_all(0)
+            self._measure_all()
 
     def _walk(self, value: JsonValue) -> None:
         size = size_of(value, self._limit + 1)
@@ -108,11 +110,10 @@ class Memory:
         self.work += size >> _BYTES_WALKED
         self.held += size
         if self.held > self._above:
-            self._measure_all(size)
+            self._measure_all()
 
-    def _measure_all(self, new: int) -> None:
-        """Count anew, with so many bytes that nothing holds yet."""
-        total = new
+    def _measure_all(self) -> None:
+        total = 0
         for value in self._roots():
             total += size_of(value, self._limit) if type(value) is list or type(value) is dict else shallow_size(value)
             if total > self._limit:

@@ -4,7 +4,7 @@ The commonest ones stand in the machine's own loop: `const`, `load`, `store`, `b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from function_calls.basic.caught import LastError
@@ -64,32 +64,41 @@ def _forget_error(run: Running, stack: Stack, _: JsonValue) -> None:
     run.error = LastError()
 
 
+def _taken(stack: Stack, count: int) -> list[JsonValue]:
+    """The last values of the stack, which has them no more: a statement that fails leaves nothing there anyway."""
+    if not count:
+        return []
+    values = stack[-count:]
+    del stack[-count:]
+    return values
+
+
 def _list(run: Running, stack: Stack, count: JsonValue) -> None:
-    items = stack[len(stack) - count :]
+    items = _taken(stack, count)
+    stack.append(items)
     run.memory.made(items)
     for value in items:
         run.memory.put(value)
-    del stack[len(stack) - count :]
-    stack.append(items)
 
 
 def _map(run: Running, stack: Stack, keys: JsonValue) -> None:
-    values = stack[len(stack) - len(keys) :]
+    values = _taken(stack, len(keys))
     made = dict(zip(keys, values, strict=True))
+    stack.append(made)
     run.memory.made(made)
     for value in values:
         run.memory.put(value)
-    del stack[len(stack) - len(keys) :]
-    stack.append(made)
 
 
 def _join(run: Running, stack: Stack, count: JsonValue) -> None:
-    parts = [text_of(value) for value in stack[len(stack) - count :]]
+    values = _taken(stack, count)
+    parts = [text_of(value) for value in values]
     check_length(sum(map(len, parts)), "the text")
     text = "".join(parts)
-    run.memory.made(text)
-    del stack[len(stack) - count :]
     stack.append(text)
+    run.memory.made(text)
+    for value in values:
+        run.memory.compared(value)
 
 
 def _member(run: Running, stack: Stack, name: JsonValue) -> None:
@@ -101,6 +110,8 @@ def _member(run: Running, stack: Stack, name: JsonValue) -> None:
 
 def _item(run: Running, stack: Stack, _: JsonValue) -> None:
     index = stack.pop()
+    if type(index) is str:
+        run.memory.tried(index)
     stack[-1] = item(stack[-1], index)
 
 
@@ -143,20 +154,18 @@ def _within(run: Running, stack: Stack, _: JsonValue) -> None:
 
 def _function(run: Running, stack: Stack, operand: JsonValue) -> None:
     name, count = operand
-    arguments: Sequence[JsonValue] = stack[len(stack) - count :] if count else ()
+    arguments = _taken(stack, count)
     at_once = name in _AT_ONCE and not (name == "count" and count > 1)
     if not at_once and name not in _GROWING:
         run.memory.looked_at(arguments)
     result = FUNCTIONS[name].run(run.world, arguments)
+    stack.append(result)
     if name in _GROWING:
         run.memory.made(result)
         for value in arguments[1:]:
             run.memory.put(value)
     elif not at_once or type(result) is str:
         run.memory.made_inside(result)
-    if count:
-        del stack[len(stack) - count :]
-    stack.append(result)
 
 
 def _duplicate(run: Running, stack: Stack, _: JsonValue) -> None:
@@ -174,30 +183,30 @@ def _as_map(run: Running, stack: Stack, _: JsonValue) -> None:
 
 
 def _put_member(run: Running, stack: Stack, name: JsonValue) -> None:
-    value = stack.pop()
+    of, value = _taken(stack, 2)
+    changed = set_member(of, name, value)
+    stack.append(changed)
     run.memory.put(value)
-    changed = set_member(stack[-1], name, value)
     run.memory.made(changed)
-    stack[-1] = changed
 
 
 def _changed(run: Running, stack: Stack, keys: JsonValue) -> None:
     """The variable on the stack with the value below it at the end of a path: names are members, None is an index from
     the stack. The stack has the value, the indices in order, and the variable on top; the changed one is left."""
-    whole = stack[-1]
-    indices = sum(1 for key in keys if key is None)
-    given = iter(stack[len(stack) - 1 - indices : -1])
-    path = [(key is None, next(given) if key is None else key) for key in keys]
-    value = stack[-2 - indices]
-    run.memory.put(value, len(path))
+    value, *given, whole = _taken(stack, 2 + sum(1 for key in keys if key is None))
+    indices = iter(given)
+    path = [(key is None, next(indices) if key is None else key) for key in keys]
     around = [whole]
     for is_index, key in path[:-1]:
         around.append(_found(around[-1], is_index, key))
+    changed, made = value, []
     for of, (is_index, key) in zip(reversed(around), reversed(path), strict=True):
-        value = set_item(of, key, value) if is_index else set_member(of, key, value)
-        run.memory.made(value)
-    del stack[len(stack) - 2 - indices :]
-    stack.append(value)
+        changed = set_item(of, key, changed) if is_index else set_member(of, key, changed)
+        made.append(changed)
+    stack.append(changed)
+    run.memory.put(value, len(path))
+    for each in made:
+        run.memory.made(each)
 
 
 def _found(of: JsonValue, is_index: bool, key: JsonValue) -> JsonValue:
@@ -218,9 +227,8 @@ def _dim(run: Running, stack: Stack, _: JsonValue) -> None:
     if size < 0:
         raise RunFault(RunCode.BAD_VALUE, f"DIM makes a list of {size} items; the fewest are 0")
     check_count(size, "the list of DIM")
-    made: list[JsonValue] = [None] * size
-    run.memory.made_inside(made)
-    stack[-1] = made
+    stack[-1] = [None] * size
+    run.memory.made_inside(stack[-1])
 
 
 PLAIN: Mapping[str, PlainInstruction] = MappingProxyType(
