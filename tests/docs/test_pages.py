@@ -19,6 +19,7 @@ RUN_BY_TESTS = {
     "README.md",
     "CONTRIBUTING.md",
     "docs/command-tools.md",
+    "docs/basic-keywords.md",
     "docs/files-and-shell.md",
     "docs/functions.md",
     "docs/irc.md",
