@@ -43,8 +43,9 @@ _MOST_HINTS = 20
 
 def lints_of(script: Script, *, variables: Collection[str] = (), functions: Collection[str] = ()) -> list[Fault]:
     """Names that say nothing, parameters without an example or that nothing uses, and variables that nothing sets, in
-    the order of their places. `variables`: those that the configuration of the bot sets, such as `x` of `param-x`;
-    `functions`: what may be called without parentheses. What a description lacks `definitions_of` tells."""
+    the order of their places. Only for a script that was read without error: what sets a variable may stand in a line
+    that was not. `variables`: those that the configuration of the bot sets, such as `x` of `param-x`; `functions`: what
+    may be called without parentheses. What a description lacks `definitions_of` tells."""
     known = {name.lower() for name in (*variables, *functions)} | SESSION_VARIABLES
     used = _Use()
     used.note(script)

@@ -29,7 +29,7 @@ def definitions_of(
 ) -> tuple[list[ToolDefinition], list[Fault]]:
     """The definitions of the script's tools, each naming its unit, and what is wrong with them. `name` is that of its
     file. A unit with an error has no definition; the others have. A script without PARAM is a tool without parameters,
-    and several tools of a file are named by it and the first words of their descriptions, unless it names them.
+    and several tools of a file are named by it and the first words of their descriptions, where it does not name them.
     `start.bas` is marked `session` in its metadata and needs no description."""
     stem = stem_of(name)
     file_name, named = tool_name(stem, profile)
@@ -60,7 +60,7 @@ def _names(units: Sequence[Unit], file_name: str, profile: Profile, faults: list
     taken: dict[str, Unit] = {}
     for number, unit in enumerate(units, start=1):
         name = file_name
-        if unit.name:
+        if unit.name and len(units) > 1:
             name, named = tool_name(unit.name, profile, unit.at, "the name")
             faults += [named] if named is not None else []
         elif len(units) > 1 and file_name:

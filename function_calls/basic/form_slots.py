@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from function_calls.basic.codes import Code, ScriptFault
-from function_calls.basic.conditions import condition_of
+from function_calls.basic.conditions import condition_at
 from function_calls.basic.nodes import Expression, ListOf, Literal, MapOf, Target
 from function_calls.basic.tokens import Cursor, Kind, Token
 
@@ -53,6 +53,8 @@ class Slots:
     """The first words of all keywords."""
     known: dict[int, tuple[Expression, int]]
     """What begins at an index, and where it ends."""
+    conditions: dict[int, tuple[Expression, int]] = field(default_factory=dict)
+    """The same of conditions."""
 
     def value(self) -> Expression:
         """An expression. Raises Absent where none begins, ScriptFault where one goes wrong behind its beginning."""
@@ -60,7 +62,7 @@ class Slots:
         if index in self.known:
             expression, cursor.index = self.known[index]
             return expression
-        if cursor.is_line_end or cursor.is_symbol(",", ")", "]", "}", "="):
+        if not self._may_begin():
             raise Absent
         begin = cursor.now.at
         try:
@@ -138,7 +140,15 @@ class Slots:
 
     def condition(self) -> Expression:
         """`["and", ["column", "=", value], …]`; what is no comparison, such as a text, as it is."""
-        return condition_of(self.value())
+        cursor, index = self.cursor, self.cursor.index
+        if index in self.conditions:
+            condition, cursor.index = self.conditions[index]
+            return condition
+        if not self._may_begin():
+            raise Absent
+        condition = condition_at(cursor, self.read.expression)
+        self.conditions[index] = condition, cursor.index
+        return condition
 
     def block(self) -> Expression:
         """What stands between BEGIN … and END …."""
@@ -154,6 +164,9 @@ class Slots:
         if self.cursor.now.kind is not Kind.WORD:
             raise Absent
         return self.read.target(self.cursor)
+
+    def _may_begin(self) -> bool:
+        return not (self.cursor.is_line_end or self.cursor.is_symbol(",", ")", "]", "}", "="))
 
     def _assigned(self) -> Expression:
         try:
@@ -184,22 +197,25 @@ class Slots:
 
 
 def names_a_value(cursor: Cursor, word: str, starts: Container[str]) -> bool:
-    """Whether a statement before this one gives the variable `word`, in upper case, something that can name a table.
-    The rows of a keyword cannot: behind `customers = FIND customers` the word goes on to mean the table. The cursor
-    stands where it stood."""
-    here = cursor.index
-    while cursor.index > 0 and cursor.now.kind is not Kind.LINE:
-        cursor.index -= 1
-    limit, cursor.index = cursor.index, 0
+    """Whether something before the cursor gives the variable `word`, in upper case, what can name a table. The rows of
+    a keyword cannot: behind `customers = FIND customers` the word goes on to mean the table."""
+    if cursor.given is None:
+        cursor.given = _given(cursor, starts)
+    return cursor.given.get(word, cursor.index) < cursor.index
+
+
+def _given(cursor: Cursor, starts: Container[str]) -> dict[str, int]:
+    """Where each variable first gets such a value. The cursor stands where it stood."""
+    here, cursor.index = cursor.index, 0
+    found: dict[str, int] = {}
     previous: Token | None = None
-    is_header = found = False
-    while cursor.index < limit and not found:
+    is_header = False
+    while cursor.now.kind is not Kind.END:
         token = cursor.take()
-        begins = previous is None or previous.kind is Kind.LINE
-        if token.kind is Kind.LINE or begins:
+        if previous is None or previous.kind is Kind.LINE:
             is_header = token.kind is Kind.WORD and token.value in _DEFINES
-        if token.kind is Kind.WORD and token.value == word:
-            found = is_header or _is_set(previous, cursor, starts)
+        if token.kind is Kind.WORD and (is_header or _is_set(previous, cursor, starts)):
+            found.setdefault(token.value, cursor.index - 1)
         previous = token
     cursor.index = here
     return found

@@ -16,6 +16,7 @@ STRICT_TYPES = ("string", "number", "boolean")
 """Those of the strict profile."""
 _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?")
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
+_BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)\s*:")
 _TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _CLOCK = "^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$"
 
@@ -118,14 +119,20 @@ def _list(value: JsonValue) -> JsonValue:
 
 
 def _of_json(value: JsonValue, kind: type) -> JsonValue:
+    """JSON in a text too, also as authors write it within quotes: `"{name: 'Ann'}"`."""
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            raise DoesNotFit from None
+        decoded = _decoded(value)
+        value = _decoded(_BARE_KEY.sub(r'\1"\2":', value.replace("'", '"'))) if decoded is None else decoded
     if not isinstance(value, kind):
         raise DoesNotFit
     return value
+
+
+def _decoded(text: str) -> JsonValue:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _any(value: JsonValue) -> JsonValue:

@@ -44,12 +44,15 @@ class Token(NamedTuple):
 class Cursor:
     """Where the parser is. The last token is END and is never passed."""
 
-    __slots__ = ("_tokens", "index")
+    __slots__ = ("_tokens", "given", "index")
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
         self.index = 0
         """May be set back to what it was."""
+        self.given: dict[str, int] | None = None
+        """Kept by the forms of keywords: the words, in upper case, that can name a table as variables, each with the
+        index of the token that first gives it such a value."""
 
     @property
     def now(self) -> Token:

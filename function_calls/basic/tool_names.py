@@ -13,7 +13,12 @@ PROVIDER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What providers of models take for the name of a function."""
 _OTHER = re.compile(r"[^\w-]+")
 _WORDS = re.compile(r"[a-z0-9]+")
-_LITTLE = frozenset({"a", "an", "the", "of", "for", "and", "or", "to", "in", "on", "with", "from", "by", "at", "is"})
+_LITTLE = frozenset(
+    {
+        "a", "about", "an", "and", "at", "by", "for", "from", "in", "is", "of", "on", "or", "s", "that", "the", "to",
+        "with", "your",
+    }
+)  # fmt: skip
 _MOST_WORDS = 5
 _FIRST = At(1, 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,19 @@ def test_in_the_strict_profile_a_wrong_example_is_an_error() -> None:
     assert (found.code, found.severity) == (Code.BAD_PARAM, "error")
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("object", "{po_number: 'PO-1', qty: 2}", {"po_number": "PO-1", "qty": 2}),
+        ("object", "{}", {}),
+        ("array", "[{id: 1}, {'id': 2}]", [{"id": 1}, {"id": 2}]),
+        ("list", "['a', 'b']", ["a", "b"]),
+    ],
+)
+def test_a_map_or_list_may_be_written_within_quotes(kind: str, text: str, value: object) -> None:
+    assert property_of(f'AS {kind} LIKE "{text}"')["example"] == value
+
+
 # -- names
 
 
@@ -381,6 +395,24 @@ def test_several_tools_of_a_file_are_called_by_it_and_what_they_do() -> None:
     assert [(one.unit, one.line) for one in definitions] == [(0, 1), (1, 3), (2, 6)]
     assert [len(one.parameters) for one in definitions] == [0, 1, 0]
     assert read(SEVERAL.split("RETURN 1\n")[1], "apis.bas")[0][0].name == "apis_get_weather_city"
+
+
+def test_a_file_may_name_its_tools_where_it_has_several() -> None:
+    script = small_script(SEVERAL)
+    named = replace(script, units=tuple(replace(unit, name=f"tool_{n}") for n, unit in enumerate(script.units)))
+    assert [one.name for one in definitions_of(named, "apis.bas")[0]] == ["tool_0", "tool_1", "tool_2"]
+    alone = replace(named, units=named.units[:1])
+    assert [one.name for one in definitions_of(alone, "apis.bas")[0]] == ["apis"]
+
+
+@pytest.mark.requirement("B31")
+def test_a_name_that_a_file_gives_twice_is_an_error_that_names_both_places() -> None:
+    script = small_script(SEVERAL)
+    same = replace(script, units=tuple(replace(unit, name="Same") for unit in script.units[:2]))
+    definitions, found = definitions_of(same, "apis.bas")
+    assert [one.unit for one in definitions] == [0]
+    assert [(one.code, one.at.line, one.severity) for one in found] == [(Code.DUPLICATE_TOOL, 3, "error")]
+    assert "in line 1 and here" in found[0].message
 
 
 def test_tools_of_a_file_that_do_the_same_have_names_of_their_own() -> None:
