@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 
 from function_calls.basic.codes import Code, Fault
@@ -16,6 +16,7 @@ from function_calls.basic.nodes import (
     ForEach,
     ForTo,
     Index,
+    ListOf,
     Literal,
     Member,
     Name,
@@ -23,18 +24,20 @@ from function_calls.basic.nodes import (
     Script,
     Target,
     Unit,
+    Want,
     With,
 )
+from function_calls.basic.param_types import type_names
 
 SESSION_VARIABLES = frozenset(
     {
-        "bot", "botname", "channel", "chat", "err", "error", "from", "group", "language", "mobile", "now", "rnd",
-        "role", "session", "session_id", "sessionid", "timer", "today", "user", "user_id", "useremail", "userid",
-        "username", "userphone",
+        "bot", "botname", "channel", "chat", "err", "error", "error_message", "from", "group", "language", "mobile",
+        "now", "rnd", "role", "session", "session_id", "sessionid", "timer", "today", "user", "user_id", "useremail",
+        "userid", "username", "userphone",
     }
 )  # fmt: skip
 """What a run may know without that the script sets it."""
-_UNCLEAR = re.compile(r"[a-z]\d*|(foo|bar|baz|tmp|var|val|arg|param|parameter|input|value)\d*", re.IGNORECASE)
+_UNCLEAR = re.compile(r"[a-z]\d*|(foo|bar|baz|tmp|var|val|arg|param|parameter)\d*", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _NEAR = 0.75
 _MOST_HINTS = 20
@@ -84,10 +87,24 @@ def _unknown(used: _Use, known: set[str], params: set[str]) -> Iterator[Fault]:
     unknown = [(name, node) for name, node in used.read.items() if name not in there]
     for number, (name, node) in enumerate(unknown):
         meant = sorted(used.written | params) if number < _MOST_HINTS else ()
+        if name in used.heard_as:
+            yield Fault(node.at, Code.UNKNOWN_VARIABLE, _no_kind(name, meant), "warning")
+            continue
         near = difflib.get_close_matches(name, meant, n=1, cutoff=_NEAR)
         hint = f"; did you mean `{near[0]}`?" if near else "; set it first, or take it with PARAM"
         told = f"nothing gives `{name}` a value, so it is NULL here{hint}"
         yield Fault(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+
+
+def _no_kind(name: str, variables: Iterable[str]) -> str:
+    """Of the word in `HEAR answer AS word`: it can name a kind, or a variable that holds what may be chosen."""
+    near = difflib.get_close_matches(name, (*type_names(), *variables), n=1, cutoff=_NEAR)
+    hint = (
+        f"; did you mean {near[0].upper()}?"
+        if near
+        else ', such as EMAIL, and no variable; choices are texts: AS "Yes", "No"'
+    )
+    return f"HEAR knows no kind of answer `{name.upper()}`{hint}"
 
 
 class _Use:
@@ -99,6 +116,8 @@ class _Use:
         self.written: set[str] = set()
         self.called: set[str] = set()
         """Names before parentheses: they may be lists."""
+        self.heard_as: set[str] = set()
+        """Single words behind the AS of a HEAR."""
         self.told: set[str] = set()
         """Words of texts: a template or a filter may name a variable."""
 
@@ -120,6 +139,9 @@ class _Use:
         """What is read below `node`; what it writes is noted."""
         if isinstance(node, Apply):
             self.called.add(node.name)
+        elif isinstance(node, Want) and node.keyword == "HEAR":
+            lists = [value.items for _, value in node.arguments if isinstance(value, ListOf)]
+            self.heard_as |= {one.name for items in lists if len(items) == 1 for one in items if isinstance(one, Name)}
         elif isinstance(node, Literal) and isinstance(node.value, str):
             self.told |= set(_WORD.findall(node.value.lower()))
         elif isinstance(node, ForEach | ForTo):
