@@ -74,6 +74,13 @@ def test_a_kind_of_answer_that_is_none_is_told(compiler: BasicCompiler, kind: st
     assert hint in words
 
 
+@pytest.mark.requirement("B28")
+@pytest.mark.parametrize("word", ["then", "ELSE", "elseif", "and", "null"])
+def test_a_word_that_is_never_a_variable_is_no_name_of_a_parameter(compiler: BasicCompiler, word: str) -> None:
+    found = told(compiler, f'PARAM {word} AS string LIKE "a" DESCRIPTION "b"\n{HEAD}TALK "c"\n')
+    assert (1, "error", f"`{word}` is a word of the language and cannot be the name of a parameter") in found
+
+
 def test_what_may_be_chosen_may_stand_in_a_variable(compiler: BasicCompiler) -> None:
     assert told(compiler, f'{HEAD}sizes = ["S", "M"]\nHEAR it AS sizes\nTALK it\n') == []
 
