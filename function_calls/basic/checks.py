@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import fields, is_dataclass
 
 from function_calls.basic.codes import Code, Fault
@@ -32,12 +32,12 @@ from function_calls.basic.param_types import type_names
 SESSION_VARIABLES = frozenset(
     {
         "bot", "botname", "channel", "chat", "err", "error", "error_message", "from", "group", "language", "mobile",
-        "now", "rnd", "role", "session", "session_id", "sessionid", "timer", "today", "user", "user_id", "useremail",
-        "userid", "username", "userphone",
+        "now", "rnd", "role", "session", "session_id", "sessionid", "timer", "today", "user", "user_id",
+        "useremail", "userid", "username", "userphone",
     }
 )  # fmt: skip
 """What a run may know without that the script sets it."""
-_UNCLEAR = re.compile(r"[a-z]\d*|(foo|bar|baz|tmp|var|val|arg|param|parameter)\d*", re.IGNORECASE)
+_UNCLEAR = re.compile(r"[a-z]\d*|(foo|bar|baz|tmp|arg|param)\d*", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _NEAR = 0.75
 _MOST_HINTS = 20
@@ -96,7 +96,7 @@ def _unknown(used: _Use, known: set[str], params: set[str]) -> Iterator[Fault]:
         yield Fault(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
 
 
-def _no_kind(name: str, variables: Iterable[str]) -> str:
+def _no_kind(name: str, variables: Collection[str]) -> str:
     """Of the word in `HEAR answer AS word`: it can name a kind, or a variable that holds what may be chosen."""
     near = difflib.get_close_matches(name, (*type_names(), *variables), n=1, cutoff=_NEAR)
     hint = (

@@ -13,7 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from bot.scratch import scratch_daemon
-from bot.script_trial import Said, ScriptTrial, Trying
+from bot.script_trial import Ended, Said, ScriptTrial, Trying
 from bot.scripts_check import check_scripts
 from bot.wiring import Given
 from config.basic import BasicSource
@@ -110,7 +110,7 @@ async def _tried(trial: ScriptTrial, spec: FunctionSpec, case: Mapping[str, Any]
     async for step in trial.steps(spec, case.get("arguments", {}), next_answer):
         if isinstance(step, Said):
             says.append(step.message.text)
-        elif not isinstance(step, str) and hasattr(step, "result"):
+        elif isinstance(step, Ended):
             return says, step.result
     raise AssertionError("a trial ends with its result")
 
