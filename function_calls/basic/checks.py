@@ -10,7 +10,6 @@ from typing import get_args
 
 from function_calls.basic.codes import Code, Fault
 from function_calls.basic.nodes import (
-    Apply,
     Assign,
     Case,
     Define,
@@ -19,7 +18,7 @@ from function_calls.basic.nodes import (
     ForEach,
     ForTo,
     Index,
-    Literal,
+    ListOf,
     Member,
     Name,
     Param,
@@ -27,8 +26,10 @@ from function_calls.basic.nodes import (
     Statement,
     Target,
     Unit,
+    Want,
     With,
 )
+from function_calls.basic.param_types import type_names
 
 SESSION_VARIABLES = frozenset(
     {
@@ -44,7 +45,6 @@ _PARTS = {
     for node in (Script, Unit, *get_args(Expression), *get_args(Statement), Case)
 }
 """What may be read below a node, by its type."""
-_WORD = re.compile(r"\w+")
 _NEAR = 0.75
 _MOST_HINTS = 20
 """Finding what a name nearly is takes long where there are many."""
@@ -78,10 +78,24 @@ def _unknown(used: _Use, known: set[str], params: set[str]) -> Iterator[Fault]:
     unknown = [(name, node) for name, node in used.read.items() if name not in there]
     for number, (name, node) in enumerate(unknown):
         meant = sorted(used.written | params) if number < _MOST_HINTS else ()
+        if name in used.heard_as:
+            yield Fault(node.at, Code.UNKNOWN_VARIABLE, _no_kind(name, meant), "warning")
+            continue
         near = difflib.get_close_matches(name, meant, n=1, cutoff=_NEAR)
         hint = f"; did you mean `{near[0]}`?" if near else "; set it first, or take it with PARAM"
         told = f"nothing gives `{name}` a value, so it is NULL here{hint}"
         yield Fault(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+
+
+def _no_kind(name: str, variables: Collection[str]) -> str:
+    """Of the word in `HEAR answer AS word`: it can name a kind, or a variable that holds what may be chosen."""
+    near = difflib.get_close_matches(name, (*type_names(), *variables), n=1, cutoff=_NEAR)
+    hint = (
+        f"; did you mean {near[0].upper()}?"
+        if near
+        else ', such as EMAIL, and no variable; choices are texts: AS "Yes", "No"'
+    )
+    return f"HEAR knows no kind of answer `{name.upper()}`{hint}"
 
 
 class _Use:
@@ -91,10 +105,8 @@ class _Use:
         self.read: dict[str, Name] = {}
         """Each where it is read first."""
         self.written: set[str] = set()
-        self.called: set[str] = set()
-        """Names before parentheses: they may be lists."""
-        self.told: set[str] = set()
-        """Words of texts: a template or a filter may name a variable."""
+        self.heard_as: set[str] = set()
+        """Single words behind the AS of a HEAR."""
 
     def note(self, node: object) -> None:
         """Take in a node with all below it. A loop, since scripts may be long."""
@@ -112,10 +124,9 @@ class _Use:
 
     def _below(self, node: object) -> list[object]:
         """What is read below `node`; what it writes is noted."""
-        if isinstance(node, Apply):
-            self.called.add(node.name)
-        elif isinstance(node, Literal) and isinstance(node.value, str):
-            self.told |= set(_WORD.findall(node.value.lower()))
+        if isinstance(node, Want) and node.keyword == "HEAR":
+            lists = [value.items for _, value in node.arguments if isinstance(value, ListOf)]
+            self.heard_as |= {one.name for items in lists if len(items) == 1 for one in items if isinstance(one, Name)}
         elif isinstance(node, ForEach | ForTo):
             self.written.add(node.variable)
         elif isinstance(node, Dim):
