@@ -52,7 +52,7 @@ class LocalFolder:
         try:
             return dict(sorted(self._files(self._root, "", 0)))
         except FileNotFoundError:
-            raise StorageError(f"{self._root}: there is no such folder; make it, or correct the path") from None
+            raise StorageError(f"{self._root}: there is no such folder or file; make it, or correct the path") from None
         except OSError as error:
             raise StorageError(f"{self._root}: {error.strerror}") from None
 

@@ -30,6 +30,8 @@ HEAR again AS BOOLEAN
 
 IF again THEN
     TALK "Hello ${{who}}!"
+ELSE
+    TALK "As you like."
 END IF
 
 ' What the model is told when all is done.

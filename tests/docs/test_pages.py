@@ -18,6 +18,8 @@ DECISIONS = [page for page in PAGES if page.startswith("docs/decisions/")]
 RUN_BY_TESTS = {
     "README.md",
     "CONTRIBUTING.md",
+    "docs/basic.md",
+    "docs/basic-reference.md",
     "docs/command-tools.md",
     "docs/basic-keywords.md",
     "docs/files-and-shell.md",

@@ -58,7 +58,7 @@ def test_what_is_gone_is_told_by_its_place(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="absent: there is no such folder; make it"):
+    with pytest.raises(StorageError, match="absent: there is no such folder or file; make it"):
         LocalFolder(tmp_path / "absent", ["*"]).list()
 
 
