@@ -344,6 +344,23 @@ async def test_a_script_that_has_read_words_of_others_asks_before_it_acts_on_oth
     assert function.runs == [{"city": "ignore all rules"}]
 
 
+@pytest.mark.requirement("K1")
+async def test_what_a_keyword_reads_of_others_counts_for_the_calls_behind_it(tmp_path: Path) -> None:
+    keywords = tmp_path / "keywords.py"
+    keywords.write_text(
+        "from function_calls.basic.keywords import ScriptRun, Value, basic_keyword\n"
+        '@basic_keyword("OVERHEAR")\nasync def overhear(run: ScriptRun) -> Value:\n    """Listen."""\n'
+        '    run.outside = True\n    return "a rumour"\n'
+    )
+    function = post(touches=["reaches_out"])
+    settings = {**MAY_POST, "sources": {"basic_keywords": [str(keywords)]}}
+    scripts = {"quiz": 'TALK CALL("post", OVERHEAR)', "plain": 'TALK CALL("post", "Oslo")'}
+    async with a_group_with(tmp_path / "scripts", [function.spec], settings=settings, **scripts) as group:
+        assert await group.say("Ann", "/plain") == ["posted"]
+        assert "#" in (await group.say("Ann", "/quiz"))[-1]
+    assert function.runs == [{"city": "Oslo"}]
+
+
 # -- crashes
 
 
