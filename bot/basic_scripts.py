@@ -32,8 +32,11 @@ WORK = Path("work")
 """Below `home`: what was compiled, bot by bot."""
 
 
-def scripts_of(settings: Settings, services: Services, changes: Changes) -> WantedSource:
-    """The source of the settings' scripts. Raises DefinitionError for keywords that cannot be used."""
+def scripts_of(settings: Settings, services: Services, changes: Changes) -> Sequence[WantedSource]:
+    """The source of the settings' scripts; none where they name none. Raises DefinitionError for keywords that cannot
+    be used."""
+    if not settings.sources.basic:
+        return ()
     modules = keyword_modules(settings)
     source = BasicScripts(
         "sources.basic",
@@ -46,7 +49,7 @@ def scripts_of(settings: Settings, services: Services, changes: Changes) -> Want
         changes=changes,
         clock=cast(Clock, services[Clock]),
     )
-    return WantedSource(source, made_of_scripts(settings))
+    return [WantedSource(source, made_of_scripts(settings))]
 
 
 class ScriptRuns:

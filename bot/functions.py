@@ -57,7 +57,7 @@ def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequ
         WantedSource(Withholding(built_in, withheld), withheld),
         *_python_sources(settings, services, changes),
         WantedSource(YamlCommands("sources.commands", commands, _machine(services), changes), commands),
-        scripts_of(settings, services, changes),
+        *scripts_of(settings, services, changes),
     ]
 
 

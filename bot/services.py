@@ -8,7 +8,6 @@ from random import Random
 from bot.web_services import news_of, search_of
 from config.settings import Settings
 from config.summary import SummarySettings
-from services.basic_tools import BasicTools
 from services.chat_past import ChatPast
 from services.clock import Clock
 from services.dice import Dice
@@ -50,8 +49,6 @@ def services_of(
         Polls: Polls(store, clock),
         Places: Places(clock),
         Dice: Dice(rng),
-        Random: rng,
-        BasicTools: BasicTools(store, clock),
         Units: Units(),
         News: news_of(settings.news, clock, web),
         WebSearch: search_of(settings.search, clock, web),

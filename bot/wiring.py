@@ -211,7 +211,9 @@ def build_daemon(
         ChatNotes: StoredChatNotes(chats, store, clock),
         ChatWriter: ModelWriter(paid, store, deadlines, clock),
     }
+    scripts = BasicTools(store, clock)
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
+    shared |= {BasicTools: scripts, Random: given.rng}
     own = services_of(settings, store, clock, ids, given.rng, given.web, timetable)
     services = {**own, **shared, **ports}
     services |= script_services_of(settings, services, store, ids)
@@ -413,7 +415,7 @@ def build_daemon(
             Expiry(intake, questions, clock),
             settings.store,
             clock,
-            {COUNTER: pins.load, SCRIPTS: cast(BasicTools, own[BasicTools]).look},
+            {COUNTER: pins.load, SCRIPTS: scripts.look},
         ),
         services=[
             *(service for service in services.values() if isinstance(service, WebClient | News | WebSearch)),

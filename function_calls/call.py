@@ -70,7 +70,14 @@ class Doors(Protocol):
         """At most so many of those that a model may call here and that fit a text, best first."""
 
     async def invoke(
-        self, name: str, arguments: Mapping[str, Any], number: int, *, confirmed: bool = False
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        number: int,
+        *,
+        confirmed: bool = False,
+        goes_on: Resumed | None = None,
+        allowed: str = "",
     ) -> FunctionResult:
         """Run another function, as the nested run of that number."""
 
@@ -145,12 +152,23 @@ class Call:
         """The sentence `key` of `config/texts/` in the chat's language."""
         return self.profile.texts.say(key, **values)
 
-    async def invoke(self, name: str, arguments: Mapping[str, Any], *, confirmed: bool = False) -> FunctionResult:
+    async def invoke(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        confirmed: bool = False,
+        goes_on: Resumed | None = None,
+        allowed: str = "",
+    ) -> FunctionResult:
         """Run another function with the same member's rights. Nested at most 4 deep. `confirmed`: the member was asked
-        what the function wants confirmed, and said yes."""
+        what the function wants confirmed, and said yes. `goes_on`: it is the run that asked something in its midst,
+        which this one passed on as its own question; `allowed` is what that question said of a yes."""
         number = self._nested
         self._nested += 1
-        result = await self._doors.invoke(name, arguments, number, confirmed=confirmed)
+        result = await self._doors.invoke(
+            name, arguments, number, confirmed=confirmed, goes_on=goes_on, allowed=allowed
+        )
         return result.from_nested()
 
     def has_read_outside(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from function_calls.approval_terms import Approved
 from function_calls.call import Resumed
 from function_calls.context import MessageContext
 from function_calls.groups import Takeable
@@ -93,22 +94,29 @@ class RunDoors:
         return found_here(self._context, self._turn, text, most)
 
     async def invoke(
-        self, name: str, arguments: Mapping[str, Any], number: int, *, confirmed: bool = False
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        number: int,
+        *,
+        confirmed: bool = False,
+        goes_on: Resumed | None = None,
+        allowed: str = "",
     ) -> FunctionResult:
         if self._depth >= DEEPEST_NESTING:
             return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.too_deep"))
         if self._key in self._turn.ending:
             return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.only_ends"))
+        turn, key = self._turn, f"{self._key}.{number}"
+        if goes_on is not None:
+            turn.resuming[key] = goes_on
+        if allowed:
+            turn.approved = Approved(allowed, self._context.sender, always=False, is_noted=True)
         result = await self._runs.invoke(
-            self._context,
-            name,
-            arguments,
-            self._turn,
-            Path.NESTED,
-            confirmed=confirmed,
-            depth=self._depth + 1,
-            key=f"{self._key}.{number}",
+            self._context, name, arguments, turn, Path.NESTED, confirmed=confirmed, depth=self._depth + 1, key=key
         )
+        if allowed:
+            turn.approved = None
         if result.question is not None and result.question.kind == "input":
             self.asked += (result.question,)
         return result
@@ -116,8 +124,8 @@ class RunDoors:
     def kept_back(self, result: FunctionResult) -> list[Question]:
         """Those that have been asked and that `result` of this run does not pass on, so that nobody ever answers
         them; each once, though its run may have been tried again."""
-        passed_on = result.question.key if result.question is not None else ""
-        return list({one.key: one for one in self.asked if one.key != passed_on}.values())
+        passed_on = (result.question.key, result.question.passes_on) if result.question is not None else ()
+        return list({one.key: one for one in self.asked if one.key not in passed_on}.values())
 
     def has_read_outside(self) -> None:
         self._turn.holds_words_of_others(self._key)

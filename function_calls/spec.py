@@ -77,6 +77,8 @@ class Question:
     """For `input`: what matches none of the choices is no answer, and the question waits on."""
     key: str = ""
     """For `input`: of the run that asks."""
+    passes_on: str = ""
+    """For `input`: the key of a run within the one that asks, whose question this is, and which that one leads to."""
     goes_on: Resumed | None = None
     """For `approval`: what the run goes on from that needs the yes now, because it has asked something before; None
     where it begins with it."""
@@ -174,10 +176,13 @@ class FunctionResult:
         resume: JsonObject | None = None,
         choices: Sequence[Choice] = (),
         only_choices: bool = False,
+        passes_on: str = "",
     ) -> FunctionResult:
         """Not done yet: the member is asked `text`. The answer runs the same function with the same arguments once
         more, and `call.resumed` then holds it together with `resume`, which is plain data. `only_choices`: whatever
-        else than one of `choices` the member says is talk, and the question waits on; a no may bear its reason."""
+        else than one of `choices` the member says is talk, and the question waits on; a no may bear its reason.
+        `passes_on`: the key of the question of a run within this one, which is then given the answer by
+        `call.invoke(goes_on=…)`."""
         if only_choices and not choices:
             raise ValueError("a question with only_choices offers some")
         # Which function it is, and with what, is known to whoever runs it.
@@ -189,6 +194,7 @@ class FunctionResult:
             choices=tuple(choices),
             resume=dict(resume or {}),
             only_choices=only_choices,
+            passes_on=passes_on,
         )
         return cls(question=question)
 

@@ -1,4 +1,5 @@
-"""`rollcall basic`: the scripts of the settings, and scripts that are being written."""
+"""`rollcall basic`: the scripts of the settings, and scripts that are being written. Without a subcommand those of the
+settings are checked."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add this command."""
     parser = commands.add_parser("basic", help="check, try and compile BASIC scripts", description=__doc__)
     add_config(parser)
-    subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
+    parser.set_defaults(run=basic_check.run, paths=[], json=False, profile=None)
+    subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     for module in (basic_check, basic_recompile):
         module.add_to(subcommands)
     add_run(subcommands)

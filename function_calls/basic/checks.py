@@ -5,26 +5,31 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
+from typing import get_args
 
 from function_calls.basic.codes import Code, Fault
 from function_calls.basic.nodes import (
-    Apply,
     Assign,
+    Case,
     Define,
     Dim,
+    Expression,
     ForEach,
     ForTo,
     Index,
-    Literal,
+    ListOf,
     Member,
     Name,
     Param,
     Script,
+    Statement,
     Target,
     Unit,
+    Want,
     With,
 )
+from function_calls.basic.param_types import type_names
 
 SESSION_VARIABLES = frozenset(
     {
@@ -34,15 +39,19 @@ SESSION_VARIABLES = frozenset(
     }
 )  # fmt: skip
 """What a run may know without that the script sets it."""
-_UNCLEAR = re.compile(r"[a-z]\d*|(foo|bar|baz|tmp|var|val|arg|param|parameter|input|value)\d*", re.IGNORECASE)
-_WORD = re.compile(r"\w+")
+_UNCLEAR = re.compile(r"[a-z]\d*|(foo|bar|baz|tmp|arg|param)\d*", re.IGNORECASE)
+_PARTS = {
+    node: tuple(field.name for field in fields(node) if field.name not in ("at", "name", "operator"))
+    for node in (Script, Unit, *get_args(Expression), *get_args(Statement), Case)
+}
+"""What may be read below a node, by its type."""
 _NEAR = 0.75
 _MOST_HINTS = 20
 """Finding what a name nearly is takes long where there are many."""
 
 
 def lints_of(script: Script, *, variables: Collection[str] = (), functions: Collection[str] = ()) -> list[Fault]:
-    """Names that say nothing, parameters without an example or that nothing uses, and variables that nothing sets, in
+    """Names that say nothing, parameters without an example, and variables that nothing sets, in
     the order of their places. Only for a script that was read without error: what sets a variable may stand in a line
     that was not. `variables`: those that the configuration of the bot sets, such as `x` of `param-x`; `functions`: what
     may be called without parentheses. What a description lacks `definitions_of` tells."""
@@ -51,8 +60,6 @@ def lints_of(script: Script, *, variables: Collection[str] = (), functions: Coll
     used.note(script)
     params = [param for unit in script.units for param in unit.params]
     faults = [fault for param in params for fault in _of_param(param)]
-    for unit in script.units:
-        faults += _unused(unit, script)
     faults += _unknown(used, known, {param.name.lower() for param in params})
     return sorted(faults, key=lambda fault: fault.at)
 
@@ -66,28 +73,29 @@ def _of_param(param: Param) -> Iterator[Fault]:
         yield Fault(param.at, Code.MISSING_LIKE, told, "warning")
 
 
-def _unused(unit: Unit, script: Script) -> Iterator[Fault]:
-    """Parameters that the unit demands and never looks at. Where it does nothing yet, it is not written yet."""
-    if not unit.body:
-        return
-    used = _Use()
-    used.note((unit.body, script.definitions))
-    for param in unit.params:
-        name = param.name.lower()
-        if name not in used.read and name not in used.called and name not in used.told:
-            told = f"PARAM {param.name} is asked for, but the script never uses it"
-            yield Fault(param.at, Code.UNUSED_PARAM, told, "warning")
-
-
 def _unknown(used: _Use, known: set[str], params: set[str]) -> Iterator[Fault]:
     there = used.written | known | params
     unknown = [(name, node) for name, node in used.read.items() if name not in there]
     for number, (name, node) in enumerate(unknown):
         meant = sorted(used.written | params) if number < _MOST_HINTS else ()
+        if name in used.heard_as:
+            yield Fault(node.at, Code.UNKNOWN_VARIABLE, _no_kind(name, meant), "warning")
+            continue
         near = difflib.get_close_matches(name, meant, n=1, cutoff=_NEAR)
         hint = f"; did you mean `{near[0]}`?" if near else "; set it first, or take it with PARAM"
         told = f"nothing gives `{name}` a value, so it is NULL here{hint}"
         yield Fault(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+
+
+def _no_kind(name: str, variables: Collection[str]) -> str:
+    """Of the word in `HEAR answer AS word`: it can name a kind, or a variable that holds what may be chosen."""
+    near = difflib.get_close_matches(name, (*type_names(), *variables), n=1, cutoff=_NEAR)
+    hint = (
+        f"; did you mean {near[0].upper()}?"
+        if near
+        else ', such as EMAIL, and no variable; choices are texts: AS "Yes", "No"'
+    )
+    return f"HEAR knows no kind of answer `{name.upper()}`{hint}"
 
 
 class _Use:
@@ -97,10 +105,8 @@ class _Use:
         self.read: dict[str, Name] = {}
         """Each where it is read first."""
         self.written: set[str] = set()
-        self.called: set[str] = set()
-        """Names before parentheses: they may be lists."""
-        self.told: set[str] = set()
-        """Words of texts: a template or a filter may name a variable."""
+        self.heard_as: set[str] = set()
+        """Single words behind the AS of a HEAR."""
 
     def note(self, node: object) -> None:
         """Take in a node with all below it. A loop, since scripts may be long."""
@@ -113,15 +119,14 @@ class _Use:
                     self.read[one.name] = one
             elif isinstance(one, tuple):
                 left += one
-            elif is_dataclass(one) and not isinstance(one, Param):
+            elif type(one) in _PARTS:
                 left += self._below(one)
 
     def _below(self, node: object) -> list[object]:
         """What is read below `node`; what it writes is noted."""
-        if isinstance(node, Apply):
-            self.called.add(node.name)
-        elif isinstance(node, Literal) and isinstance(node.value, str):
-            self.told |= set(_WORD.findall(node.value.lower()))
+        if isinstance(node, Want) and node.keyword == "HEAR":
+            lists = [value.items for _, value in node.arguments if isinstance(value, ListOf)]
+            self.heard_as |= {one.name for items in lists if len(items) == 1 for one in items if isinstance(one, Name)}
         elif isinstance(node, ForEach | ForTo):
             self.written.add(node.variable)
         elif isinstance(node, Dim):
@@ -130,7 +135,7 @@ class _Use:
             self.written |= {node.name, *node.parameters}
         elif isinstance(node, Assign | With):
             return [*self._indexes(node.target), node.value if isinstance(node, Assign) else node.entries]
-        return [getattr(node, field.name) for field in fields(node)]  # type: ignore[arg-type]
+        return [getattr(node, name) for name in _PARTS[type(node)]]
 
     def _indexes(self, target: Target) -> list[object]:
         """What is read to find what is written: `list[i] = 1` reads `i`."""

@@ -46,7 +46,6 @@ class Code(StrEnum):
     MISSING_LIKE = "basic.missing_like"
     UNCLEAR_NAME = "basic.unclear_name"
     UNKNOWN_VARIABLE = "basic.unknown_variable"
-    UNUSED_PARAM = "basic.unused_param"
     DUPLICATE_TOOL = "basic.duplicate_tool"
     UNKNOWN_BOT = "basic.unknown_bot"
     UNKNOWN_TOOL = "basic.unknown_tool"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from function_calls.basic.codes import Code, Fault, Profile
-from function_calls.basic.nodes import Script, Unit
+from function_calls.basic.nodes import Evaluate, Script, Unit, Want
 from function_calls.basic.parameters import parameters_of
 from function_calls.basic.tool_definition import ParamDecl as ParamDecl
 from function_calls.basic.tool_definition import ToolDefinition as ToolDefinition
@@ -15,6 +15,7 @@ from services.json_values import JsonObject
 
 SESSION_SCRIPT = "start"
 """The script of this name runs when a conversation starts."""
+_CLOCK = "SET SCHEDULE"
 _MOST_DERIVED = 300
 _DECORATION = re.compile(r"^[^\w]+|[=*#_~-]{3,}")
 
@@ -30,7 +31,8 @@ def definitions_of(
     """The definitions of the script's tools, each naming its unit, and what is wrong with them. `name` is that of its
     file. A unit with an error has no definition; the others have. A script without PARAM is a tool without parameters,
     and several tools of a file are named by it and the first words of their descriptions, where it does not name them.
-    `start.bas` is marked `session` in its metadata and needs no description."""
+    `start.bas` is marked `session` in its metadata and needs no description, and in the extended profile a script that
+    runs by the clock needs none."""
     stem = stem_of(name)
     file_name, named = tool_name(stem, profile)
     faults = [named] if named is not None else []
@@ -42,7 +44,8 @@ def definitions_of(
     definitions: list[ToolDefinition] = []
     for number, (unit, tool) in enumerate(zip(script.units, names, strict=True)):
         parameters, wrong = parameters_of(unit, profile)
-        description, missing = _description(unit, tool, profile, is_needed=not metadata)
+        is_needed = not metadata and not (profile is Profile.EXTENDED and _is_for_the_clock(unit))
+        description, missing = _description(unit, tool, profile, is_needed=is_needed)
         wrong += missing
         faults += wrong
         if tool and not any(fault.severity == "error" for fault in wrong):
@@ -90,6 +93,12 @@ def _description(unit: Unit, name: str, profile: Profile, *, is_needed: bool) ->
     if derived and not is_strict:
         told += f". Until then it is told: {derived}"
     return derived, [Fault(at, Code.MISSING_DESCRIPTION, told, "error" if is_strict else "warning")]
+
+
+def _is_for_the_clock(unit: Unit) -> bool:
+    """Whether it sets when it runs and takes nothing: then nobody has to find it by what it does."""
+    wants = (one.expression for one in unit.body if isinstance(one, Evaluate))
+    return not unit.params and any(isinstance(one, Want) and one.keyword == _CLOCK for one in wants)
 
 
 def _told_by(comment: str) -> str:

@@ -20,7 +20,9 @@ from function_calls.basic.tool_definition import ParamDecl
 from services.json_values import JsonValue
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_OPERATORS = frozenset({"and", "or", "not", "in", "is", "like", "mod", "null", "true", "false"})
+_NO_NAMES = frozenset(
+    ("and", "or", "not", "in", "is", "like", "mod", "null", "true", "false", "then", "else", "elseif")
+)
 """In an expression these are never a variable."""
 
 
@@ -89,7 +91,7 @@ class _Reading:
                 f"at most 64 of A-Z, a-z, 0-9 and `_`"
             )
             self._fault(Code.BAD_NAME, told)
-        elif name.lower() in _OPERATORS:
+        elif name.lower() in _NO_NAMES:
             self._fault(Code.BAD_NAME, f"`{name}` is a word of the language and cannot be the name of a parameter")
 
     def _kind(self) -> ParamType | None:

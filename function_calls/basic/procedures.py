@@ -28,7 +28,9 @@ class Procedures:
         name, parameters = self._blocks.header(cursor, lambda: self._header(cursor, token)) or ("", ())
         self._blocks.line_end(cursor, str(token.value))
         if name in self._lines:
-            message = f"there is a SUB or FUNCTION {name} in line {self._lines[name]} already; give one another name"
+            message = (
+                f"`{name}` is a SUB or FUNCTION already, in line {self._lines[name]}; give one of them another name"
+            )
             self._reading.fault(token.at, Code.DUPLICATE_NAME, message)
         elif name:
             self._lines[name] = token.at.line

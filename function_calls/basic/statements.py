@@ -39,6 +39,8 @@ from function_calls.basic.with_maps import WithMaps
 Reader = Callable[[Cursor, list[Statement]], None]
 _OPERATORS = ("+", "-", "*", "/", "\\", "^", "&")
 _BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
+_OVER_LINES = frozenset(("IF", "FOR", "FOREACH", "WHILE", "DO", "SELECT", "SWITCH", "WITH"))
+_FENCE = "``"
 
 
 class Statements:
@@ -185,6 +187,9 @@ class Statements:
         token = cursor.now
         if not isinstance(token.value, int):
             cursor.fail(f"`{token.text}` is no line's number; such a number is whole")
+        following = cursor.ahead()
+        if following.kind is Kind.SYMBOL and following.text == "=":
+            self._no_name(cursor)
         name = label_name(cursor)
         if is_inline:
             self.labels.wanted(token.at, name, "GOTO", self.open.path)
@@ -248,6 +253,11 @@ class Statements:
 
     def _no_statement(self, cursor: Cursor) -> NoReturn:
         token = cursor.now
+        following = cursor.ahead()
+        if following.kind is Kind.SYMBOL and following.text == "=" and token.kind is not Kind.SYMBOL:
+            self._no_name(cursor)
+        if token.kind is Kind.TEXT and token.text.startswith(_FENCE):
+            cursor.fail("the fence ``` is not part of a script; delete this line, and the one at the end of the script")
         if token.kind is Kind.TEXT:
             cursor.fail(f"a text alone does nothing; to say it, write TALK {token.text.splitlines()[0][:40]}")
         if token.kind is Kind.SYMBOL and token.text in (*_OPERATORS, ",", "="):
@@ -259,9 +269,15 @@ class Statements:
             cursor.fail(f"`{token.text}` closes no bracket; delete it, or look where its bracket is")
         cursor.fail(f"a statement begins with a word, {cursor.found()}")
 
+    def _no_name(self, cursor: Cursor) -> NoReturn:
+        cursor.fail(f"only a name can receive a value, {cursor.found()}; a name begins with a letter, as in total = 3")
+
     def _more(self, cursor: Cursor, first: Token) -> NoReturn:
         """The statement is complete, but the line goes on."""
         token = cursor.now
+        if first.value in _OVER_LINES and first.at.line < token.at.line:
+            told = f"the {first.value} of line {first.at.line} is over before this, {cursor.found()}"
+            cursor.fail(f"{told}; what follows begins on a line of its own")
         if token.kind is Kind.SYMBOL and token.text in (")", "]", "}"):
             cursor.fail(f"`{token.text}` closes no bracket; delete it, or look where its bracket is")
         if token.kind is Kind.SYMBOL and token.text == ";":

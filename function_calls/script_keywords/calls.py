@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
-from function_calls.basic.values import text_of
-from function_calls.scripts.calling import call_function, function_called, named_arguments
+from function_calls.scripts.calling import call_function
 
 _GIVEN = (
     '{name:word} [( "(" [{arguments...}] ")" | WITH ( {named:assignments} | {arguments...} ) | [,] {arguments...} )]'
@@ -23,6 +22,5 @@ async def call(run: ScriptRun, name: Value, arguments: Value = None, named: Valu
     function gives: facts, and its words as `text`."""
     if not isinstance(name, str) or not name.strip():
         raise RunFault(RunCode.BAD_VALUE, run.call.say("basic.call.no_name"))
-    spec = function_called(run, text_of(name))
     given = [named] if named is not None else arguments if isinstance(arguments, list) else []
-    return await call_function(run, spec, named_arguments(run, spec, given))
+    return await call_function(run, name, given)

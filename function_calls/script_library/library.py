@@ -248,12 +248,13 @@ class ScriptLibrary:
                 tasks = [self._begin(storage, place, etag) for place, etag in changed[start : start + _AT_ONCE]]
                 patience = await self._wait([task for _, task in tasks], patience)
                 files, rows = await self._taken(self._ended(tasks))
-                if writing is not None:
-                    await writing
-                writing = asyncio.create_task(self._write(files, rows))
+                writing = asyncio.create_task(self._write_behind(writing, files, rows))
                 if self._shop.clock.monotonic() - told_at > _SECONDS_WITHOUT_A_WORD:
                     self._tell()
                     told_at = self._shop.clock.monotonic()
+            if len(changed) > _AT_ONCE:
+                # They serve as soon as they can: some disks take longer for thousands of files than this took.
+                self._tell()
             if writing is not None:
                 await writing
         finally:
@@ -346,6 +347,14 @@ class ScriptLibrary:
             files += outcome.files
             rows += outcome.rows
         return files, rows
+
+    async def _write_behind(
+        self, before: asyncio.Task[None] | None, files: Sequence[Files], rows: Sequence[Write]
+    ) -> None:
+        """Write what is behind what `before` writes."""
+        if before is not None:
+            await before
+        await self._write(files, rows)
 
     async def _write(self, files: Sequence[Files], rows: Sequence[Write]) -> None:
         if files or rows:

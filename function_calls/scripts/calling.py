@@ -9,8 +9,10 @@ from enum import StrEnum
 from function_calls.answers import Answered, read_yes_or_no
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import Asks, ScriptRun, Value
+from function_calls.call import Call, Resumed, ResumedKind
 from function_calls.commands import value_of
-from function_calls.scripts.ending import NeedsYes
+from function_calls.questions import fingerprint
+from function_calls.scripts.ending import HeldUpWithin
 from function_calls.scripts.rights import may_call, tool_name
 from function_calls.spec import FunctionError, FunctionResult, FunctionSpec, Message, Question
 from services.json_values import JsonObject
@@ -78,20 +80,59 @@ def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value]) 
     return {name: value for name, value in named.items() if value is not None}
 
 
-async def call_function(run: ScriptRun, spec: FunctionSpec, arguments: JsonObject) -> Value | Asks:
-    """What the call gives; or the question that it asks first. Raises RunFault and NeedsYes."""
+async def call_function(run: ScriptRun, name: str, given: Sequence[Value]) -> Value | Asks:
+    """What the function of that name gives for these values; or the question that it asks first. Raises RunFault and
+    HeldUpWithin."""
     asked = _Asked.of(run)
-    if run.answer is not None:
-        asked = asked.answered(run, spec)
-    elif run.asked:
-        # It was held up for a person's yes, which was given.
-        asked = replace(asked, is_confirmed=True)
-    result = await run.call.invoke(spec.name, {**arguments, **asked.given}, confirmed=asked.is_confirmed)
-    if result.question is not None:
-        return _held_up(run, spec, result.question, asked)
-    run.kept.pop(_ASKED, None)
+    if asked.waits is not None:
+        called = str(asked.waits["function"])
+        result = await _goes_on(run, asked.waits)
+    else:
+        spec = function_called(run, name)
+        called = spec.name
+        arguments = named_arguments(run, spec, given)
+        if run.answer is not None:
+            asked = asked.answered(run, spec)
+        elif run.asked:
+            # It was held up for a person's yes, which was given.
+            asked = replace(asked, is_confirmed=True)
+        result = await run.call.invoke(spec.name, {**arguments, **asked.given}, confirmed=asked.is_confirmed)
     run.outside = run.outside or result.outside
+    if result.question is not None:
+        return _held_up(run, called, result, result.question, asked)
+    run.kept.pop(_ASKED, None)
     return _value(run, result)
+
+
+async def end_within(call: Call, resumed: Resumed) -> FunctionResult:
+    """Let the run that a script was calling, and whose question it passed on, come to its end as the script does. What
+    the chat has to hear of that: nothing, but that nobody knows what became of an effect."""
+    kept = resumed.state["kept"].get(_ASKED)
+    waits: JsonObject | None = kept[3] if kept is not None else None
+    if waits is None:
+        return FunctionResult()
+    result = await _given(call, waits, "", resumed.kind)
+    is_unknown = result.error is not None and result.error.code is ErrorCode.UNKNOWN_OUTCOME
+    return result if is_unknown else FunctionResult()
+
+
+async def _goes_on(run: ScriptRun, waits: JsonObject) -> FunctionResult:
+    """The result of the run that has asked something, with the answer; where it may not go on, it comes to its end.
+    Raises RunFault."""
+    name = waits["function"]
+    spec = next((one for one in run.call.functions() if one.name == name), None)
+    if spec is not None and waits["edition"] != fingerprint(spec):
+        raise RunFault(RunCode.UNAVAILABLE, run.call.say("questions.changed", name=name))
+    if spec is not None and not may_call(spec, run.grants):
+        await _given(run.call, waits, "", "expired")
+        raise RunFault(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=name))
+    return await _given(run.call, waits, run.answer or "", "answered")
+
+
+async def _given(call: Call, waits: JsonObject, answer: str, kind: ResumedKind) -> FunctionResult:
+    """The result of the run that has asked something, which is given what came of that."""
+    before = Resumed(waits["state"], answer, kind, waits["number"])
+    return await call.invoke(waits["function"], waits["arguments"], goes_on=before, allowed=waits["allowed"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +144,8 @@ class _Asked:
     field: str = ""
     """The argument that the last question was about; empty for a yes."""
     is_confirmed: bool = False
+    waits: JsonObject | None = None
+    """Of a run that has asked in its midst: what it goes on from."""
 
     @classmethod
     def of(cls, run: ScriptRun) -> _Asked:
@@ -119,13 +162,13 @@ class _Asked:
             raise RunFault(RunCode.NOT_ALLOWED, run.call.say("questions.dropped"))
         return replace(self, is_confirmed=True)
 
-    def keep(self, run: ScriptRun, field: str = "") -> None:
+    def keep(self, run: ScriptRun, field: str = "", waits: JsonObject | None = None) -> None:
         """Know it again with the answer."""
-        run.kept[_ASKED] = [self.given, field, self.is_confirmed]
+        run.kept[_ASKED] = [self.given, field, self.is_confirmed, waits]
 
 
-def _held_up(run: ScriptRun, spec: FunctionSpec, question: Question, asked: _Asked) -> Asks:
-    """Pass a question of the called function on as the script's own."""
+def _held_up(run: ScriptRun, called: str, result: FunctionResult, question: Question, asked: _Asked) -> Asks:
+    """Pass a question of the function `called` on as the script's own."""
     if question.kind == "argument" and question.field not in asked.given:
         asked.keep(run, question.field)
         return Asks(question.text, question.choices)
@@ -134,10 +177,28 @@ def _held_up(run: ScriptRun, spec: FunctionSpec, question: Question, asked: _Ask
         return Asks(question.text, question.choices, only_choices=True)
     if question.terms is not None and not asked.is_confirmed and not question.is_of_a_run:
         asked.keep(run)
-        raise NeedsYes(question)
+        raise HeldUpWithin(question)
+    spec = next((one for one in run.call.functions() if one.name == called), None)
+    if question.kind == "input" and question.function == called and spec is not None:
+        for message in result.messages:
+            run.say(message)
+        asked.keep(run, waits=_waits(spec, question))
+        raise HeldUpWithin(question)
     run.kept.pop(_ASKED, None)
+    # What a function has handed on of another one leads to that one, and not back here.
     key = "asks_itself" if question.kind == "input" else "needs_yes"
-    raise RunFault(RunCode.NOT_ALLOWED, run.call.say(f"basic.call.{key}", name=spec.name))
+    raise RunFault(RunCode.NOT_ALLOWED, run.call.say(f"basic.call.{key}", name=called))
+
+
+def _waits(spec: FunctionSpec, question: Question) -> JsonObject:
+    return {
+        "function": spec.name,
+        "arguments": question.arguments,
+        "state": question.resume or {},
+        "number": question.number,
+        "allowed": question.allowed,
+        "edition": fingerprint(spec),
+    }
 
 
 def _value(run: ScriptRun, result: FunctionResult) -> Value:

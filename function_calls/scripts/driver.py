@@ -14,7 +14,7 @@ from function_calls.basic.keywords import Asks, ScriptRun, Value
 from function_calls.basic.machine import Machine
 from function_calls.failed_runs import own_words
 from function_calls.scripts.calling import STOPPED_WITHIN
-from function_calls.scripts.ending import EndOfRun, NeedsYes
+from function_calls.scripts.ending import EndOfRun, HeldUpWithin
 from function_calls.scripts.keyword_table import BoundKeyword, KeywordTable
 from function_calls.spec import Question, ToolError
 from services.json_values import JsonObject
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
 
 
 class HeldUp(NamedTuple):
-    """The run goes on with a person's yes."""
+    """The run goes on with the answer to a question of what it has called."""
 
     question: Question
 
@@ -156,7 +156,7 @@ class Driver:
             self._fault = fault
             self._machine.fail(fault)
             return None
-        except NeedsYes as held_up:
+        except HeldUpWithin as held_up:
             self._script.asked += 1
             return HeldUp(held_up.question)
         except EndOfRun:

@@ -9,9 +9,9 @@ class EndOfRun(Exception):
     """The run is over, and what it has said so far is said."""
 
 
-class NeedsYes(Exception):
-    """What the keyword was about to call waits for a person's yes, as `question` asks for. The run goes on with it, and
-    the keyword is carried out once more."""
+class HeldUpWithin(Exception):
+    """What the keyword was calling asks `question`: for a person's yes, or for a word in the midst of its run. The run
+    goes on with the answer, and the keyword is carried out once more."""
 
     def __init__(self, question: Question) -> None:
         super().__init__(question.function)

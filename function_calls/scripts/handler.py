@@ -23,7 +23,7 @@ from function_calls.call import Call, Resumed
 from function_calls.context import Kind, MessageContext
 from function_calls.failed_runs import noted
 from function_calls.registry import BEGINS_CHATS
-from function_calls.scripts.calling import SAID, Said
+from function_calls.scripts.calling import SAID, Said, end_within
 from function_calls.scripts.driver import Asked, Driver, HeldUp, Over, Pause, Spent, Stop
 from function_calls.scripts.keyword_table import KeywordTable
 from function_calls.scripts.said import SaidSoFar, with_suggestions
@@ -96,7 +96,7 @@ class ScriptHandler:
         """What the script says and returns, what it asks, or why it stopped."""
         resumed = call.resumed
         if resumed is not None and resumed.kind != "answered":
-            return FunctionResult()
+            return await end_within(call, resumed)
         program = await self._load()
         state = resumed.state if resumed is not None else {}
         said = SaidSoFar(self._settings.output_chars, state.get("chars", 0))
@@ -163,20 +163,30 @@ class ScriptHandler:
             case Over():
                 return FunctionResult(messages=messages, metadata={SAID: Said.TALK})
             case Asked(asks):
-                state = {**driver.state(), "chars": said.chars + len(asks.text), "needs_yes": False}
                 asked = FunctionResult.ask(
-                    asks.text, resume=state, choices=asks.choices, only_choices=asks.only_choices
+                    asks.text,
+                    resume=_state(driver, said, asks.text, needs_yes=False),
+                    choices=asks.choices,
+                    only_choices=asks.only_choices,
+                )
+                return replace(asked, messages=messages)
+            case HeldUp(question) if question.terms is None:
+                asked = FunctionResult.ask(
+                    question.text,
+                    resume=_state(driver, said, question.text, needs_yes=False),
+                    choices=question.choices,
+                    only_choices=question.only_choices,
+                    passes_on=question.key,
                 )
                 return replace(asked, messages=messages)
             case HeldUp(question):
-                state = {**driver.state(), "chars": said.chars, "needs_yes": True}
                 number = call.resumed.number if call.resumed is not None else 1
                 own = replace(
                     question,
                     function=self._definition.name,
                     arguments=dict(arguments),
                     nested=False,
-                    goes_on=Resumed(state, "", number=number),
+                    goes_on=Resumed(_state(driver, said, "", needs_yes=True), "", number=number),
                     said=tuple(message.text for message in messages if message.to is None),
                 )
                 return FunctionResult(messages=messages, question=own)
@@ -228,3 +238,8 @@ class ScriptHandler:
         # What the script says on purpose stands for itself, and so does why one stopped that it called.
         stands_alone = stop.code in (RunCode.THROWN, RunCode.ASSERTION)
         return stop.detail if stands_alone or driver.stopped_within == stop.detail else f"{text} {stop.detail}"
+
+
+def _state(driver: Driver, said: SaidSoFar, text: str, *, needs_yes: bool) -> JsonObject:
+    """All that the run goes on from, after it has asked `text`."""
+    return {**driver.state(), "chars": said.chars + len(text), "needs_yes": needs_yes}

@@ -93,12 +93,11 @@ class BasicScripts:
 
     async def _begin(self, publish: Publish) -> None:
         """Take up what was kept."""
-        digest = await self._threads.run(self._compiler.digest) if self._sources else ""
+        digest = await self._threads.run(self._compiler.digest)
         compiling = Compiling(self._compiler, digest)
         programs = Programs(self._work, self._kept, self._compiler, self._threads)
-        shop = Workshop(
-            self._threads, compiling, programs, Writing(self._work, self._kept, compiling.crew), self._kept, Names(), self._clock
-        )
+        writing = Writing(self._work, self._kept, compiling.crew)
+        shop = Workshop(self._threads, compiling, programs, writing, self._kept, Names(), self._clock)
         self._libraries = tuple(
             (one, self._library(one, shop, lambda: self._publish(publish))) for one in self._sources
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bot.testing import call
 from config.texts import Texts
 from function_calls.spec import FunctionResult, Message
 from services.refs import MemberRef, Role
@@ -17,6 +18,7 @@ from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 
 EN = Texts().of("en")
+MAY_ALL = {"source": {"may_call": ["*"]}}
 MAY_POST = {"source": {"may_call": ["po*"]}}
 
 
@@ -234,12 +236,99 @@ async def test_a_script_that_needs_a_yes_itself_asks_for_both_and_for_no_more(tm
     assert len(function.runs) <= 1
 
 
-async def test_a_function_that_asks_in_its_midst_is_told_that_nobody_answers(tmp_path: Path) -> None:
+async def test_a_function_may_ask_in_its_midst_and_both_go_on_through_restarts(tmp_path: Path) -> None:
+    home, scripts = tmp_path / "home", tmp_path / "scripts"
+    fill = Asking(questions=["Your name?", "And town?"], effect="idempotent", first="Well.", parameters=CITY)
+    script = 'TALK "x"\nn = 1\ny = CALL "fill", "Oslo"\nTALK "got " + y + n'
+    async with a_group_with(scripts, [fill.spec], quiz=script, home=home) as group:
+        assert await group.say("Ann", "/quiz") == ["x", "Well.", "Your name?"]
+    async with a_group_with(scripts, [fill.spec], home=home) as group:
+        assert await group.say("Ann", "Ann") == ["And town?"]
+    async with a_group_with(scripts, [fill.spec], home=home) as group:
+        assert await group.say("Ann", "Rome") == ['got ["Ann", "Rome"]1']
+    assert fill.runs == [("began", ""), ("answered", "Ann"), ("answered", "Rome")]
+    assert fill.recorder.runs == [{"city": "Oslo"}] * 3
+
+
+async def test_scripts_within_scripts_may_ask(tmp_path: Path) -> None:
+    inner = 'TALK "Name?"\nHEAR n AS NAME\nTALK "Hi " + n\nRETURN n'
+    scripts = {"inner": inner, "middle": 'RETURN CALL("inner") + "!"', "top": 'x = CALL "middle"\nTALK "> " + x'}
+    async with a_group_with(tmp_path, **scripts) as group:
+        assert await group.say("Ann", "/top") == ["Name?"]
+        assert await group.say("Ann", "42") == [EN.say("basic.hear.name")]
+        assert await group.say("Ann", "Ann") == ["Hi Ann", "> Ann!"]
+
+
+async def test_a_model_is_told_what_scripts_within_scripts_have_said(tmp_path: Path) -> None:
+    inner = 'TALK "Name?"\nHEAR n\nRETURN n'
+    async with a_group_with(tmp_path, inner=inner, top='TALK "Hello."\nRETURN CALL("inner")') as group:
+        group.model.says(call("top"))
+        assert await group.say("Ann", "@Rollcall do it") == ["Hello.", "Name?"]
+        group.model.says("Thank you, Ann.")
+        assert (await group.say("Ann", "Ann"))[-1] == "Thank you, Ann."
+        told = group.model.requests[-1].messages[-1].content
+        assert told == '{"ok":true,"result":"Ann","said_in_chat":["Hello.","Name?","Ann"]}'
+
+
+@pytest.mark.parametrize("how", ["cancelled", "expired"])
+async def test_a_function_that_asked_within_a_script_hears_how_it_ends(tmp_path: Path, how: str) -> None:
     fill = Asking(effect="idempotent")
-    async with a_group_with(tmp_path, [fill.spec], quiz='TALK "x"\nCALL "fill"') as group:
-        assert await group.say("Ann", "/quiz") == [
-            "x", stopped("not_allowed", "quiz", 3, EN.say("basic.call.asks_itself", name="fill"))
-        ]  # fmt: skip
+    scripts = {"inner": 'CALL "fill"\nTALK "never"', "top": 'CALL "inner"\nTALK "never"'}
+    async with a_group_with(tmp_path, [fill.spec], **scripts) as group:
+        assert await group.say("Ann", "/top") == ["Your name?"]
+        if how == "cancelled":
+            assert await group.say("Ann", "never mind") == [EN.say("questions.dropped")]
+        else:
+            await group.clock.advance(301)
+            await group.daemon.housekeeping.expire_questions()
+            await group.settle()
+        assert [one.text for one in group.platform.sent if one.text == "never"] == []
+    assert fill.runs == [("began", ""), (how, "")]
+
+
+async def test_a_function_that_was_changed_while_it_waited_within_a_script_does_not_go_on(tmp_path: Path) -> None:
+    home, scripts = tmp_path / "home", tmp_path / "scripts"
+    async with a_group_with(scripts, [Asking(effect="idempotent").spec], quiz='CALL "fill"', home=home) as group:
+        assert await group.say("Ann", "/quiz") == ["Your name?"]
+    other = Asking(effect="idempotent", parameters={"town": {"type": "string", "description": "T"}})
+    async with a_group_with(scripts, [other.spec], home=home) as group:
+        [said] = await group.say("Ann", "Ann")
+        assert said.endswith(EN.say("questions.changed", name="fill"))
+    assert other.runs == []
+
+
+@pytest.mark.requirement("K1")
+async def test_a_run_that_goes_on_within_a_script_has_the_rights_of_that_moment(tmp_path: Path) -> None:
+    fill = Asking(effect="idempotent", roles="admin")
+    async with a_group_with(tmp_path, [fill.spec], quiz='CALL "fill"', settings=MAY_ALL) as group:
+        assert await group.say("Olga", "/quiz", role=Role.ADMIN) == ["Your name?"]
+        [said] = await group.say("Olga", "Olga", role=Role.MEMBER)
+        assert said.startswith(EN.say("basic.stopped.not_allowed", name="quiz", line=2))
+    assert fill.runs == [("began", ""), ("expired", "")]
+
+
+@pytest.mark.requirement("K1")
+async def test_a_run_that_goes_on_within_a_script_needs_the_leave_of_that_moment(tmp_path: Path) -> None:
+    home, scripts = tmp_path / "home", tmp_path / "scripts"
+    fill = Asking(effect="once")
+    async with a_group_with(scripts, [fill.spec], quiz='CALL "fill"', settings=MAY_ALL, home=home) as group:
+        assert await group.say("Ann", "/quiz") == ["Your name?"]
+    async with a_group_with(scripts, [fill.spec], home=home) as group:
+        [said] = await group.say("Ann", "Ann")
+        assert said == stopped("not_allowed", "quiz", 2, EN.say("basic.call.not_granted", name="fill"))
+    assert fill.runs == [("began", ""), ("expired", "")]
+
+
+async def test_what_a_function_hands_on_of_another_one_is_no_question_of_a_script(tmp_path: Path) -> None:
+    fill = Asking(effect="idempotent")
+
+    async def hands_on(context: Any, arguments: Any, own: Any) -> Any:
+        return await own.invoke("fill", {})
+
+    outer = Recorder("outer", does=hands_on, effect="idempotent")
+    async with a_group_with(tmp_path, [fill.spec, outer.spec], quiz='TALK "x"\nCALL "outer"') as group:
+        words = EN.say("basic.call.asks_itself", name="outer")
+        assert await group.say("Ann", "/quiz") == ["x", stopped("not_allowed", "quiz", 3, words)]
     assert fill.runs == [("began", ""), ("expired", "")]
 
 

@@ -120,7 +120,9 @@ async def test_a_bot_has_the_scripts_of_its_own_folder(tmp_path: Path) -> None:
 async def test_the_script_that_begins_conversations_is_no_command_and_not_offered(tmp_path: Path) -> None:
     put(tmp_path / "drive", "start", 'TALK "Welcome"\n')
     async with a_group(settings=settings(tmp_path / "drive")) as group:
-        assert "I don't know" in (await group.say("Ann", "@Rollcall /start"))[0]
+        said = await group.say("Ann", "@Rollcall /start")
+        assert said[0] == "Welcome"
+        assert "I don't know" in said[1]
         group.model.says("Hello.")
         await group.say("Ann", "@Rollcall hello")
         offer = group.model.requests[0].offer

@@ -10,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from config.texts import Texts
-from function_calls.call import Call
+from function_calls.call import Call, Resumed
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.groups import Takeable
 from function_calls.profile import ChatProfile
@@ -92,7 +92,14 @@ class _NoDoors:
         return ()
 
     async def invoke(
-        self, name: str, arguments: Mapping[str, Any], number: int, *, confirmed: bool = False
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        number: int,
+        *,
+        confirmed: bool = False,
+        goes_on: Resumed | None = None,
+        allowed: str = "",
     ) -> FunctionResult:
         raise AssertionError(f"the handler called {name!r} with {dict(arguments)!r}, which this test did not expect")
 

@@ -18,6 +18,7 @@ from services.clock import VirtualClock
 from services.mail import Mailer, MailError, MailProblem
 from services.mail_letters import Letter, MailFile, addresses_in, encoded, on_the_wire
 from services.refs import ErrorCode
+from services.smtp_handover import Handover
 from tests.harness.smtp_server import BODY, DOT, DROP, HANG, SmtpServer, a_certificate
 
 HELLO = Letter(("ann@club.example",), "Hello", "How are you?\n")
@@ -304,6 +305,16 @@ async def test_whoever_gives_up_waiting_leaves_nothing_behind_that_sends_later()
             await waiting
     assert server.delivered == []
     assert "DATA" not in server.heard
+
+
+def test_a_letter_is_either_given_up_or_given_and_never_both() -> None:
+    given, given_up = Handover(), Handover()
+    given.give()
+    assert given.abandon()
+    assert not given_up.abandon()
+    with pytest.raises(MailError, match="slow"):
+        given_up.give()
+    assert not given_up.is_given
 
 
 async def test_two_letters_at_once_do_not_wait_for_each_other() -> None:

@@ -19,6 +19,7 @@ from services.script_row_units import BadRowId, TableFull, TableLimits
 from services.script_tables import MOST_RESULTS, BadTableName, Merged, NoKey, RowExists, ScriptTables, table_place
 from services.script_values import NotKeepable, TooLarge
 from services.store.ids import Ids
+from services.store.script_rows import SCRIPT_ROWS
 from tests.fakes.sqlite_store import a_store
 
 PEOPLE = table_place("default", "chat", "people")
@@ -28,7 +29,7 @@ NOW = CLOCK.now()
 
 @pytest.fixture
 async def tables(tmp_path: Path) -> AsyncIterator[ScriptTables]:
-    async with a_store(tmp_path, CLOCK) as store:
+    async with a_store(tmp_path, CLOCK, [SCRIPT_ROWS]) as store:
         yield ScriptTables(store, Ids(CLOCK), CLOCK)
 
 
@@ -130,7 +131,7 @@ async def test_a_unit_with_one_bad_row_changes_nothing(tables: ScriptTables) -> 
 
 
 async def test_limits_hold_and_leave_what_is_there(tmp_path: Path) -> None:
-    async with a_store(tmp_path, CLOCK) as store:
+    async with a_store(tmp_path, CLOCK, [SCRIPT_ROWS]) as store:
         await limits_hold(ScriptTables(store, Ids(CLOCK), CLOCK, TableLimits(rows=5, tables=2, table_bytes=4000)))
 
 
@@ -168,9 +169,9 @@ async def test_runs_that_change_the_same_row_at_once_all_count(tables: ScriptTab
 
 
 async def test_rows_outlive_a_restart(tmp_path: Path) -> None:
-    async with a_store(tmp_path, CLOCK) as store:
+    async with a_store(tmp_path, CLOCK, [SCRIPT_ROWS]) as store:
         await ScriptTables(store, Ids(CLOCK), CLOCK).save(PEOPLE, [{"name": "Ann \ud800 \0"}])
-    async with a_store(tmp_path, CLOCK) as store:
+    async with a_store(tmp_path, CLOCK, [SCRIPT_ROWS]) as store:
         assert await names(ScriptTables(store, Ids(CLOCK), CLOCK)) == ["Ann \ud800 \0"]
 
 

@@ -19,7 +19,7 @@ _LONGEST = 200
 _TEXT_MARKS = re.compile("[@!><&]")
 
 
-def _format(world: World, value: JsonValue, pattern: str) -> JsonValue:
+def _format(world: World, value: JsonValue, pattern: str = "") -> JsonValue:
     if type(value) in (list, dict):
         raise RunFault(RunCode.WRONG_TYPE, f"FORMAT needs a number, a date or a text, not {kind_of(value)}")
     if value is None or value == "" or not pattern:
@@ -64,12 +64,13 @@ def _format_time(world: World, moment: Moment, pattern: str = "HH:mm") -> JsonVa
 
 FORMATTING = (
     function(
-        "FORMAT(value, pattern)",
+        "FORMAT(value, [pattern])",
         (ANY, TEXT),
         _format,
-        "A number, date or text as the pattern wants it.",
+        "A number, date or text as the pattern wants it; without one, as a text.",
         'FORMAT(1234.5, "#,##0.00")',
         "1,234.50",
+        fewest=1,
         world=True,
     ),
     *also(

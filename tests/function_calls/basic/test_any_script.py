@@ -34,7 +34,6 @@ def a_program(seed: int) -> Program | list[Fault]:
     return program_of(unit, definitions)
 
 
-@pytest.mark.requirement("K11")
 @settings(max_examples=300)
 @given(SEEDS)
 def test_any_script_ends_within_its_limits_and_never_by_a_fault_of_ours(seed: int) -> None:

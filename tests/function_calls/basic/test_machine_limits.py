@@ -21,7 +21,6 @@ def forever(body: str) -> str:
     return f"{body}\nWHILE TRUE\n{body}\nWEND"
 
 
-@pytest.mark.requirement("K11")
 @pytest.mark.parametrize(
     "script",
     [
@@ -56,7 +55,6 @@ def test_a_run_takes_so_many_steps_at_a_time() -> None:
     assert machine.go(10) == event
 
 
-@pytest.mark.requirement("K11")
 @pytest.mark.parametrize(
     "script",
     [

@@ -28,7 +28,6 @@ def rows(data: Callable[[str], Path]) -> dict[str, str]:
     return {row["id"]: row["source_code"] for row in map(json.loads, lines)}
 
 
-@pytest.mark.requirement("K11")
 @pytest.mark.parametrize("row", HELD_BY_THE_RUN)
 def test_a_script_that_takes_too_much_or_goes_wrong_is_stopped_with_its_reason(row: str, rows: dict[str, str]) -> None:
     began = time.thread_time()
@@ -40,7 +39,6 @@ def test_a_script_that_takes_too_much_or_goes_wrong_is_stopped_with_its_reason(r
     assert time.thread_time() - began < 2
 
 
-@pytest.mark.requirement("K11")
 def test_a_text_that_grows_a_little_in_each_round_is_stopped_by_whichever_limit_it_meets_first(
     rows: dict[str, str],
 ) -> None:
@@ -48,21 +46,18 @@ def test_a_text_that_grows_a_little_in_each_round_is_stopped_by_whichever_limit_
     assert run(rows["bas-002"], limits=Limits(steps=10_000_000, memory_bytes=50_000)).code is RunCode.MEMORY
 
 
-@pytest.mark.requirement("K11")
 @pytest.mark.parametrize("row", HELD_BY_THE_READER)
 def test_a_statement_that_reaches_for_the_machine_does_not_exist(row: str, rows: dict[str, str]) -> None:
     faults = parse(rows[row], FORMS, ARITIES).faults
     assert [fault.code for fault in faults] == [Code.UNKNOWN_STATEMENT]
 
 
-@pytest.mark.requirement("K11")
 def test_chance_is_the_runs_own(rows: dict[str, str]) -> None:
     first, second = run(rows["bas-030"]).texts, run(rows["bas-030"]).texts
     assert first == second
     assert 0 <= float(first[0]) < 1
 
 
-@pytest.mark.requirement("K11")
 def test_twenty_thousand_texts_by_chance_break_nothing() -> None:
     found = fuzz(20_000)
     assert not found.wrong, "\n".join(found.wrong)

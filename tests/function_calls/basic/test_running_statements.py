@@ -23,6 +23,7 @@ def test_what_was_never_given_a_value_is_nothing() -> None:
     assert value_of('a$ = a$ + "x"\nn = n + 1\nRETURN [a$, n, missing]') == ["x", 1, None]
 
 
+@pytest.mark.requirement("B14")
 def test_arguments_are_variables_whatever_their_letter_case() -> None:
     assert value_of("RETURN ORDER_ID + 1", Order_Id=4) == 5
 

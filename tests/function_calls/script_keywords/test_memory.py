@@ -15,6 +15,7 @@ from services.clock import VirtualClock
 from services.refs import ChatRef
 from services.script_memory import ScriptMemory
 from services.store import script_memory
+from services.store.script_memory import SCRIPT_MEMORY
 from tests.fakes.builders import a_message
 from tests.fakes.script_runs import a_run
 from tests.fakes.sqlite_store import a_store
@@ -31,7 +32,7 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 async def say(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[Saying]:
-    async with a_store(tmp_path, clock) as store:
+    async with a_store(tmp_path, clock, [SCRIPT_MEMORY]) as store:
         yield Saying([memory], {ScriptMemory: ScriptMemory(store, clock)})
 
 
@@ -114,7 +115,7 @@ async def test_remember_is_for_a_time_or_without_an_end(say: Saying, clock: Virt
 
 
 async def test_what_is_over_is_swept_and_the_rest_stays(tmp_path: Path, clock: VirtualClock) -> None:
-    async with a_store(tmp_path, clock) as store:
+    async with a_store(tmp_path, clock, [SCRIPT_MEMORY]) as store:
         say = Saying([memory], {ScriptMemory: ScriptMemory(store, clock)})
         await say(a_run(), 'SET USER MEMORY "a", 1, "1 day"')
         await say(a_run(), 'SET USER MEMORY "b", 1, "3 days"')

@@ -15,6 +15,7 @@ from services.clock import Clock, VirtualClock
 from services.script_files import LocalScriptFiles
 from services.script_tables import ScriptTables
 from services.store.ids import Ids
+from services.store.script_rows import SCRIPT_ROWS
 from tests.fakes.script_runs import a_run
 from tests.fakes.sqlite_store import a_store
 from tests.function_calls.script_keywords.saying import Saying
@@ -31,7 +32,7 @@ CUSTOMERS = [{"customer": "a", "name": "Ann", "city": "Bergen"}, {"customer": "b
 @pytest.fixture
 async def say(tmp_path: Path) -> AsyncIterator[Saying]:
     clock = VirtualClock()
-    async with a_store(tmp_path, clock) as store:
+    async with a_store(tmp_path, clock, [SCRIPT_ROWS]) as store:
         services: dict[type, object] = {
             ScriptTables: ScriptTables(store, Ids(clock), clock),
             ScriptFiles: LocalScriptFiles([]),

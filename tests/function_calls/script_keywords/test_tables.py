@@ -18,6 +18,7 @@ from services.refs import ChatRef
 from services.script_files import LocalScriptFiles, ScriptFolder
 from services.script_tables import ScriptTables
 from services.store.ids import Ids
+from services.store.script_rows import SCRIPT_ROWS
 from tests.fakes.builders import a_message
 from tests.fakes.script_runs import Heard, a_run
 from tests.fakes.sqlite_store import a_store
@@ -60,7 +61,7 @@ async def say(tmp_path: Path) -> AsyncIterator[Saying]:
     (scripts / "people.csv").write_text(PEOPLE)
     (scripts / "sheet.xlsx").write_bytes(b"PK")
     (scripts / "bad.csv").write_bytes(b"a,b\n\0")
-    async with a_store(tmp_path, clock) as store:
+    async with a_store(tmp_path, clock, [SCRIPT_ROWS]) as store:
         services: dict[type, object] = {
             ScriptTables: ScriptTables(store, Ids(clock), clock),
             ScriptFiles: LocalScriptFiles([ScriptFolder(scripts, "default")]),

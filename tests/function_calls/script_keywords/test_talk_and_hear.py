@@ -167,7 +167,9 @@ async def test_wait_goes_on_after_so_many_seconds() -> None:
     await waiting
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(301, "0 to 300 seconds"), (-1, "0 to 300 seconds"), (40, "29 seconds"), ("x", "x")])
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(301, "0 to 300 seconds"), (-1, "0 to 300 seconds"), (40, "29 seconds"), ("x", "x")]
+)
 async def test_a_wait_that_is_too_long_is_refused(seconds: Any, words: str) -> None:
     with pytest.raises(RunFault) as fault:
         await wait(a_run(), seconds, clock=VirtualClock())

@@ -181,6 +181,14 @@ class Scripts:
         self.snapshots.append(snapshot)
         self._published.set()
 
+    async def until(self, *wanted: str) -> Snapshot:
+        """The snapshot in which just these functions are."""
+        async with asyncio.timeout(10):
+            while not self.snapshots or names(self.snapshots[-1]) != list(wanted):
+                self._published.clear()
+                await self._published.wait()
+        return self.snapshots[-1]
+
     async def published(self, count: int) -> Snapshot:
         """The last of so many snapshots, or of more."""
         async with asyncio.timeout(10):

@@ -432,37 +432,38 @@ async def test_scripts_are_read_beside_each_other(tmp_path: Path) -> None:
 
 
 class Held(MemoryStorage):
-    """A storage that keeps one file back until the test lets it go."""
+    """A storage that keeps files back until the test lets them go: those whose names begin with `slow`."""
 
-    def __init__(self, held: str, contents: dict[str, str]) -> None:
+    def __init__(self, contents: dict[str, str]) -> None:
         super().__init__(contents)
-        self.held = held
         self.let_go = threading.Event()
-        self.is_asked = threading.Event()
+        self.asked = threading.Semaphore(0)
 
     def read(self, path: str) -> bytes:
-        if path == self.held:
-            self.is_asked.set()
+        if path.startswith("slow"):
+            self.asked.release()
             if not self.let_go.wait(10):
                 raise StorageError(f"{path}: too late")
         return super().read(path)
 
 
 @pytest.mark.requirement("A45", "A46")
-async def test_a_slow_script_holds_up_neither_the_others_nor_the_daemon(tmp_path: Path) -> None:
-    storage = Held("slow.bas", {"slow.bas": says("slow"), "quick.bas": says("quick")})
+@pytest.mark.parametrize("count", [1, 6], ids=["one", "more than are read at once"])
+async def test_slow_scripts_hold_up_neither_the_others_nor_the_daemon(tmp_path: Path, count: int) -> None:
+    slow = [f"slow{number}" for number in range(count)]
+    storage = Held({f"{name}.bas": says(name) for name in (*slow, "swift")})
     async with scripts(tmp_path, storage=storage) as world:
         running = world.source(changes=world.changes)
         task = asyncio.create_task(running.run(world.publish))
         try:
-            await asyncio.to_thread(storage.is_asked.wait, 10)
+            # As many as are read at once.
+            for _ in range(min(count, 4)):
+                await asyncio.to_thread(storage.asked.acquire, timeout=10)
             await world.clock.advance(6)
-            snapshot = await world.published(1)
-            assert names(snapshot) == ["quick"]
+            snapshot = await world.until("swift")
             assert "still being read" in faults(snapshot)[0]
             storage.let_go.set()
-            snapshot = await world.published(2)
-            assert (names(snapshot), snapshot.faults) == (["quick", "slow"], ())
+            assert (await world.until(*slow, "swift")).faults == ()
         finally:
             storage.let_go.set()
             task.cancel()

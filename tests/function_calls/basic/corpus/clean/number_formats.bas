@@ -1,0 +1,18 @@
+DESCRIPTION "How numbers look like"
+
+TALK FORMAT(1234567.891, "#,##0.00")
+TALK FORMAT(7, "0000")
+TALK FORMAT(0.256, "0%")
+TALK FORMAT(3.14159, "0.00")
+TALK 10 / 4
+TALK 10 / 5
+TALK 2 * 3 + 4 * 5
+TALK (2 + 3) * 4 - 1
+TALK 17 MOD 5
+TALK -7 + 2
+TALK 1.50
+TALK ABS(-3.5) + " " + INT(3.9) + " " + SQR(16) + " " + ROUND(2.345, 1)
+TALK "5" * 2
+TALK VAL("12.5") + 1
+TALK 2 ^ 10
+RETURN 0.1 + 0.2 > 0.3 - 0.01

@@ -1,0 +1,5 @@
+DESCRIPTION "ELSE stands alone"
+x = 3
+ELSE
+TALK "three"
+END IF

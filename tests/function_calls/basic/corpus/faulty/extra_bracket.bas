@@ -1,0 +1,3 @@
+DESCRIPTION "A bracket too many"
+a = (1 + 2)) * 3
+TALK a

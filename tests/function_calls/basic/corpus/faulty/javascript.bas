@@ -1,0 +1,5 @@
+DESCRIPTION "Not BASIC at all"
+const x = 3;
+function hello(name) {
+    return "hello " + name;
+}

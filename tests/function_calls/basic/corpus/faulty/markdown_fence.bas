@@ -1,0 +1,4 @@
+```basic
+DESCRIPTION "Copied from a chat, fence and all"
+TALK "hello"
+```

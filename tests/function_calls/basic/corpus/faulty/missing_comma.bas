@@ -1,0 +1,3 @@
+DESCRIPTION "A comma is missing"
+text = "hello"
+TALK LEFT(text 2)

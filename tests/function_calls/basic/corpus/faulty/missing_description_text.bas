@@ -1,0 +1,3 @@
+PARAM city AS string LIKE "Rome" DESCRIPTION "City to look up"
+DESCRIPTION
+TALK city

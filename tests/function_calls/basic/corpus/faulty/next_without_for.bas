@@ -1,0 +1,5 @@
+DESCRIPTION "Counts"
+total = 0
+total = total + 1
+NEXT i
+TALK total

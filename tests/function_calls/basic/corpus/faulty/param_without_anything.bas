@@ -1,0 +1,4 @@
+DESCRIPTION "A parameter is only begun"
+
+PARAM
+TALK "hello"

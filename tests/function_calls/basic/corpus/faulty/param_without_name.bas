@@ -1,0 +1,3 @@
+DESCRIPTION "A parameter has no name"
+PARAM AS string LIKE "Ann" DESCRIPTION "Name of the person"
+TALK "hello"

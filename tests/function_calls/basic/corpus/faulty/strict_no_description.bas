@@ -1,0 +1,2 @@
+PARAM colour AS string LIKE "red" DESCRIPTION "Favourite colour"
+TALK "I like " + colour

@@ -1,0 +1,4 @@
+10 TALK "a"
+20 TALK "b"
+10 TALK "c"
+30 END

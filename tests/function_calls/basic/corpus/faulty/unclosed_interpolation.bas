@@ -1,0 +1,4 @@
+DESCRIPTION "A value within a text is not closed"
+name = "Ann"
+TALK "Hello ${name"
+TALK "bye"

@@ -1,0 +1,3 @@
+DESCRIPTION "A function that does not exist"
+text = "hello"
+TALK UPERCASE(text)

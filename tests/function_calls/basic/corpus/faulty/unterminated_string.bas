@@ -1,0 +1,4 @@
+DESCRIPTION "A quote is missing"
+name = "Ann"
+TALK "Hello " + name + ", how are you?
+TALK "bye"

@@ -1,0 +1,4 @@
+DESCRIPTION "WEND stands alone"
+n = 3
+WEND
+TALK n

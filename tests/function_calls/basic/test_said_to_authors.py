@@ -1,0 +1,104 @@
+"""What is said of mistakes that beginners make: on their line, and in words that help."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.basic_scripts import compiler_of, keyword_modules, spellings_of
+from config.settings import Settings
+from function_calls.basic.codes import Profile
+from function_calls.basic.compiler import BasicCompiler
+
+HEAD = 'DESCRIPTION "Does a thing"\n'
+
+
+@pytest.fixture(scope="module")
+def compiler() -> BasicCompiler:
+    """That of the shipped settings, with their keywords."""
+    settings = Settings()
+    return compiler_of(settings.basic, spellings_of(keyword_modules(settings)))
+
+
+def told(compiler: BasicCompiler, text: str, profile: Profile = Profile.EXTENDED) -> list[tuple[int, str, str]]:
+    """Line, severity and words of everything that is said of the script."""
+    found = compiler.compile_text(text, "it.bas", name="it", profile=profile).diagnostics
+    return [(one.line, one.severity, one.message) for one in found]
+
+
+@pytest.mark.parametrize("left", ["5", '"name"'])
+def test_what_is_no_name_receives_no_value(compiler: BasicCompiler, left: str) -> None:
+    [(line, severity, words)] = told(compiler, f"{HEAD}x = 1\n{left} = x\n")
+    assert (line, severity) == (3, "error")
+    assert f"only a name can receive a value, where `{left}` stands" in words
+
+
+@pytest.mark.parametrize(
+    ("block", "first"),
+    [
+        ("IF x = 1 THEN\nTALK x\nEND IF and more", "IF"),
+        ("IF x = 1 THEN\nTALK x\nEND IF IF", "IF"),
+        ("DO WHILE x < 2\nx = 2\nWEND x", "DO"),
+        ("SELECT CASE x\nCASE 1\nEND SELECT x", "SELECT"),
+        ("WITH y\na = 1\nEND WITH y", "WITH"),
+    ],
+)
+def test_text_behind_the_end_of_a_block_is_told_there(compiler: BasicCompiler, block: str, first: str) -> None:
+    found = told(compiler, f"{HEAD}x = 1\n{block}\nTALK x\n")
+    last = 2 + len(block.splitlines())
+    assert any(line == last and f"the {first} of line 3 is over before this" in words for line, _, words in found)
+
+
+def test_an_operator_at_the_end_of_the_script_is_told_on_its_own_line(compiler: BasicCompiler) -> None:
+    [(line, _, words)] = told(compiler, f"{HEAD}x = 1\ny = x +\n\n\n")
+    assert line == 3
+    assert "a value is missing behind `+`" in words
+
+
+def test_a_procedure_that_is_there_twice_is_told_by_its_name(compiler: BasicCompiler) -> None:
+    sub = "SUB twice(x)\nTALK x\nEND SUB\n"
+    [(line, _, words)] = told(compiler, f"{HEAD}{sub}{sub}CALL twice(1)\n")
+    assert (line, words) == (5, "`twice` is a SUB or FUNCTION already, in line 2; give one of them another name")
+
+
+def test_the_fence_of_a_script_that_was_copied_from_a_chat_is_told(compiler: BasicCompiler) -> None:
+    errors = [one for one in told(compiler, f'```basic\n{HEAD}TALK "hello"\n```\n') if one[1] == "error"]
+    assert [line for line, *_ in errors] == [1]
+    assert "the fence ``` is not part of a script" in errors[0][2]
+
+
+@pytest.mark.parametrize(("kind", "hint"), [("SOUFFLE", "such as EMAIL"), ("EMIAL", "did you mean EMAIL?")])
+def test_a_kind_of_answer_that_is_none_is_told(compiler: BasicCompiler, kind: str, hint: str) -> None:
+    [(line, severity, words)] = told(compiler, f"{HEAD}HEAR it AS {kind}\nTALK it\n")
+    assert (line, severity) == (2, "warning")
+    assert f"HEAR knows no kind of answer `{kind}`" in words
+    assert hint in words
+
+
+@pytest.mark.requirement("B28")
+@pytest.mark.parametrize("word", ["then", "ELSE", "elseif", "and", "null"])
+def test_a_word_that_is_never_a_variable_is_no_name_of_a_parameter(compiler: BasicCompiler, word: str) -> None:
+    found = told(compiler, f'PARAM {word} AS string LIKE "a" DESCRIPTION "b"\n{HEAD}TALK "c"\n')
+    assert (1, "error", f"`{word}` is a word of the language and cannot be the name of a parameter") in found
+
+
+def test_what_may_be_chosen_may_stand_in_a_variable(compiler: BasicCompiler) -> None:
+    assert told(compiler, f'{HEAD}sizes = ["S", "M"]\nHEAR it AS sizes\nTALK it\n') == []
+
+
+def test_the_words_of_an_error_need_no_value_before(compiler: BasicCompiler) -> None:
+    script = f'{HEAD}ON ERROR RESUME NEXT\nx = 1 / 0\nIF ERROR THEN TALK "it was " + ERROR MESSAGE\n'
+    assert told(compiler, script) == []
+
+
+def test_a_number_may_be_formatted_without_a_pattern(compiler: BasicCompiler) -> None:
+    assert told(compiler, f'{HEAD}TALK "No. " + FORMAT(RANDOM(1000, 9999))\n') == []
+
+
+@pytest.mark.requirement("A53")
+def test_a_script_that_runs_by_the_clock_alone_needs_no_description_but_in_the_strict_profile(
+    compiler: BasicCompiler,
+) -> None:
+    script = 'REM every day\nSET SCHEDULE "0 8 * * *"\nTALK "Good morning"\n'
+    assert told(compiler, script) == []
+    assert "the DESCRIPTION is missing" in told(compiler, script, Profile.STRICT)[0][2]
+    assert "the DESCRIPTION is missing" in told(compiler, 'TALK "Good morning"\n')[0][2]
