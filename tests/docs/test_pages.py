@@ -19,6 +19,7 @@ RUN_BY_TESTS = {
     "README.md",
     "CONTRIBUTING.md",
     "docs/basic.md",
+    "docs/basic-keywords.md",
     "docs/basic-reference.md",
     "docs/command-tools.md",
     "docs/basic-keywords.md",

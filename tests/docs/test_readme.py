@@ -27,11 +27,23 @@ def my_bot(terminal: Terminal) -> Path:
     """The settings and the function of the README, written where it says."""
     folder = terminal.home / "my-bot"
     (folder / "functions").mkdir(parents=True)
-    [settings] = README.of("yaml")
+    [settings] = README.of("yaml", "Your own settings")
     [function] = README.of("python")
     (folder / "bot.yaml").write_text(settings.text, encoding="utf-8")
     (folder / "functions" / "greetings.py").write_text(function.text, encoding="utf-8")
     return folder
+
+
+@pytest.fixture
+def my_script(my_bot: Path) -> Path:
+    """The settings with scripts, and the script, written where the README says."""
+    [own], [more] = README.of("yaml", "Your own settings"), README.of("yaml", "A function without Python")
+    [script] = README.of("basic")
+    (my_bot / "bot.yaml").write_text(own.text.partition("sources:")[0] + more.text, encoding="utf-8")
+    (my_bot / "scripts").mkdir()
+    file = my_bot / "scripts" / "cake.bas"
+    file.write_text(script.text, encoding="utf-8")
+    return file
 
 
 def says(text: str) -> dict[str, Any]:
@@ -92,6 +104,13 @@ async def test_a_newcomer_connects_a_model(terminal: Terminal) -> None:
 @pytest.mark.usefixtures("my_bot")
 def test_the_first_function_is_shown_called_by_hand_by_command_and_by_plain_words(terminal: Terminal) -> None:
     terminal.follow(README.of("console", "Your first function"))
+
+
+@pytest.mark.requirement("A1", "A51")
+def test_a_script_of_eight_lines_is_checked_and_asks_in_a_chat(terminal: Terminal, my_script: Path) -> None:
+    assert len(my_script.read_text(encoding="utf-8").splitlines()) == 8
+    settings = str(my_script.parents[1] / "bot.yaml")
+    terminal.follow(README.of("console", "A function without Python"), ROLLCALL_CONFIG=settings)
 
 
 @pytest.mark.requirement("D8")
