@@ -83,8 +83,8 @@ def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value] |
 
 
 async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapping[str, Value]) -> Value | Asks:
-    """What the function of that name gives for these values, in order or by their names; or the question that it asks first. Raises RunFault and
-    HeldUpWithin."""
+    """What the function of that name gives for these values, in order or by their names; or the question that it asks
+    first. Raises RunFault and HeldUpWithin."""
     asked = _Asked.of(run)
     if asked.waits is not None:
         called = str(asked.waits["function"])

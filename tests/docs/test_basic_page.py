@@ -121,8 +121,9 @@ async def test_five_minutes_lead_from_nothing_to_a_function(terminal: Terminal) 
     await asyncio.to_thread(terminal.follow, [broken], None, **settings)
 
 
+@pytest.mark.requirement("A49", "A50", "A52", "A56", "A57")
 def test_the_other_commands_of_the_page_show_what_it_says(terminal: Terminal) -> None:
-    written(terminal.home / "my-bot" / "scripts")
+    written(terminal.home / "my-bot" / "scripts", *(SCRIPTS.keys() - {"start.bas"}))
     others = [block for block in PAGE.of("console") if block.heading != "Five minutes"]
     settings = str(terminal.home / "my-bot" / "bot.yaml")
     terminal.follow(others, ROLLCALL_CONFIG=settings)
