@@ -23,4 +23,4 @@ async def use_mcp(run: ScriptRun, server: Value, tool: Value, arguments: Value =
     if spec.name.casefold() != wanted.casefold():
         raise RunFault(RunCode.NO_SUCH_THING, run.call.say("basic.call.unknown", name=wanted[:100]))
     given = {name: value for name, value in (arguments or {}).items() if value is not None}
-    return await call_function(run, spec, given)
+    return await call_function(run, wanted, given)

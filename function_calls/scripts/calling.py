@@ -80,9 +80,9 @@ def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value]) 
     return {name: value for name, value in named.items() if value is not None}
 
 
-async def call_function(run: ScriptRun, name: str, given: Sequence[Value]) -> Value | Asks:
-    """What the function of that name gives for these values; or the question that it asks first. Raises RunFault and
-    HeldUpWithin."""
+async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | JsonObject) -> Value | Asks:
+    """What the function of that name gives for these values, in order or by their names; or the question that it asks
+    first. Raises RunFault and HeldUpWithin."""
     asked = _Asked.of(run)
     if asked.waits is not None:
         called = str(asked.waits["function"])
@@ -90,7 +90,7 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value]) -> Va
     else:
         spec = function_called(run, name)
         called = spec.name
-        arguments = named_arguments(run, spec, given)
+        arguments = given if isinstance(given, dict) else named_arguments(run, spec, given)
         if run.answer is not None:
             asked = asked.answered(run, spec)
         elif run.asked:
