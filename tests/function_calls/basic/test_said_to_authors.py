@@ -57,7 +57,7 @@ def test_an_operator_at_the_end_of_the_script_is_told_on_its_own_line(compiler: 
 def test_a_procedure_that_is_there_twice_is_told_by_its_name(compiler: BasicCompiler) -> None:
     sub = "SUB twice(x)\nTALK x\nEND SUB\n"
     [(line, _, words)] = told(compiler, f"{HEAD}{sub}{sub}CALL twice(1)\n")
-    assert (line, words) == (5, "`twice` is a SUB or FUNCTION already, in line 2; give one of them another name")
+    assert (line, words) == (5, "`twice` is a SUB or FUNCTION in line 2 already; give one of them another name")
 
 
 def test_the_fence_of_a_script_that_was_copied_from_a_chat_is_told(compiler: BasicCompiler) -> None:
