@@ -5,8 +5,9 @@ from __future__ import annotations
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
 from function_calls.basic.values import kind_of, text_of
-from function_calls.scripts.calling import call_function, function_called
+from function_calls.scripts.calling import call_function
 from function_calls.scripts.faults import worded
+from function_calls.scripts.rights import tool_name
 
 
 @basic_keyword("USE MCP {server}, {tool} [, {arguments}]", effect="idempotent")
@@ -19,8 +20,6 @@ async def use_mcp(run: ScriptRun, server: Value, tool: Value, arguments: Value =
     if arguments is not None and not isinstance(arguments, dict):
         raise RunFault(RunCode.WRONG_TYPE, f"the arguments of USE MCP are a map, not {kind_of(arguments)}")
     wanted = f"mcp__{names[0]}__{names[1]}"
-    spec = function_called(run, wanted)
-    if spec.name.casefold() != wanted.casefold():
+    if tool_name(wanted) != wanted:
         raise RunFault(RunCode.NO_SUCH_THING, run.call.say("basic.call.unknown", name=wanted[:100]))
-    given = {name: value for name, value in (arguments or {}).items() if value is not None}
-    return await call_function(run, wanted, given)
+    return await call_function(run, wanted, arguments or {})

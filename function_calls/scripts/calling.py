@@ -64,9 +64,11 @@ def function_called(run: ScriptRun, text: str) -> FunctionSpec:
     return spec
 
 
-def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value]) -> JsonObject:
-    """The arguments of a call by their names: a map alone has them already, others fill the parameters in order. What
-    is NULL is left out. Raises RunFault."""
+def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value] | Mapping[str, Value]) -> JsonObject:
+    """The arguments of a call by their names: a map has them already, and so has a map that is the only value, unless
+    the first parameter is one; others fill the parameters in order. What is NULL is left out. Raises RunFault."""
+    if isinstance(given, Mapping):
+        return {name: value for name, value in given.items() if value is not None}
     properties: Mapping[str, JsonObject] = spec.parameters["properties"]
     first = next(iter(properties.values()), {})
     if len(given) == 1 and isinstance(given[0], dict) and first.get("type") != "object":
@@ -80,7 +82,7 @@ def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value]) 
     return {name: value for name, value in named.items() if value is not None}
 
 
-async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | JsonObject) -> Value | Asks:
+async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapping[str, Value]) -> Value | Asks:
     """What the function of that name gives for these values, in order or by their names; or the question that it asks
     first. Raises RunFault and HeldUpWithin."""
     asked = _Asked.of(run)
