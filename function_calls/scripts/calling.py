@@ -92,7 +92,7 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapp
     else:
         spec = function_called(run, name)
         called = spec.name
-        arguments = given if isinstance(given, dict) else named_arguments(run, spec, given)
+        arguments = named_arguments(run, spec, given)
         if run.answer is not None:
             asked = asked.answered(run, spec)
         elif run.asked:

@@ -22,7 +22,6 @@ RUN_BY_TESTS = {
     "docs/basic-keywords.md",
     "docs/basic-reference.md",
     "docs/command-tools.md",
-    "docs/basic-keywords.md",
     "docs/files-and-shell.md",
     "docs/functions.md",
     "docs/irc.md",
