@@ -20,6 +20,8 @@ def items(cursor: Cursor, read: Read, closer: str, *, may_end_in_comma: bool = F
         yield read(cursor)
         if not cursor.symbol(","):
             break
+        if cursor.is_line_end:
+            close(cursor, opener, closer)
         if cursor.is_symbol(closer) and not may_end_in_comma:
             cursor.fail(f"a value is missing behind `,`, {cursor.found()}")
     close(cursor, opener, closer)

@@ -23,6 +23,8 @@ from function_calls.basic.tool_definition import ToolDefinition
 Arity = tuple[int, int | None]
 """The fewest and the most arguments; None: any number."""
 _FIRST = At(1, 1)
+_MOST_FINDINGS = 200
+"""Errors, and as many warnings, that are told of one script."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -163,4 +165,9 @@ def _has_errors(found: Iterable[Fault]) -> bool:
 
 
 def _result(tools: tuple[CompiledTool, ...], found: Iterable[Fault], file: str) -> CompilationResult:
-    return CompilationResult(tools, tuple(Diagnostics(one.diagnostic(file) for one in found).in_order()))
+    diagnostics = Diagnostics(one.diagnostic(file) for one in found).in_order()
+    errors = [one for one in diagnostics if one.severity == "error"]
+    warnings = [one for one in diagnostics if one.severity != "error"]
+    # Nobody reads thousands, and whoever shows them should not have to count.
+    kept = (*errors[:_MOST_FINDINGS], *warnings[:_MOST_FINDINGS])
+    return CompilationResult(tools, tuple(Diagnostics(kept).in_order()))

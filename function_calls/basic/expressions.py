@@ -147,7 +147,7 @@ class Expressions:
 
     def _right(self, cursor: Cursor, operator: Token, rank: int) -> Expression:
         if cursor.is_line_end or (cursor.now.kind is _SYMBOL and cursor.now.text in (")", "]", "}", ",")):
-            cursor.fail(f"a value is missing behind `{operator.text}`, {cursor.found()}", at=operator.at)
+            cursor.fail(f"a value is missing behind `{operator.text}`, {cursor.found()}")
         if rank != _POWER:
             return self._climb(cursor, rank + 1)
         with self._reading.deeper(operator.at):

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 _COMMA = ","
+_MOST_WORDS = 8
 
 
 class SlotKind(StrEnum):
@@ -107,6 +108,11 @@ def usage_of(form: Form) -> str:
     return f"{usage} END {' '.join(form.lead[1:])}" if has_block and form.lead[0] == "BEGIN" else usage
 
 
+def some_of(words: Sequence[str]) -> tuple[str, ...]:
+    """As many of the words as can be read at a glance, with `…` where there are more."""
+    return tuple(words) if len(words) <= _MOST_WORDS else (*words[:_MOST_WORDS], "…")
+
+
 def linked(parts: Sequence[Part], after: Node = None) -> Node:
     """The graph of `parts` with `after` behind them."""
     node = after
@@ -186,7 +192,7 @@ def _shown_slot(slot: Slot) -> str:
     if slot.kind is SlotKind.PAIR:
         return "name = value"
     if slot.kind is SlotKind.ONE_OF:
-        return "|".join(slot.words)
+        return "|".join(some_of(slot.words))
     if slot.kind is SlotKind.ASSIGNMENTS:
         return "column = value, …"
     if slot.kind is SlotKind.CONDITION:

@@ -10,7 +10,7 @@ from typing import NamedTuple, NoReturn
 from function_calls.basic.form_columns import columns_in
 from function_calls.basic.form_language import BadForm as BadForm
 from function_calls.basic.form_language import form_of as form_of
-from function_calls.basic.form_parts import Exactly, Fork, Node, Slot, SlotKind, Step, first_of
+from function_calls.basic.form_parts import Exactly, Fork, Node, Slot, SlotKind, Step, first_of, some_of
 from function_calls.basic.form_parts import Form as Form
 from function_calls.basic.form_parts import usage_of as usage_of
 from function_calls.basic.form_slots import Absent, Reads, Slots
@@ -218,8 +218,17 @@ class _Matching:
         write = f"write {' or '.join(list(usages)[:_MOST_USAGES])}"
         missing = [one for one in self._expected if one]
         if "" in self._expected or not missing:
-            cursor.fail(f"{name} is over before this, {cursor.found()}; {write}")
+            cursor.fail(f"{name} is over before this, {cursor.found()}{_quotes(cursor)}; {write}")
         cursor.fail(f"{name}: {' or '.join(missing)} is missing, {cursor.found()}; {write}")
+
+
+def _quotes(cursor: Cursor) -> str:
+    """A hint where words of a text may stand without quotes, or two texts without `+`."""
+    is_word, is_text = cursor.now.kind is Kind.WORD, cursor.now.kind is Kind.TEXT
+    cursor.index -= 1
+    is_behind_text = cursor.now.kind is Kind.TEXT
+    cursor.index += 1
+    return "; texts stand in quotes, and `+` joins them" if is_word or (is_text and is_behind_text) else ""
 
 
 def _is_before(after: Node, kind: SlotKind) -> bool:
@@ -230,7 +239,7 @@ def _called(slot: Slot) -> str:
     """What the slot takes, for whoever left it out."""
     match slot.kind:
         case SlotKind.ONE_OF:
-            return " or ".join(f"`{word}`" for word in slot.words)
+            return " or ".join(f"`{word}`" for word in some_of(slot.words))
         case SlotKind.VARIABLE:
             return "a variable"
         case SlotKind.ASSIGNMENTS:

@@ -29,7 +29,7 @@ class Procedures:
         self._blocks.line_end(cursor, str(token.value))
         if name in self._lines:
             message = (
-                f"`{name}` is a SUB or FUNCTION already, in line {self._lines[name]}; give one of them another name"
+                f"`{name}` is a SUB or FUNCTION in line {self._lines[name]} already; give one of them another name"
             )
             self._reading.fault(token.at, Code.DUPLICATE_NAME, message)
         elif name:

@@ -41,6 +41,7 @@ _OPERATORS = ("+", "-", "*", "/", "\\", "^", "&")
 _BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
 _OVER_LINES = frozenset(("IF", "FOR", "FOREACH", "WHILE", "DO", "SELECT", "SWITCH", "WITH"))
 _FENCE = "``"
+_LONGEST_SHOWN = 60
 
 
 class Statements:
@@ -260,7 +261,9 @@ class Statements:
             cursor.fail("the fence ``` is not part of a script; delete this line, and the one at the end of the script")
         if token.kind is Kind.TEXT:
             cursor.fail(f"a text alone does nothing; to say it, write TALK {token.text.splitlines()[0][:40]}")
-        if token.kind is Kind.SYMBOL and token.text in (*_OPERATORS, ",", "="):
+        if token.kind is Kind.SYMBOL and token.text == "=":
+            cursor.fail("a name is missing before `=`; write `name = value`, all on one line")
+        if token.kind is Kind.SYMBOL and token.text in (*_OPERATORS, ","):
             right = "put it at the end of the line before, or end that line with ` _`"
             cursor.fail(f"a line cannot begin with `{token.text}`; {right}")
         if token.kind is Kind.SYMBOL and token.text == ".":
@@ -297,12 +300,21 @@ class Statements:
     def _unknown(self, cursor: Cursor, token: Token, following: Token) -> NoReturn:
         if following.kind is Kind.SYMBOL and following.text == "(":
             raise ScriptFault(*self._reading.no_function(token.at, token.text.lower())[:3])
+        name = token.text if len(token.text) <= _LONGEST_SHOWN else f"{token.text[:_LONGEST_SHOWN]}…"
+        if token.text.lower() in self._reading.variables or (
+            following.kind is Kind.SYMBOL and following.text in _OPERATORS
+        ):
+            cursor.fail(f"`{name}` begins no statement; write `{name} = …` to change it, or `TALK {name}` to say it")
+        if token.value == "THEN":
+            cursor.fail("THEN stands on the line of its IF, behind the condition")
         word = plain(token.text)
         if word != token.text:
             cursor.fail(f"`{token.text}` is written in full-width letters; write {word}", Code.UNKNOWN_STATEMENT)
         begun = [name for name in self._forms.names if name.split()[0] == token.value]
         if begun:
             message = f"{token.value} goes on as one of {', '.join(begun[:6])}; this is none of them"
+            if token.value == "SET" and following.kind is Kind.WORD:
+                message += f". To give a variable a value, write SET {following.text} = …"
             cursor.fail(message, Code.UNKNOWN_STATEMENT)
         phrase = [str(token.value)]
         while (behind := cursor.ahead(len(phrase))).kind is Kind.WORD and len(phrase) < 3:
@@ -310,7 +322,7 @@ class Statements:
         words = [" ".join(phrase[:count]) for count in range(len(phrase), 0, -1)]
         known = (*self._forms.names, *self._language, *(name.upper() for name in self._reading.definitions))
         hint = self._reading.nearest.hint(words, known)
-        cursor.fail(f"there is no statement {token.value}{hint}", Code.UNKNOWN_STATEMENT)
+        cursor.fail(f"there is no statement {name.upper()}{hint}", Code.UNKNOWN_STATEMENT)
 
 
 def _is_member(token: Token) -> bool:

@@ -113,13 +113,20 @@ class Cursor:
         token = self.now
         if token.kind is Kind.END:
             return "where the script ends"
-        if token.kind is Kind.LINE:
+        if token.kind in (Kind.LINE, Kind.BLOCK):
             return "where the line ends"
         return f"where `{_short(token.text)}` stands"
 
     def fail(self, message: str, code: Code = Code.SYNTAX, at: At | None = None) -> NoReturn:
-        """Raise ScriptFault here, or at that place."""
-        raise ScriptFault(at or self.now.at, code, message)
+        """Raise ScriptFault here, or at that place. What is missing where the script ends, or before a block's text, is
+        told where its statement stands."""
+        raise ScriptFault(at or self._place(), code, message)
+
+    def _place(self) -> At:
+        token, before = self._tokens[self.index], self._tokens[self.index - 1]
+        if token.kind in (Kind.END, Kind.BLOCK) and self.index and before.at.line < token.at.line:
+            return before.at
+        return token.at
 
 
 def _short(text: str, most: int = 40) -> str:

@@ -57,7 +57,7 @@ def test_an_operator_at_the_end_of_the_script_is_told_on_its_own_line(compiler: 
 def test_a_procedure_that_is_there_twice_is_told_by_its_name(compiler: BasicCompiler) -> None:
     sub = "SUB twice(x)\nTALK x\nEND SUB\n"
     [(line, _, words)] = told(compiler, f"{HEAD}{sub}{sub}CALL twice(1)\n")
-    assert (line, words) == (5, "`twice` is a SUB or FUNCTION already, in line 2; give one of them another name")
+    assert (line, words) == (5, "`twice` is a SUB or FUNCTION in line 2 already; give one of them another name")
 
 
 def test_the_fence_of_a_script_that_was_copied_from_a_chat_is_told(compiler: BasicCompiler) -> None:
@@ -102,3 +102,52 @@ def test_a_script_that_runs_by_the_clock_alone_needs_no_description_but_in_the_s
     assert told(compiler, script) == []
     assert "the DESCRIPTION is missing" in told(compiler, script, Profile.STRICT)[0][2]
     assert "the DESCRIPTION is missing" in told(compiler, 'TALK "Good morning"\n')[0][2]
+
+
+@pytest.mark.parametrize("left_open", ["x =", "x = a.", "x = NOT", "x = a[", 'TALK "a" +', "x = [1,"])
+def test_what_is_missing_at_the_end_is_told_where_its_statement_stands(compiler: BasicCompiler, left_open: str) -> None:
+    assert [line for line, *_ in told(compiler, f"{HEAD}a = {{}}\n{left_open}\n\n\n")] == [3]
+
+
+def test_what_is_missing_before_a_block_is_told_on_the_line_that_begins_it(compiler: BasicCompiler) -> None:
+    [(line, _, words)] = told(compiler, f"{HEAD}BEGIN MAIL\nSubject: a\nb\nEND MAIL\n")
+    assert line == 2
+    assert "to is missing, where the line ends" in words
+
+
+def test_a_list_with_a_comma_at_its_end_and_no_bracket_is_told_as_not_closed(compiler: BasicCompiler) -> None:
+    found = told(compiler, f'{HEAD}colours = ["red",\n    "blue",\nTALK colours\n')
+    assert (2, "`[` is not closed; `]` is missing before the statement ends") in [
+        (line, words) for line, _, words in found
+    ]
+
+
+@pytest.mark.parametrize("line", ["TALK hello world", 'TALK "a" "b"', 'TALK "He said "hi" to me"'])
+def test_a_text_without_its_quotes_is_told_what_is_missing(compiler: BasicCompiler, line: str) -> None:
+    assert any("texts stand in quotes, and `+` joins them" in words for *_, words in told(compiler, HEAD + line))
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("x++", "`x` begins no statement; write `x = …` to change it, or `TALK x` to say it"),
+        ("x + 1", "`x` begins no statement"),
+        ("x", "`x` begins no statement"),
+        ("x := 3", "a name is missing before `=`; write `name = value`"),
+        ("SET x TO 3", "To give a variable a value, write SET x = …"),
+        ("IF x = 1\nTHEN\nTALK x\nEND IF", "THEN stands on the line of its IF"),
+        ("HEAR it AS", "`…` or choices is missing"),
+    ],
+)
+def test_nearly_right_is_told_how_it_is_right(compiler: BasicCompiler, line: str, says: str) -> None:
+    assert any(says in words for *_, words in told(compiler, f"{HEAD}x = 1\n{line}\n"))
+
+
+def test_of_findings_without_number_as_many_are_told_as_somebody_may_read(compiler: BasicCompiler) -> None:
+    assert len(told(compiler, HEAD + "".join(f"TALK value_{number}\n" for number in range(3000)))) == 200
+    assert len(told(compiler, HEAD + "PARAM city\n" * 3000)) == 400
+
+
+def test_a_word_without_end_is_told_in_short(compiler: BasicCompiler) -> None:
+    [(_, _, words)] = told(compiler, HEAD + "A" * 60_000)
+    assert len(words) < 200
