@@ -51,7 +51,8 @@ INTRODUCTION = f"""\
 [basic.md](basic.md) teaches the language; this page has all of it. In the forms, `[ ]` may be left out and `|` divides
 what may stand there. In the examples, `' →` is what the chat hears and `' ←` what the member answers. Everything that
 has a value may stand on the right of `=`, in `${{…}}` and as an argument, with its values in parentheses where that is
-clearer: `FIND("people", "age > 30")`. Each example is run by a test.
+clearer: `FIND("people", "age > 30")`. Each example is run by a test. Keywords of your own are the affair of
+[basic-keywords.md](basic-keywords.md).
 
 The examples of functions hold on {EXAMPLE_NOW}.
 """

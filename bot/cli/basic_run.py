@@ -19,6 +19,7 @@ from config.bots import ChatSettings
 from config.settings import Settings, SourcesSettings
 from function_calls.commands import value_of
 from function_calls.definition import DefinitionError
+from function_calls.scripts.calling import STOPPED_AT
 from function_calls.spec import FunctionResult, FunctionSpec, Message
 from services.clock import SystemClock
 from services.json_values import JsonObject
@@ -135,8 +136,9 @@ async def _show_kept(daemon: Daemon) -> None:
 
 def _show_end(result: FunctionResult) -> int:
     if result.error is not None:
-        if not result.messages:
-            print(f"STOPPED {result.error.text}")
+        where = result.metadata.get(STOPPED_AT)
+        if where is not None or not result.messages:
+            print(f"STOPPED {where or result.error.text}")
         return 1
     if result.question is not None:
         print("WAITING for an answer; give it with --answer TEXT")

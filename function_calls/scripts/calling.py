@@ -20,6 +20,8 @@ from services.refs import ErrorCode
 
 SAID = "basic.said"
 """In the metadata of a script's result: what its messages are."""
+STOPPED_AT = "basic.stopped_at"
+"""In the metadata of the result of a run that stopped: where and why, for its author. The chat is told less."""
 
 
 class Said(StrEnum):

@@ -23,7 +23,7 @@ from function_calls.call import Call, Resumed
 from function_calls.context import Kind, MessageContext
 from function_calls.failed_runs import noted
 from function_calls.registry import BEGINS_CHATS
-from function_calls.scripts.calling import SAID, Said, end_within
+from function_calls.scripts.calling import SAID, STOPPED_AT, Said, end_within
 from function_calls.scripts.driver import Asked, Driver, HeldUp, Over, Pause, Spent, Stop
 from function_calls.scripts.keyword_table import KeywordTable
 from function_calls.scripts.said import SaidSoFar, with_suggestions
@@ -214,7 +214,8 @@ class ScriptHandler:
         if driver.spent.is_begun:
             text = f"{text} {call.say('basic.stopped.begun')}"
         error = _ERRORS.get(code, ErrorCode.FAILED)
-        result = replace(FunctionResult.fail(error, text), metadata={SAID: Said.TALK})
+        where = f"line {stop.at.line}, column {stop.at.column}: {stop.detail or code.value}"
+        result = replace(FunctionResult.fail(error, text), metadata={SAID: Said.TALK, STOPPED_AT: where})
         if messages:
             before = [message.text for message in messages if message.to is None]
             result = replace(result, messages=(*messages, Message(text)), data={"said": before})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from bot.testing import Group, a_group, call
 from services.basic_tools import BasicTools
 from services.clock import VirtualClock
 from services.store import basic_tools
+from services.store.port import Query, Row, Store, StoreBroken, Write
 from tests.bot.cli.running import Printed, a_settings_file, command
 from tests.fakes.sources import ToldChanges
 from tests.function_calls.script_library.libraries import ORDER, says
@@ -155,6 +157,53 @@ async def test_a_restart_compiles_nothing_that_has_not_changed(tmp_path: Path) -
         assert await group.say("Ann", "/two") == ["zwei"]
     assert second["one"] == first["one"]
     assert second["two"] > first["two"]
+
+
+class _NotedReads:
+    """Passes everything on, and notes the names of what is read."""
+
+    def __init__(self) -> None:
+        self.read_names: list[str] = []
+        self._inner: Store | None = None
+
+    def under(self, store: Store) -> Store:
+        self._inner = store
+        return self
+
+    @property
+    def _store(self) -> Store:
+        assert self._inner is not None
+        return self._inner
+
+    def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
+        return self._store.commit(writes)
+
+    def post(self, writes: Sequence[Write]) -> None:
+        self._store.post(writes)
+
+    async def read(self, query: Query) -> list[Row]:
+        self.read_names.append(query.statement.name)
+        return await self._store.read(query)
+
+    @property
+    def broken(self) -> StoreBroken | None:
+        return self._store.broken
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+@pytest.mark.requirement("B20")
+async def test_neither_a_call_nor_an_offer_looks_a_script_up_in_the_database(tmp_path: Path) -> None:
+    put(tmp_path / "drive", "salute", says("Hello"))
+    noted = _NotedReads()
+    async with a_group(settings=settings(tmp_path / "drive"), around_store=noted.under) as group:
+        noted.read_names.clear()
+        assert await group.say("Ann", "/salute") == ["Hello"]
+        group.model.says(call("salute"), "Done.")
+        await group.say("Ann", "@Rollcall greet us")
+    assert noted.read_names
+    assert [name for name in noted.read_names if name.startswith("basic_tools")] == []
 
 
 @pytest.mark.requirement("A26", "A31")
