@@ -25,14 +25,12 @@ def rows(data: Callable[[str], Path]) -> dict[str, str]:
     return {row["id"]: row["source_code"] for row in map(json.loads, lines)}
 
 
-@pytest.mark.requirement("K11")
 async def test_a_call_of_an_address_calls_nothing(tmp_path: Path, rows: dict[str, str]) -> None:
     async with a_group_with(tmp_path, evil=rows["bas-013"]) as group:
         [said] = await group.say("Olga", "/evil", role=Role.OWNER)
         assert said.endswith(EN.say("basic.call.unknown", name="12345"))
 
 
-@pytest.mark.requirement("K11")
 async def test_a_wait_for_input_is_a_question_that_holds_up_nothing_and_expires(
     tmp_path: Path, rows: dict[str, str]
 ) -> None:
@@ -45,14 +43,12 @@ async def test_a_wait_for_input_is_a_question_that_holds_up_nothing_and_expires(
         assert len(group.platform.sent) == 2
 
 
-@pytest.mark.requirement("K11")
 async def test_a_mention_of_all_is_text_and_mentions_nobody(tmp_path: Path, rows: dict[str, str]) -> None:
     async with a_group_with(tmp_path, evil=rows["bas-026"]) as group:
         await group.say("Ann", "/evil")
         assert [one.mentions for one in group.platform.sent] == [()]
 
 
-@pytest.mark.requirement("K11")
 async def test_a_message_to_another_group_is_denied(tmp_path: Path, rows: dict[str, str]) -> None:
     send = Recorder("send", TEXT, effect="once")
     async with a_group_with(tmp_path, [send.spec], evil=rows["bas-028"]) as group:
@@ -61,14 +57,12 @@ async def test_a_message_to_another_group_is_denied(tmp_path: Path, rows: dict[s
     assert send.runs == []
 
 
-@pytest.mark.requirement("K11")
 async def test_chance_is_allowed(tmp_path: Path, rows: dict[str, str]) -> None:
     async with a_group_with(tmp_path, fair=rows["bas-030"]) as group:
         [said] = await group.say("Ann", "/fair")
         assert 0 <= float(said) < 1
 
 
-@pytest.mark.requirement("K11")
 async def test_a_script_that_is_too_long_is_not_read(tmp_path: Path) -> None:
     write_scripts(tmp_path, {"evil": 'PRINT "x"\n' * 200_000, "fine": 'TALK "fine"'})
     async with a_group(settings={"sources": {"basic": [str(tmp_path)]}}) as group:

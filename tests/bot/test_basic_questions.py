@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from structlog.testing import capture_logs
 
 from bot.direct_calls import Caller
@@ -146,7 +145,6 @@ async def test_where_nobody_can_answer_a_script_that_asks_fails_with_its_words(t
         assert error.text == EN.say("questions.nobody_answers", name="/quiz", question="Name?")
 
 
-@pytest.mark.requirement("K11")
 async def test_limits_hold_for_all_of_a_run_whatever_it_asks_in_between(tmp_path: Path) -> None:
     script = 'WHILE TRUE\nTALK "a word of some length"\nHEAR x\nWEND'
     async with a_group_with(tmp_path, chatty=script, settings={"basic": {"output_chars": 100}}) as group:
@@ -158,7 +156,6 @@ async def test_limits_hold_for_all_of_a_run_whatever_it_asks_in_between(tmp_path
         assert await group.say("Ann", "go on") == [EN.say("basic.stopped.output", name="chatty", line=3)]
 
 
-@pytest.mark.requirement("K11")
 async def test_the_effects_of_a_run_before_its_question_are_not_done_again(tmp_path: Path) -> None:
     home, scripts = tmp_path / "home", tmp_path / "scripts"
     post = Recorder("post", CITY, effect="once", gives="posted")

@@ -184,7 +184,6 @@ async def test_an_error_may_be_held_by_the_script(tmp_path: Path) -> None:
         ('ON ERROR RESUME NEXT\nWHILE TRUE\nPRINT "spam spam spam spam spam spam"\nWEND', "output"),
     ],
 )
-@pytest.mark.requirement("K11")
 async def test_a_script_that_takes_too_much_is_stopped(tmp_path: Path, script: str, code: str) -> None:
     settings = {"basic": {"steps": 20_000, "output_chars": 300, "memory_megabytes": 1}}
     async with a_group_with(tmp_path, greedy=script, settings=settings) as group:
@@ -194,7 +193,6 @@ async def test_a_script_that_takes_too_much_is_stopped(tmp_path: Path, script: s
         assert said[-1].endswith(end)
 
 
-@pytest.mark.requirement("K11")
 async def test_a_script_that_reckons_too_long_is_stopped_by_its_time(tmp_path: Path) -> None:
     settings = {"basic": {"steps": 100_000_000, "cpu_seconds": 0.05}}
     async with a_group_with(tmp_path, slow="WHILE TRUE\nx = 1\nWEND", settings=settings) as group:
