@@ -135,8 +135,7 @@ async def _show_kept(daemon: Daemon) -> None:
 
 def _show_end(result: FunctionResult) -> int:
     if result.error is not None:
-        if not result.messages:
-            print(f"STOPPED {result.error.text}")
+        # Why is what the chat was told last.
         return 1
     if result.question is not None:
         print("WAITING for an answer; give it with --answer TEXT")
