@@ -135,7 +135,9 @@ async def _show_kept(daemon: Daemon) -> None:
 
 def _show_end(result: FunctionResult) -> int:
     if result.error is not None:
-        # Why is what the chat was told last.
+        if result.question is not None:
+            # Without one the chat was told why.
+            print(f"STOPPED {result.error.text}")
         return 1
     if result.question is not None:
         print("WAITING for an answer; give it with --answer TEXT")
