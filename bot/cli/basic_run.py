@@ -135,7 +135,8 @@ async def _show_kept(daemon: Daemon) -> None:
 
 def _show_end(result: FunctionResult) -> int:
     if result.error is not None:
-        if not result.messages:
+        if result.question is not None:
+            # Without one the chat was told why.
             print(f"STOPPED {result.error.text}")
         return 1
     if result.question is not None:
