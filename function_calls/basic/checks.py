@@ -33,8 +33,8 @@ from function_calls.basic.param_types import type_names
 
 SESSION_VARIABLES = frozenset(
     {
-        "bot", "botname", "channel", "chat", "err", "error", "error_message", "from", "group", "language", "mobile",
-        "now", "rnd", "role", "session", "session_id", "sessionid", "timer", "today", "user", "user_id",
+        "bot", "botname", "channel", "chat", "err", "error", "error_message", "from", "group", "is_group", "language",
+        "mobile", "now", "rnd", "role", "session", "session_id", "sessionid", "timer", "today", "user", "user_id",
         "useremail", "userid", "username", "userphone",
     }
 )  # fmt: skip

@@ -69,3 +69,38 @@ async def test_a_script_that_is_too_long_is_not_read(tmp_path: Path) -> None:
         [fault] = [str(one) for one in group.daemon.functions.faults if one.severity == "error"]
         assert "basic.too_long" in fault
         assert await group.say("Ann", "/fine") == ["fine"]
+
+
+REFUSED = {"bas-010", "bas-012"}
+STOPPED = {
+    "bas-002": ("steps", "time", "memory"),
+    "bas-003": ("memory",),
+    "bas-013": ("no_such_thing",),
+    "bas-019": ("division",),
+    "bas-028": ("not_allowed",),
+}
+SAYS = {"bas-015", "bas-026", "bas-030"}
+TOO_LONG = {"bas-024"}
+"""Its text is not in the file; test_a_script_that_is_too_long_is_not_read has one like it."""
+
+
+async def test_each_of_them_is_refused_stopped_or_harmless_and_the_bot_goes_on(
+    tmp_path: Path, rows: dict[str, str]
+) -> None:
+    assert set(rows) == {*REFUSED, *STOPPED, *SAYS, *TOO_LONG}
+    names = {row: row.replace("-", "") for row in rows if row not in TOO_LONG}
+    write_scripts(tmp_path, {names[row]: rows[row] for row in names} | {"fine": 'TALK "fine"'})
+    send = Recorder("send", TEXT, effect="once")
+    async with a_group([send.spec], settings={"sources": {"basic": [str(tmp_path)]}}) as group:
+        broken = [str(one) for one in group.daemon.functions.faults if one.severity == "error"]
+        assert len(broken) == len(REFUSED)
+        for row in REFUSED:
+            assert any(f"{names[row]}.bas:2:" in one and "basic.unknown_statement" in one for one in broken)
+        for row, codes in STOPPED.items():
+            said = (await group.say("Olga", f"/{names[row]}", role=Role.OWNER))[-1]
+            endings = [EN.say(f"basic.stopped.{code}", name=names[row], line=2) for code in codes]
+            assert any(said.startswith(one) for one in endings), said
+            assert await group.say("Ann", "/fine") == ["fine"]
+        for row in SAYS:
+            assert len(await group.say("Ann", f"/{names[row]}")) == 1
+    assert send.runs == []

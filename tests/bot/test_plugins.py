@@ -129,3 +129,13 @@ def test_what_is_no_name_of_a_module_is_refused_by_the_settings(
 ) -> None:
     printed = command(capsys, "check", a_settings_file(tmp_path, f"plugins: ['{name}']\n"))
     assert "settings.bad_value plugins[0] has to be the name of a Python module, such as package.module" in printed.out
+
+
+@pytest.mark.requirement("E42", "E43", "E44", "E45", "F7")
+async def test_the_built_in_tools_bear_the_names_that_were_asked_for() -> None:
+    async with a_group(settings={"plugins": ["file", "shell", "human"]}) as group:
+        names = {spec.name for spec in group.daemon.registry.of("default").specs}
+    assert names >= {
+        "file_read", "file_write", "file_list", "file_glob", "shell_exec", "todo_add", "todo_list", "todo_update",
+        "human_input",
+    }  # fmt: skip

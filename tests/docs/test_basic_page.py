@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from bot.testing import Group, a_group
+from function_calls.basic.checks import SESSION_VARIABLES
 from function_calls.basic.param_types import type_names
+from function_calls.scripts.session import session_variables
 from services.http import WebClient
 from services.refs import Role
 from tests.bot.cli.running import a_settings_file, command
@@ -22,6 +24,7 @@ from tests.config.files import settings_of
 from tests.docs.documents import Block, Page
 from tests.docs.terminal import Terminal
 from tests.docs.test_readme import calls, says
+from tests.fakes.builders import a_call, a_message
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.sources import ToldChanges
 from tests.fakes.timers import pass_time
@@ -121,8 +124,9 @@ async def test_five_minutes_lead_from_nothing_to_a_function(terminal: Terminal) 
     await asyncio.to_thread(terminal.follow, [broken], None, **settings)
 
 
+@pytest.mark.requirement("A49", "A50", "A52", "A56", "A57")
 def test_the_other_commands_of_the_page_show_what_it_says(terminal: Terminal) -> None:
-    written(terminal.home / "my-bot" / "scripts")
+    written(terminal.home / "my-bot" / "scripts", *(SCRIPTS.keys() - {"start.bas"}))
     others = [block for block in PAGE.of("console") if block.heading != "Five minutes"]
     settings = str(terminal.home / "my-bot" / "bot.yaml")
     terminal.follow(others, ROLLCALL_CONFIG=settings)
@@ -162,6 +166,15 @@ async def test_a_script_runs_by_the_clock_once_an_admin_has_called_it(tmp_path: 
         before = len(group.platform.sent)
         await pass_time(group, 8 * 24 * 3600, 1800)
         assert [one.text for one in group.platform.sent[before:]] == ["Cid cleans this week.", "Ann cleans this week."]
+
+
+@pytest.mark.requirement("A37")
+def test_every_variable_that_a_script_finds_is_known_when_it_is_checked() -> None:
+    [said] = re.findall(r"^A script finds these variables.*?:$", PAGE.text, re.DOTALL | re.MULTILINE)
+    named = set(re.findall(r"`(\w+)`", said)) - {"id", "name"}
+    found = session_variables(a_message(), a_call(), "default")
+    assert named <= set(found)
+    assert set(found) <= SESSION_VARIABLES
 
 
 def test_the_settings_of_the_page_are_good(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from function_calls.spec import OfferedTo, Touch
 from services.refs import Effect
 from services.storage import MemoryStorage, StorageError
 from services.store import basic_tools
+from services.store.statements import compile_statement
 from tests.fakes.builders import a_message
 from tests.function_calls.script_library.libraries import (
     BROKEN,
@@ -131,6 +134,14 @@ async def test_the_work_folder_holds_the_script_and_what_models_are_told_of_it(t
         assert (folder / "process_order.bas").read_text() == ORDER
         assert json.loads((folder / "process_order.mcp.json").read_text()) == {**told, "input_schema": schema}
         assert json.loads((folder / "process_order.tool.json").read_text()) == {**told, "parameters": schema}
+
+
+@pytest.mark.requirement("A11", "A35", "A50")
+async def test_the_work_folder_has_the_very_bytes_of_the_script(tmp_path: Path) -> None:
+    content = b'\xef\xbb\xbfDESCRIPTION "Gr\xc3\xbc\xc3\x9ft"\r\nTALK "Gr\xc3\xbc\xc3\x9f dich"\r\n\r\n'
+    async with scripts(tmp_path, storage=MemoryStorage({"greet.bas": content})) as world:
+        assert (await world.once()).faults == ()
+        assert (world.folder() / "greet.bas").read_bytes() == content
 
 
 async def test_what_a_script_does_to_the_world_is_what_its_keywords_do(tmp_path: Path) -> None:
@@ -286,6 +297,18 @@ async def test_a_row_holds_the_definition_the_script_the_bot_and_when_it_was_com
         storage.write("reg.bas", REGISTRATION + 'TALK "Bye"\n')
         await world.look()
         assert (await world.rows())[1]["compiled_ms"] == row["compiled_ms"] + 5000
+
+
+@pytest.mark.requirement("B18")
+async def test_a_tool_is_found_by_its_bot_and_name_without_looking_through_all(tmp_path: Path) -> None:
+    async with scripts(tmp_path, storage=files(reg=REGISTRATION)) as world:
+        await world.once()
+    query = basic_tools.script_of("default", "reg")
+    compiled = compile_statement(query.statement, "sqlite")
+    with closing(sqlite3.connect(tmp_path / "rollcall.db")) as database:
+        [(*_, plan)] = database.execute(f"EXPLAIN QUERY PLAN {compiled.sql}", compiled.bind(query.values)).fetchall()
+    assert plan.startswith("SEARCH")
+    assert "bot=? AND tool_name=?" in plan
 
 
 @pytest.mark.requirement("A33", "A47", "B20")
