@@ -98,7 +98,9 @@ def test_no_file_names_a_path_of_somebodys_machine(texts: dict[str, str]) -> Non
 
 
 def test_every_text_file_ends_with_a_newline(texts: dict[str, str]) -> None:
-    assert [name for name, text in texts.items() if text and not text.endswith("\n")] == []
+    # Scripts as some editors leave them are what the language is tried with.
+    ours = {name: text for name, text in texts.items() if "/basic/corpus/" not in name}
+    assert [name for name, text in ours.items() if text and not text.endswith("\n")] == []
 
 
 @pytest.mark.parametrize("lock", LOCKS)

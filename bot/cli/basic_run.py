@@ -137,7 +137,8 @@ async def _show_kept(daemon: Daemon) -> None:
 def _show_end(result: FunctionResult) -> int:
     if result.error is not None:
         where = result.metadata.get(STOPPED_AT)
-        if where is not None or not result.messages:
+        if where is not None or result.question is not None:
+            # Else the chat was told why.
             print(f"STOPPED {where or result.error.text}")
         return 1
     if result.question is not None:

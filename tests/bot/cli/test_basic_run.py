@@ -119,6 +119,12 @@ def test_what_fails_or_waits_ends_with_1(capsys: pytest.CaptureFixture[str], tmp
             "STOPPED line 3, column 7: nothing can be divided by 0",
         ],
     )
+    silent = a_script(tmp_path, 'DESCRIPTION "Fails"\nx = 1 / 0\n', "silent")
+    failed = command(capsys, "basic", "run", silent, "--config", settings)
+    assert failed.status == 1
+    assert failed.out == (
+        "TALK silent stopped at line 2: it divided by zero.\nSTOPPED line 2, column 7: nothing can be divided by 0\n"
+    )
     broken = a_script(tmp_path, "TALK )\n", "broken")
     unread = command(capsys, "basic", "run", broken, "--config", settings)
     assert (unread.status, unread.out) == (1, "")

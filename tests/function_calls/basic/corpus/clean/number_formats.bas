@@ -15,4 +15,6 @@ TALK ABS(-3.5) + " " + INT(3.9) + " " + SQR(16) + " " + ROUND(2.345, 1)
 TALK "5" * 2
 TALK VAL("12.5") + 1
 TALK 2 ^ 10
+TALK "No. " + FORMAT 7 AS "000"
+TALK FORMAT(8)
 RETURN 0.1 + 0.2 > 0.3 - 0.01
