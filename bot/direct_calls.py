@@ -1,39 +1,49 @@
 """One run of a function outside a chat's queue: by hand from the command line, or by another program. It is the same
-`invoke` with the same checks, ledger and call log; only nobody is there to answer a question."""
+`invoke` with the same checks, ledger and call log. A question is put to whoever called, where they can be asked; else
+nobody is there to answer it."""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import structlog
 
 from bot.chats import Chats
 from bot.delivery import Delivery, Parcel
+from bot.inbound_text import fit_text
 from bot.outbox_rows import Address, Origin, OutboxRows
 from bot.outgoing import addressed_to
 from bot.turn_log import StoreTurnLog
 from config.texts import Phrases
+from function_calls.answering import Answering, Asked, Person, Reply, to_ask, understood
+from function_calls.answers import Answered
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.failed_runs import unknown
+from function_calls.handler_questions import MOST_QUESTIONS
 from function_calls.invocation import Invoker
 from function_calls.permissions import callable_here
 from function_calls.registry import BotFunctions, FunctionRegistry
-from function_calls.spec import FunctionResult, FunctionSpec, Message
+from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
 from function_calls.turn import Path, Turn
 from services.clock import Clock
+from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, Effect, ErrorCode, MemberRef, Role
 from services.store.ids import Ids
-from services.store.port import Store, Write
+from services.store.port import Store, StoreError, Write
 from services.timetable import Timetable
 
 _log = structlog.get_logger("direct_calls")
 _WITHOUT_PEOPLE = frozenset({"cli", "mcp"})
 """The platforms whose chats no network has: nobody reads there what is said later."""
+
+_MOST_TRIES = 3
+"""So often the same thing is asked of somebody whose answers are none."""
+_LONGEST_ANSWER = 32_768
 
 Status = Callable[[str], Awaitable[None]]
 """Told what is going on while a run takes long."""
@@ -63,6 +73,22 @@ class Called(NamedTuple):
     """It set something for later in a chat where nobody will hear it."""
 
 
+@dataclass(slots=True)
+class _Running:
+    """One call while it runs."""
+
+    context: MessageContext
+    turn: Turn
+    turn_id: int
+    log: StoreTurnLog
+    path: Path
+    here: list[Message] = field(default_factory=list)
+    unsent: list[Message] = field(default_factory=list)
+    said_elsewhere: int = 0
+    is_handed_over: bool = False
+    """Whoever called is gone, and what they began is being ended by somebody else."""
+
+
 async def _nothing_is_shown(text: str) -> None:
     return None
 
@@ -80,19 +106,26 @@ class DirectCalls:
         delivery: Delivery,
         timetable: Timetable,
         timeout_seconds: float,
+        wait_seconds: Callable[[Question], float],
+        deadlines: Deadlines,
         clock: Clock,
         ids: Ids,
         epoch: int,
         faults: FaultPoints,
     ) -> None:
-        """`timeout_seconds`: the longest that one call may take, with all that runs within it."""
+        """`timeout_seconds`: the longest that one call may take, with all that runs within it, but without the time in
+        which it waits for answers: `wait_seconds` says how long for each."""
         self.chats = chats
         self._registry = registry
         self._invoker = invoker
         self._store = store
         self._delivery = delivery
         self._timetable = timetable
+        self._answering = Answering(invoker)
         self._timeout_seconds = timeout_seconds
+        self._wait_seconds = wait_seconds
+        self._deadlines = deadlines
+        self._ending: set[asyncio.Task[None]] = set()
         self._clock = clock
         self._ids = ids
         self._rows = OutboxRows(ids, epoch)
@@ -119,27 +152,106 @@ class DirectCalls:
         *,
         confirmed: bool = False,
         status: Status = _nothing_is_shown,
+        person: Person | None = None,
     ) -> Called:
-        """Run the function `name`. Cancelled, what had ended is on record, and an effect that was under way stays
-        unknown. Raises StoreError."""
+        """Run the function `name`; `person` is asked what it asks. Cancelled, what had ended is on record, an effect
+        that was under way stays unknown, and a run that waits for an answer ends as one that nobody answered. Raises
+        StoreError."""
         context, turn_id = self._context(caller), self._ids.next()
         log = StoreTurnLog(self._store, context, turn_id, self._clock, self._faults)
         turn = self._turn(context, turn_id, log, status)
+        turn.can_ask = person is not None
         log.bind(turn)
+        running = _Running(context, turn, turn_id, log, caller.path)
         try:
             result = await self._invoker.invoke(context, name, arguments, turn, caller.path, confirmed=confirmed)
+            if person is not None and result.question is not None:
+                result = await self._with_answers(running, result, person)
         except BaseException:
-            self._store.post(log.rest())
+            if not running.is_handed_over:
+                self._store.post(log.rest())
             if turn.in_flight:
                 _log.warning("call_cut_short", turn=turn.id, function=turn.in_flight, member=caller.member.key)
             raise
         finally:
-            log.unbind()
-        here, elsewhere = _told_apart(result, context)
-        writes, parcels, unsent = self._said(elsewhere, context, turn, turn_id)
+            if not running.is_handed_over:
+                log.unbind()
+        writes, parcels = self._sorted(running, result.messages)
         # The run is over: that nobody waits any more does not undo what belongs to it.
         await asyncio.shield(self._keep([*log.rest(), *writes], parcels))
-        return Called(result, tuple(here), tuple(unsent), await self._is_unheard(name, context, turn))
+        return Called(result, tuple(running.here), tuple(running.unsent), await self._is_unheard(name, context, turn))
+
+    async def settled(self) -> None:
+        """Return when the runs have come to their end whose callers went away before they had answered."""
+        while self._ending:
+            await asyncio.wait(self._ending)
+
+    async def _with_answers(self, running: _Running, result: FunctionResult, person: Person) -> FunctionResult:
+        """`result`, and where it asks what whoever called may answer, what came of that in the end."""
+        turn, path = running.turn, running.path
+        filled: frozenset[str] = frozenset()
+        for _ in range(MOST_QUESTIONS):
+            asked = to_ask(result, turn, filled)
+            if asked is None:
+                break
+            await self._before_asking(running, result)
+            reply = await self._reply(running, asked, person)
+            if reply.role is not None:
+                sender = replace(running.context.sender, role=reply.role)
+                running.context = replace(running.context, sender=sender)
+            turn.functions = self._registry.of(running.context.bot)
+            filled |= {asked.question.field} - {""}
+            result = await self._answering.go_on(running.context, turn, asked, reply, path)
+        question = result.question
+        if question is None or not question.is_of_a_run:
+            return result
+        # It wants the yes of somebody else, or asks too much.
+        ended = await self._answering.end(running.context, turn, question, path)
+        return result if question.terms is not None and ended.error is None else ended
+
+    async def _before_asking(self, running: _Running, result: FunctionResult) -> None:
+        """While somebody thinks, nothing is held back that others are told or that has to be remembered."""
+        said = result.messages if result.question is not None and result.question.kind == "input" else ()
+        writes, parcels = self._sorted(running, said)
+        await running.log.settle()
+        if writes:
+            await self._keep(writes, parcels)
+
+    async def _reply(self, running: _Running, asked: Asked, person: Person) -> Reply:
+        """What whoever called says, as far as it is an answer. The call has so much longer as they took."""
+        turn, question = running.turn, asked.question
+        began = self._clock.monotonic()
+        by = began + self._wait_seconds(question)
+        try:
+            for _ in range(_MOST_TRIES):
+                reply = await self._deadlines.run(person.answer(asked), by)
+                if reply.kind != "answered":
+                    return reply
+                text = fit_text(reply.text, _LONGEST_ANSWER)
+                if understood(question, text, turn.profile().texts).kind is not Answered.UNRELATED:
+                    return reply._replace(text=text)
+            _log.warning("answers_are_none", turn=turn.id, function=question.function)
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            running.is_handed_over = True
+            task = asyncio.create_task(self._end(running, question), name="a run whose caller is gone")
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+            raise
+        finally:
+            turn.deadline += self._clock.monotonic() - began
+        return Reply("expired")
+
+    async def _end(self, running: _Running, question: Question) -> None:
+        """Let the run come to its end that waited for an answer of somebody who is gone."""
+        try:
+            await self._answering.end(running.context, running.turn, question, running.path)
+            await self._store.commit(running.log.rest())
+        except StoreError as error:
+            _log.error("run_not_ended", turn=running.turn.id, function=question.function, problem=str(error))
+        finally:
+            running.log.unbind()
 
     def _context(self, caller: Caller) -> MessageContext:
         chat = caller.chat
@@ -177,23 +289,24 @@ class DirectCalls:
         await self._store.commit(writes)
         self._delivery.hand_over(parcels)
 
-    def _said(
-        self, messages: Sequence[Message], context: MessageContext, turn: Turn, turn_id: int
-    ) -> tuple[list[Write], list[Parcel], list[Message]]:
-        """The writes and parcels of `messages`, and those of them that nobody here can be given."""
+    def _sorted(self, running: _Running, messages: Sequence[Message]) -> tuple[list[Write], list[Parcel]]:
+        """The writes and parcels of those of `messages` that are for others. What is for the caller, and what nobody
+        can be given here, `running` keeps."""
         writes: list[Write] = []
         parcels: list[Parcel] = []
-        unsent: list[Message] = []
+        context, turn = running.context, running.turn
         profile, now_ms = turn.profile(), self._clock.now_ms()
-        for number, message in enumerate(messages):
+        here, elsewhere = _told_apart(messages, context)
+        running.here += here
+        for number, message in enumerate(elsewhere, running.said_elsewhere):
             chat, private_to = addressed_to(message, context.chat)
             platform = self._delivery.platform(chat)
             if platform is None or (chat != context.chat and self.chats.of(chat).allowed_by is None):
                 _log.error("message_to_a_chat_that_is_not_served", turn=turn.id, chat=chat.key, setting="chats.allow")
-                unsent.append(message)
+                running.unsent.append(message)
                 continue
             origin = Origin(
-                turn_id=turn_id,
+                turn_id=running.turn_id,
                 number=number,
                 asked_by=context.sender.ref,
                 bot_name=profile.bot_name,
@@ -203,7 +316,8 @@ class DirectCalls:
             rows, pieces = self._rows.of(message, Address(chat, private_to, platform), origin, now_ms)
             writes += rows
             parcels += pieces
-        return writes, parcels, unsent
+        running.said_elsewhere += len(elsewhere)
+        return writes, parcels
 
     async def _is_unheard(self, name: str, context: MessageContext, turn: Turn) -> bool:
         """Whether the call set a reminder, or something else for later, that will reach nobody."""
@@ -212,8 +326,10 @@ class DirectCalls:
         spec = turn.functions.find(name)
         if spec is None or spec.effect is Effect.READ:
             return False
-        # The key of the first run of a turn.
-        return bool(await self._timetable.added_by(f"{turn.id}:0"))
+        for number in range(turn.runs):
+            if await self._timetable.added_by(f"{turn.id}:{number}"):
+                return True
+        return False
 
 
 def stopped(spec: FunctionSpec, texts: Phrases) -> FunctionResult:
@@ -223,11 +339,11 @@ def stopped(spec: FunctionSpec, texts: Phrases) -> FunctionResult:
     return FunctionResult.fail(ErrorCode.CANCELLED, texts.say("stop.stopped"))
 
 
-def _told_apart(result: FunctionResult, context: MessageContext) -> tuple[list[Message], list[Message]]:
+def _told_apart(messages: Sequence[Message], context: MessageContext) -> tuple[list[Message], list[Message]]:
     """What is for the caller, and what is for others; what says nothing is left out."""
     here: list[Message] = []
     elsewhere: list[Message] = []
-    for message in result.messages:
+    for message in messages:
         if message.to in (None, context.chat, context.sender.ref):
             here.append(message)
         elif message.text.strip() or message.attachments:
