@@ -7,23 +7,21 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import structlog
 
+from bot.caller_questions import CallerQuestions, RunningCall
 from bot.chats import Chats
 from bot.delivery import Delivery, Parcel
-from bot.inbound_text import fit_text
 from bot.outbox_rows import Address, Origin, OutboxRows
 from bot.outgoing import addressed_to
 from bot.turn_log import StoreTurnLog
 from config.texts import Phrases
-from function_calls.answering import Answering, Asked, Person, Reply, to_ask, understood
-from function_calls.answers import Answered
+from function_calls.answering import Answering, Person
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.failed_runs import unknown
-from function_calls.handler_questions import MOST_QUESTIONS
 from function_calls.invocation import Invoker
 from function_calls.permissions import callable_here
 from function_calls.registry import BotFunctions, FunctionRegistry
@@ -34,16 +32,12 @@ from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, Effect, ErrorCode, MemberRef, Role
 from services.store.ids import Ids
-from services.store.port import Store, StoreError, Write
+from services.store.port import Store, Write
 from services.timetable import Timetable
 
 _log = structlog.get_logger("direct_calls")
 _WITHOUT_PEOPLE = frozenset({"cli", "mcp"})
 """The platforms whose chats no network has: nobody reads there what is said later."""
-
-_MOST_TRIES = 3
-"""So often the same thing is asked of somebody whose answers are none."""
-_LONGEST_ANSWER = 32_768
 
 Status = Callable[[str], Awaitable[None]]
 """Told what is going on while a run takes long."""
@@ -71,22 +65,6 @@ class Called(NamedTuple):
     """What was to go to others and cannot be sent from here."""
     unheard: bool = False
     """It set something for later in a chat where nobody will hear it."""
-
-
-@dataclass(slots=True)
-class _Running:
-    """One call while it runs."""
-
-    context: MessageContext
-    turn: Turn
-    turn_id: int
-    log: StoreTurnLog
-    path: Path
-    here: list[Message] = field(default_factory=list)
-    unsent: list[Message] = field(default_factory=list)
-    said_elsewhere: int = 0
-    is_handed_over: bool = False
-    """Whoever called is gone, and what they began is being ended by somebody else."""
 
 
 async def _nothing_is_shown(text: str) -> None:
@@ -121,11 +99,8 @@ class DirectCalls:
         self._store = store
         self._delivery = delivery
         self._timetable = timetable
-        self._answering = Answering(invoker)
         self._timeout_seconds = timeout_seconds
-        self._wait_seconds = wait_seconds
-        self._deadlines = deadlines
-        self._ending: set[asyncio.Task[None]] = set()
+        self._questions = CallerQuestions(Answering(invoker), registry, store, deadlines, clock, wait_seconds)
         self._clock = clock
         self._ids = ids
         self._rows = OutboxRows(ids, epoch)
@@ -162,11 +137,11 @@ class DirectCalls:
         turn = self._turn(context, turn_id, log, status)
         turn.can_ask = person is not None
         log.bind(turn)
-        running = _Running(context, turn, turn_id, log, caller.path)
+        running = RunningCall(context, turn, turn_id, log, caller.path)
         try:
             result = await self._invoker.invoke(context, name, arguments, turn, caller.path, confirmed=confirmed)
             if person is not None and result.question is not None:
-                result = await self._with_answers(running, result, person)
+                result = await self._questions.with_answers(running, result, person, self._before_asking)
         except BaseException:
             if not running.is_handed_over:
                 self._store.post(log.rest())
@@ -183,75 +158,15 @@ class DirectCalls:
 
     async def settled(self) -> None:
         """Return when the runs have come to their end whose callers went away before they had answered."""
-        while self._ending:
-            await asyncio.wait(self._ending)
+        await self._questions.settled()
 
-    async def _with_answers(self, running: _Running, result: FunctionResult, person: Person) -> FunctionResult:
-        """`result`, and where it asks what whoever called may answer, what came of that in the end."""
-        turn, path = running.turn, running.path
-        filled: frozenset[str] = frozenset()
-        for _ in range(MOST_QUESTIONS):
-            asked = to_ask(result, turn, filled)
-            if asked is None:
-                break
-            await self._before_asking(running, result)
-            reply = await self._reply(running, asked, person)
-            if reply.role is not None:
-                sender = replace(running.context.sender, role=reply.role)
-                running.context = replace(running.context, sender=sender)
-            turn.functions = self._registry.of(running.context.bot)
-            filled |= {asked.question.field} - {""}
-            result = await self._answering.go_on(running.context, turn, asked, reply, path)
-        question = result.question
-        if question is None or not question.is_of_a_run:
-            return result
-        # It wants the yes of somebody else, or asks too much.
-        ended = await self._answering.end(running.context, turn, question, path)
-        return result if question.terms is not None and ended.error is None else ended
-
-    async def _before_asking(self, running: _Running, result: FunctionResult) -> None:
+    async def _before_asking(self, running: RunningCall, result: FunctionResult) -> None:
         """While somebody thinks, nothing is held back that others are told or that has to be remembered."""
         said = result.messages if result.question is not None and result.question.kind == "input" else ()
         writes, parcels = self._sorted(running, said)
         await running.log.settle()
         if writes:
             await self._keep(writes, parcels)
-
-    async def _reply(self, running: _Running, asked: Asked, person: Person) -> Reply:
-        """What whoever called says, as far as it is an answer. The call has so much longer as they took."""
-        turn, question = running.turn, asked.question
-        began = self._clock.monotonic()
-        by = began + self._wait_seconds(question)
-        try:
-            for _ in range(_MOST_TRIES):
-                reply = await self._deadlines.run(person.answer(asked), by)
-                if reply.kind != "answered":
-                    return reply
-                text = fit_text(reply.text, _LONGEST_ANSWER)
-                if understood(question, text, turn.profile().texts).kind is not Answered.UNRELATED:
-                    return reply._replace(text=text)
-            _log.warning("answers_are_none", turn=turn.id, function=question.function)
-        except TimeoutError:
-            pass
-        except asyncio.CancelledError:
-            running.is_handed_over = True
-            task = asyncio.create_task(self._end(running, question), name="a run whose caller is gone")
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
-            raise
-        finally:
-            turn.deadline += self._clock.monotonic() - began
-        return Reply("expired")
-
-    async def _end(self, running: _Running, question: Question) -> None:
-        """Let the run come to its end that waited for an answer of somebody who is gone."""
-        try:
-            await self._answering.end(running.context, running.turn, question, running.path)
-            await self._store.commit(running.log.rest())
-        except StoreError as error:
-            _log.error("run_not_ended", turn=running.turn.id, function=question.function, problem=str(error))
-        finally:
-            running.log.unbind()
 
     def _context(self, caller: Caller) -> MessageContext:
         chat = caller.chat
@@ -289,7 +204,7 @@ class DirectCalls:
         await self._store.commit(writes)
         self._delivery.hand_over(parcels)
 
-    def _sorted(self, running: _Running, messages: Sequence[Message]) -> tuple[list[Write], list[Parcel]]:
+    def _sorted(self, running: RunningCall, messages: Sequence[Message]) -> tuple[list[Write], list[Parcel]]:
         """The writes and parcels of those of `messages` that are for others. What is for the caller, and what nobody
         can be given here, `running` keeps."""
         writes: list[Write] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
@@ -75,8 +76,8 @@ def reply_of(result: object, whose: McpCaller) -> Reply:
 class OverTheStream:
     """The user of a client that is asked while its call waits: by a request on the stream of the call."""
 
-    def __init__(self, context: Context, whose: McpCaller, texts: Phrases, gone: asyncio.Event | None) -> None:
-        """`gone` is set when nobody reads that stream any more."""
+    def __init__(self, context: Context, whose: McpCaller, texts: Phrases, gone: Sequence[asyncio.Event]) -> None:
+        """One of `gone` is set when no answer can come any more."""
         self._context = context
         self._whose = whose
         self._texts = texts
@@ -85,13 +86,13 @@ class OverTheStream:
     async def answer(self, asked: Asked) -> Reply:
         form = form_of(asked, self._context.protocol_version, self._texts)
         asking = asyncio.create_task(self._ask(form), name="a question to a client's user")
-        leaving = asyncio.create_task(self._gone.wait() if self._gone is not None else asyncio.Event().wait())
+        either: list[asyncio.Task[Any]] = [asking, *(asyncio.create_task(one.wait()) for one in self._gone)]
         try:
-            await asyncio.wait({asking, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             return asking.result() if asking.done() else Reply("expired")
         finally:
-            asking.cancel()
-            leaving.cancel()
+            for one in either:
+                one.cancel()
 
     async def _ask(self, form: ElicitRequest) -> Reply:
         where = ServerMessageMetadata(related_request_id=self._context.request_id)

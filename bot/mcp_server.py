@@ -73,6 +73,7 @@ class McpServer:
         self._untold = False
         self._running: set[_Stops] = set()
         self._rounds = Rounds()
+        self._gone = asyncio.Event()
         self._statuses = Statuses()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -105,11 +106,16 @@ class McpServer:
         self._told.pop(session_id, None)
         self._statuses.forget(session_id)
 
+    def hang_up(self) -> None:
+        """Nobody answers any more what functions ask; who is at the other end of a pipe still hears what comes."""
+        self._gone.set()
+        self._rounds.expire()
+
     async def drain(self, seconds: float) -> None:
         """End the streams that wait for changes, and return when no call runs any more; what still does after `seconds`
         is stopped, and its caller told."""
         self._listening.close()
-        self._rounds.expire()
+        self.hang_up()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), seconds)
         if self._telling is not None:
@@ -160,7 +166,8 @@ class McpServer:
         if asking and comes_in_rounds(context):
             return await self._call_in_rounds(context, params, whose, spec, texts)
         status = self._status(spec, lambda: context)
-        person = OverTheStream(context, whose, texts, gone_from(context)) if asking else None
+        gone = [one for one in (self._gone, gone_from(context)) if one is not None]
+        person = OverTheStream(context, whose, texts, gone) if asking else None
         running = anyio.CancelScope()
         called = None
         self._began(running)

@@ -94,6 +94,12 @@ async def test_elicitation(ctx: MessageContext, args: Words, *, call: Call) -> F
     return FunctionResult.say(f"User response: {call.resumed.answer}")
 
 
+@tool_function(effect="once")
+async def keeps(ctx: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
+    """Ask in the midst of an effect."""
+    return FunctionResult.ask("Go on?") if call.resumed is None else FunctionResult.say(call.resumed.kind)
+
+
 @tool_function(effect="read")
 async def chatty(ctx: MessageContext, args: Nothing) -> FunctionResult:
     """Print where it should not."""
