@@ -64,7 +64,10 @@ def to_ask(result: FunctionResult, turn: Turn, filled: frozenset[str]) -> Asked 
     if terms is not None and (terms.role is not None or terms.by_other):
         # Another person's yes, or that of a role: it is given in the chat, where all see who gives it.
         return None
-    if question.field and (question.field in filled or question.field in spec.sensitive):
+    if question.field and (
+        question.field in filled or question.field in spec.sensitive or not spec.ask.get(question.field)
+    ):
+        # What a model left out it can put right itself, unless the function says what a person is to be asked.
         return None
     texts = turn.profile().texts
     said = [one.text for one in asking_messages(result, texts) if one.to is None and one.text.strip()]

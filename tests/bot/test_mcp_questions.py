@@ -122,12 +122,19 @@ async def test_a_missing_argument_is_asked_for_once(mode: str) -> None:
     assert user.fields[0]["answer"] == {
         "type": "integer", "title": "days", "description": "How many", "minimum": 1
     }  # fmt: skip
-    wrong, user = Recorder("act", parameters), User("many")
+    asks = {"days": "For how many days?"}
+    wrong, user = Recorder("act", parameters, ask=asks), User("many")
     result = await called([wrong.spec], user, mode, "act")
     assert (code(result), wrong.runs, len(user.asked)) == ("bad_arguments", [], 1)
-    left, user = Recorder("act", parameters), User("decline")
+    left, user = Recorder("act", parameters, ask=asks), User("decline")
     result = await called([left.spec], user, mode, "act")
     assert (code(result), left.runs) == ("cancelled", [])
+
+
+async def test_an_argument_that_nobody_is_to_be_asked_for_is_the_models_to_put_right() -> None:
+    act, user = Recorder("act", CITY), User("Oslo")
+    result = await called([act.spec], user, MODERN, "act")
+    assert (code(result), user.asked, act.runs) == ("missing_arguments", [], [])
 
 
 async def test_one_missing_argument_after_another() -> None:
@@ -135,14 +142,15 @@ async def test_one_missing_argument_after_another() -> None:
         "city": {"type": "string", "required": True},
         "unit": {"type": "string", "required": True, "enum": [f"u{number}" for number in range(12)]},
     }
-    act, user = Recorder("act", parameters), User("Oslo", "u11")
+    act, user = Recorder("act", parameters, ask={"city": "Where?", "unit": "Which unit?"}), User("Oslo", "u11")
     result = await called([act.spec], user, MODERN, "act")
     assert (texts(result), act.runs) == (["done"], [{"city": "Oslo", "unit": "u11"}])
     assert user.fields[1]["answer"]["enum"] == [f"u{number}" for number in range(12)]
 
 
 async def test_a_secret_is_not_asked_for_in_a_form() -> None:
-    act, user = Recorder("act", {"code": {"type": "string", "required": True}}, sensitive=["code"]), User("1234")
+    parameters, user = {"code": {"type": "string", "required": True}}, User("1234")
+    act = Recorder("act", parameters, ask={"code": "Your code?"}, sensitive=["code"])
     result = await called([act.spec], user, MODERN, "act")
     assert (code(result), user.asked, act.runs) == ("missing_arguments", [], [])
 
