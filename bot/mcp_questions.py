@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
@@ -20,6 +22,7 @@ from function_calls.answering import Asked, Reply
 from function_calls.questions import is_decision
 from function_calls.spec import Choice
 from services.json_values import JsonObject
+from services.refs import MemberRef
 
 ANSWER = "answer"
 """The field of the form, and the key of the request where requests have one."""
@@ -31,6 +34,35 @@ _FIRST_WITH_TITLES = "2025-11-25"
 _log = structlog.get_logger("mcp")
 
 Context = ServerRequestContext[Any, Any]
+
+
+MOST_WAITING = 64
+_MOST_OF_ONE = 16
+
+
+class Waiting:
+    """How many calls wait for answers, of whom: no program keeps all others from asking."""
+
+    def __init__(self) -> None:
+        self._of: Counter[MemberRef] = Counter()
+
+    def __len__(self) -> int:
+        return self._of.total()
+
+    @contextmanager
+    def one_more(self, whose: McpCaller) -> Iterator[bool]:
+        """One call waits meanwhile; false where it may not."""
+        member = whose.caller.member
+        if len(self) >= MOST_WAITING or self._of[member] >= _MOST_OF_ONE:
+            _log.warning("too_many_questions_wait", member=member.key, waiting=len(self))
+            yield False
+            return
+        self._of[member] += 1
+        try:
+            yield True
+        finally:
+            self._of[member] -= 1
+            self._of += Counter()  # forgets who has none
 
 
 def can_be_asked(context: Context) -> bool:
@@ -76,14 +108,21 @@ def reply_of(result: object, whose: McpCaller) -> Reply:
 class OverTheStream:
     """The user of a client that is asked while its call waits: by a request on the stream of the call."""
 
-    def __init__(self, context: Context, whose: McpCaller, texts: Phrases, gone: Sequence[asyncio.Event]) -> None:
+    def __init__(
+        self, context: Context, whose: McpCaller, texts: Phrases, waiting: Waiting, gone: Sequence[asyncio.Event]
+    ) -> None:
         """One of `gone` is set when no answer can come any more."""
         self._context = context
         self._whose = whose
         self._texts = texts
+        self._waiting = waiting
         self._gone = gone
 
     async def answer(self, asked: Asked) -> Reply:
+        with self._waiting.one_more(self._whose) as may_wait:
+            return await self._answer(asked) if may_wait else Reply("expired")
+
+    async def _answer(self, asked: Asked) -> Reply:
         form = form_of(asked, self._context.protocol_version, self._texts)
         asking = asyncio.create_task(self._ask(form), name="a question to a client's user")
         either: list[asyncio.Task[Any]] = [asking, *(asyncio.create_task(one.wait()) for one in self._gone)]

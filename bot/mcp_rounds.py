@@ -13,12 +13,9 @@ from mcp_types import CallToolRequestParams, ElicitRequest, InputRequiredResult
 
 from bot.direct_calls import Called
 from bot.mcp_callers import McpCaller
-from bot.mcp_questions import ANSWER, Context, form_of, reply_of
+from bot.mcp_questions import ANSWER, Context, Waiting, form_of, reply_of
 from config.texts import Phrases
 from function_calls.answering import Asked, Reply
-
-MOST_WAITING = 64
-_MOST_OF_ONE = 16
 
 
 class CallInRounds:
@@ -44,8 +41,10 @@ class CallInRounds:
 
     async def answer(self, asked: Asked) -> Reply:
         """As the user of a client."""
-        if not self._rounds.has_room(self):
-            return Reply("expired")
+        with self._rounds.waiting.one_more(self.whose) as may_wait:
+            return await self._answer(asked) if may_wait else Reply("expired")
+
+    async def _answer(self, asked: Asked) -> Reply:
         self._reply = asyncio.get_running_loop().create_future()
         self._token = self._rounds.put(self)
         self._question.set_result(form_of(asked, self.context.protocol_version, self._texts))
@@ -99,14 +98,9 @@ class CallInRounds:
 class Rounds:
     """The calls of all clients that wait for answers, by secrets that each holds for one answer alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, waiting: Waiting) -> None:
+        self.waiting = waiting
         self._waiting: dict[str, CallInRounds] = {}
-
-    def has_room(self, call: CallInRounds) -> bool:
-        """Whether `call` may wait too."""
-        member = call.whose.caller.member
-        own = sum(one.whose.caller.member == member for one in self._waiting.values())
-        return len(self._waiting) < MOST_WAITING and own < _MOST_OF_ONE
 
     def put(self, call: CallInRounds) -> str:
         """`call` waits for its answer. Returns the secret that goes with it."""

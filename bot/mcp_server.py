@@ -32,7 +32,7 @@ from pydantic import ValidationError
 from bot.direct_calls import Called, DirectCalls, Status, stopped
 from bot.mcp_callers import McpCaller
 from bot.mcp_content import tool_definition, tool_error, tool_result
-from bot.mcp_questions import OverTheStream, can_be_asked, comes_in_rounds
+from bot.mcp_questions import OverTheStream, Waiting, can_be_asked, comes_in_rounds
 from bot.mcp_rounds import CallInRounds, Rounds
 from bot.mcp_sessions import gone_from
 from bot.mcp_status import Statuses, session_of
@@ -72,7 +72,8 @@ class McpServer:
         self._telling: asyncio.Task[None] | None = None
         self._untold = False
         self._running: set[_Stops] = set()
-        self._rounds = Rounds()
+        self._waiting = Waiting()
+        self._rounds = Rounds(self._waiting)
         self._gone = asyncio.Event()
         self._statuses = Statuses()
         self._idle = asyncio.Event()
@@ -160,14 +161,14 @@ class McpServer:
         spec = self._calls.functions(caller.chat).find(params.name)
         if spec is None or not whose.may_name(spec):
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:_LONGEST_NAME_SHOWN]}")
-        if len(self._running) >= _MOST_CALLS and params.request_state is None:
+        if len(self._running) - len(self._waiting) >= _MOST_CALLS and params.request_state is None:
             return tool_error(ErrorCode.TRANSIENT.value, texts.say("mcp.busy"))
         asking = whose.may_be_asked and can_be_asked(context)
         if asking and comes_in_rounds(context):
             return await self._call_in_rounds(context, params, whose, spec, texts)
         status = self._status(spec, lambda: context)
         gone = [one for one in (self._gone, gone_from(context)) if one is not None]
-        person = OverTheStream(context, whose, texts, gone) if asking else None
+        person = OverTheStream(context, whose, texts, self._waiting, gone) if asking else None
         running = anyio.CancelScope()
         called = None
         self._began(running)

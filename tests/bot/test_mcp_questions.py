@@ -4,6 +4,7 @@ as it was before."""
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -100,6 +101,18 @@ async def test_what_a_run_asks_in_its_midst_is_put_to_the_user_and_leads_back(mo
     assert texts(result) == ["Let us begin.", "Thanks: a, cancel.", '["a","cancel"]']
     assert not result.is_error
     assert codes == ["asked", "asked", "ok"]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_what_a_function_within_another_asks_leads_back_to_that(mode: str) -> None:
+    fill, user = Asking(questions=["One?", "Two?"]), User("a", "b")
+
+    async def outer(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        return await call.invoke("fill", {})
+
+    result = await called([fill.spec, Recorder("outer", does=outer).spec], user, mode, "outer")
+    assert (texts(result)[0], user.messages) == ("Thanks: a, b.", ["One?", "Two?"])
+    assert fill.runs == [("began", ""), ("answered", "a"), ("answered", "b")]
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -350,7 +363,7 @@ async def test_an_answer_counts_once_for_its_own_call_and_its_own_program() -> N
     assert len(fill.runs) == 2
 
 
-async def test_no_program_can_keep_everybody_else_from_asking() -> None:
+async def test_no_program_can_keep_everybody_else_from_asking_or_calling() -> None:
     fill, clients = Asking(), [{"name": "editor"}, {"name": "other", "token": "the-token-of-another"}]
     async with (
         asking([fill.spec], User(), clients=clients) as (served, client),
@@ -421,18 +434,41 @@ async def test_what_is_for_others_is_sent_before_the_user_has_answered(mode: str
 async def test_a_stream_that_breaks_off_ends_the_run_though_nobody_cancels_it() -> None:
     fill = Asking(effect="once")
     async with asyncio.timeout(_SECONDS), programs([fill.spec]) as served, served.http() as http:
-        headers = {"accept": "application/json, text/event-stream"}
-        about = {"name": "raw", "version": "1"}
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": about}
-        begun = await http.post("/mcp", json=request(1, "initialize", hello), headers=headers)
-        headers["mcp-session-id"] = begun.headers["mcp-session-id"]
-        call = request(2, "tools/call", {"name": "fill", "arguments": {}})
-        async with http.stream("POST", "/mcp", json=call, headers=headers) as stream:
-            async for line in stream.aiter_lines():
-                if "elicitation/create" in line:
-                    break
+        await put_by_hand(http, "fill", {})
         await until_true(lambda: len(fill.runs) == 2)
     assert fill.runs[1] == ("expired", "")
+
+
+@pytest.mark.parametrize(("mode", "is_asked"), [({}, True), ({"form": {}, "url": {}}, True), ({"url": {}}, False)])
+async def test_a_client_that_puts_no_forms_to_its_user_is_not_asked(mode: Any, is_asked: bool) -> None:
+    fill = Asking()
+    async with asyncio.timeout(_SECONDS), programs([fill.spec]) as served, served.http() as http:
+        said = await put_by_hand(http, "fill", mode)
+    assert (said.get("method"), "result" in said) == (("elicitation/create", False) if is_asked else (None, True))
+
+
+async def test_a_client_of_before_has_the_labels_of_choices_as_it_knows_them() -> None:
+    act = Recorder("act", effect="once", confirm="Really?")
+    async with asyncio.timeout(_SECONDS), programs([act.spec]) as served, served.http() as http:
+        said = await put_by_hand(http, "act", {}, "2025-06-18")
+    answer = said["params"]["requestedSchema"]["properties"]["answer"]
+    assert (answer["enum"], answer["enumNames"]) == (["yes", "no"], ["Yes", "No"])
+
+
+async def put_by_hand(http: Any, name: str, mode: dict[str, Any], version: str = "2025-11-25") -> Any:
+    """The first that is said to a call of `name`. Nobody reads on then."""
+    headers = {"accept": "application/json, text/event-stream"}
+    capabilities = {"elicitation": mode}
+    about = {"name": "raw", "version": "1"}
+    hello = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": about}
+    begun = await http.post("/mcp", json=request(1, "initialize", hello), headers=headers)
+    headers["mcp-session-id"] = begun.headers["mcp-session-id"]
+    call = request(2, "tools/call", {"name": name, "arguments": {}})
+    async with http.stream("POST", "/mcp", json=call, headers=headers) as stream:
+        async for line in stream.aiter_lines():
+            if line.startswith("data: {") and ('"method":"elicitation' in line or '"result"' in line):
+                return json.loads(line.removeprefix("data: "))
+    raise AssertionError("the stream ended without a word")
 
 
 async def test_a_bot_that_stops_ends_what_waits_on_a_stream() -> None:
