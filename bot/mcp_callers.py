@@ -31,6 +31,8 @@ class McpCaller:
     """The names and tags of what it may call; empty: all that its role may."""
     has_own_chat: bool = True
     """Its chat is there for it alone, so nobody had to allow it."""
+    may_be_asked: bool = True
+    """Its user is asked what a function asks, where it can do that."""
     role_now: Callable[[MemberRef, Role], Role] = lambda _member, role: role
     """What the settings make of its role at this moment."""
 
@@ -67,5 +69,6 @@ def program(client: McpClientSettings, chats: Chats) -> McpCaller:
         caller,
         frozenset(client.functions),
         has_own_chat=client.chat is None,
+        may_be_asked=client.elicitation,
         role_now=lambda member, role: chats.role(member.key, role),
     )

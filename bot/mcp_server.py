@@ -22,14 +22,20 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    InputRequiredResult,
     ListToolsResult,
     PaginatedRequestParams,
+    SetLevelRequestParams,
 )
 from pydantic import ValidationError
 
-from bot.direct_calls import Called, DirectCalls, stopped
+from bot.direct_calls import Called, DirectCalls, Status, stopped
 from bot.mcp_callers import McpCaller
 from bot.mcp_content import tool_definition, tool_error, tool_result
+from bot.mcp_questions import OverTheStream, Waiting, can_be_asked, comes_in_rounds
+from bot.mcp_rounds import CallInRounds, Rounds
+from bot.mcp_sessions import gone_from
+from bot.mcp_status import Statuses, session_of
 from bot.version import VERSION
 from config.texts import Phrases
 from function_calls.spec import FunctionSpec
@@ -43,11 +49,13 @@ MOST_SESSIONS = 64
 _MOST_CALLS = 64
 _TOOLS_ON_A_PAGE = 100
 _LONGEST_NAME_SHOWN = 100
+_EXPIRED = "expired"
 _log = structlog.get_logger("mcp")
 
 Context = ServerRequestContext[Any, Any]
 Whose = Callable[[Context], McpCaller]
 """Who sent a request."""
+_Stops = anyio.CancelScope | asyncio.Task[Called]
 
 
 class McpServer:
@@ -63,7 +71,11 @@ class McpServer:
         """Whom to tell of changes, by their sessions: those that have asked what there is."""
         self._telling: asyncio.Task[None] | None = None
         self._untold = False
-        self._running: set[anyio.CancelScope] = set()
+        self._running: set[_Stops] = set()
+        self._waiting = Waiting()
+        self._rounds = Rounds(self._waiting)
+        self._gone = asyncio.Event()
+        self._statuses = Statuses()
         self._idle = asyncio.Event()
         self._idle.set()
         self.server: Server[Any] = Server(
@@ -76,6 +88,7 @@ class McpServer:
             on_call_tool=self._call,
             on_subscriptions_listen=self._listening,
         )
+        self.server.add_request_handler("logging/setLevel", SetLevelRequestParams, self._statuses.set_level)
         self.server.middleware.append(self._guarded)
 
     @property
@@ -92,18 +105,26 @@ class McpServer:
     def forget(self, session_id: str) -> None:
         """That session has ended."""
         self._told.pop(session_id, None)
+        self._statuses.forget(session_id)
+
+    def hang_up(self) -> None:
+        """Nobody answers any more what functions ask; who is at the other end of a pipe still hears what comes."""
+        self._gone.set()
+        self._rounds.expire()
 
     async def drain(self, seconds: float) -> None:
         """End the streams that wait for changes, and return when no call runs any more; what still does after `seconds`
         is stopped, and its caller told."""
         self._listening.close()
+        self.hang_up()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), seconds)
         if self._telling is not None:
             self._telling.cancel()
-        for running in self._running:
+        for running in list(self._running):
             running.cancel()
         await self._idle.wait()
+        await self._calls.settled()
 
     async def _tell(self) -> None:
         while self._untold:
@@ -129,7 +150,7 @@ class McpServer:
             next_cursor=rest[0].name if rest else None,
         )
 
-    async def _call(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+    async def _call(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         whose = self._whose(context)
         caller = whose.now
         texts = self._calls.chats.profile(caller.chat).texts
@@ -140,35 +161,75 @@ class McpServer:
         spec = self._calls.functions(caller.chat).find(params.name)
         if spec is None or not whose.may_name(spec):
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:_LONGEST_NAME_SHOWN]}")
-        if len(self._running) >= _MOST_CALLS:
+        if len(self._running) - len(self._waiting) >= _MOST_CALLS and params.request_state is None:
             return tool_error(ErrorCode.TRANSIENT.value, texts.say("mcp.busy"))
-        steps = 0
-
-        async def progress(text: str) -> None:
-            nonlocal steps
-            steps += 1
-            await context.session.report_progress(steps, None, text)
-
+        asking = whose.may_be_asked and can_be_asked(context)
+        if asking and comes_in_rounds(context):
+            return await self._call_in_rounds(context, params, whose, spec, texts)
+        status = self._status(spec, lambda: context)
+        gone = [one for one in (self._gone, gone_from(context)) if one is not None]
+        person = OverTheStream(context, whose, texts, self._waiting, gone) if asking else None
         running = anyio.CancelScope()
-        self._running.add(running)
-        self._idle.clear()
         called = None
+        self._began(running)
         try:
             with running:
-                called = await self._calls.call(caller, spec.name, params.arguments or {}, status=progress)
+                called = await self._calls.call(caller, spec.name, params.arguments or {}, status=status, person=person)
         except StoreError as error:
-            _log.error("call_not_kept", function=spec.name, problem=str(error))
-            return tool_error(ErrorCode.UNKNOWN_OUTCOME.value, texts.say("mcp.not_kept"))
+            return _not_kept(spec, error, texts)
         finally:
-            self._running.discard(running)
-            if not self._running:
-                self._idle.set()
-        if called is None:
-            called = Called(stopped(spec, texts))
+            self._ended(running)
+        return tool_result(called or Called(stopped(spec, texts)), spec, caller.chat, texts)
+
+    async def _call_in_rounds(
+        self, context: Context, params: CallToolRequestParams, whose: McpCaller, spec: FunctionSpec, texts: Phrases
+    ) -> CallToolResult | InputRequiredResult:
+        """What a call gave, or what its client has to ask first: it comes back with the answer."""
+        caller = whose.now
+        if params.request_state is None:
+            one = CallInRounds(self._rounds, context, whose, texts, params)
+            status = self._status(spec, lambda: one.context)
+            call = self._calls.call(caller, spec.name, params.arguments or {}, status=status, person=one)
+            running = one.begin(call)
+            self._began(running)
+            running.add_done_callback(self._ended)
+        else:
+            known = self._rounds.take(params.request_state, whose, params)
+            if known is None:
+                return tool_error(_EXPIRED, texts.say("mcp.expired"))
+            one = known
+            one.go_on(context, whose, params)
+        asked = await one.next()
+        if asked is not None:
+            return asked
+        try:
+            called = one.called or Called(stopped(spec, texts))
+        except StoreError as error:
+            return _not_kept(spec, error, texts)
         return tool_result(called, spec, caller.chat, texts)
 
+    def _status(self, spec: FunctionSpec, context: Callable[[], Context]) -> Status:
+        """Tells whoever waits what goes on. `context`: of the request that waits now."""
+        steps = 0
+
+        async def tell(text: str) -> None:
+            nonlocal steps
+            steps += 1
+            await self._statuses.tell(context(), spec.name, steps, text)
+
+        return tell
+
+    def _began(self, running: _Stops) -> None:
+        self._running.add(running)
+        self._idle.clear()
+
+    def _ended(self, running: _Stops) -> None:
+        self._running.discard(running)
+        if not self._running:
+            self._idle.set()
+
     def _remember(self, context: Context) -> None:
-        session_id = context.request.headers.get("mcp-session-id", "") if context.request is not None else ""
+        session_id = session_of(context)
         self._told[session_id] = context.session
         self._told.move_to_end(session_id)
         if len(self._told) > MOST_SESSIONS:
@@ -196,6 +257,11 @@ class McpServer:
             # The HTTP transport makes its own options, without this.
             result["capabilities"]["tools"]["listChanged"] = True
         return result
+
+
+def _not_kept(spec: FunctionSpec, error: StoreError, texts: Phrases) -> CallToolResult:
+    _log.error("call_not_kept", function=spec.name, problem=str(error))
+    return tool_error(ErrorCode.UNKNOWN_OUTCOME.value, texts.say("mcp.not_kept"))
 
 
 def _place(specs: Sequence[FunctionSpec], cursor: str | None) -> int:

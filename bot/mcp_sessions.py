@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
+from mcp.server.context import ServerRequestContext
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SESSION = "mcp-session-id"
+_GONE = "rollcall.mcp_gone"
 _SESSIONS_KEPT = 1024
 """Many times as many as are open at once: nobody tells of those that were idle for too long."""
 
@@ -39,8 +42,9 @@ class OpenSessions:
         self._exchanges[id(exchange)] = exchange
         try:
             with exchange.running:
-                await app(scope, receive, lambda message: self._pass_on(exchange, message))
+                await app({**scope, _GONE: exchange.gone}, receive, lambda message: self._pass_on(exchange, message))
         finally:
+            exchange.gone.set()
             del self._exchanges[id(exchange)]
         if not exchange.running.cancelled_caught:
             return
@@ -89,3 +93,12 @@ class _Exchange:
     running: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     has_begun: bool = False
     has_ended: bool = False
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the answer is at its end, or nobody reads it any more."""
+
+
+def gone_from(context: ServerRequestContext[Any, Any]) -> asyncio.Event | None:
+    """What is set when nobody reads the answer to a request any more; None where no such thing is known."""
+    scope = context.request.scope if context.request is not None else {}
+    gone: asyncio.Event | None = scope.get(_GONE)
+    return gone

@@ -71,7 +71,7 @@ async def serve(server: McpServer, pipe: Pipe) -> None:
     conversation = _Conversation(pipe)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(conversation.receive)
+            tasks.start_soon(conversation.receive, server)
             tasks.start_soon(conversation.send, tasks.cancel_scope)
             await server.server.run(conversation.to_server, conversation.from_server, server.options)
             conversation.stop_receiving()
@@ -90,12 +90,13 @@ class _Conversation:
         self._unanswered: set[str] = set()
         self._all_answered = asyncio.Event()
 
-    async def receive(self) -> None:
-        """Hand over every line. At the end of the input wait for the answers that are due."""
+    async def receive(self, server: McpServer) -> None:
+        """Hand over every line. At the end of the input wait for the answers that are due, and for none of theirs."""
         with self._receiving:
             async with self._arriving:
                 while (line := await self._lines.next()) is not None:
                     await self._take(line)
+                server.hang_up()
                 with anyio.move_on_after(_LAST_ANSWERS_SECONDS):
                     while self._unanswered:
                         self._all_answered.clear()

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import orjson
 
 from function_calls.questions import open_from_json, open_to_json
+from function_calls.spec import Question
 from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.store import pending
@@ -43,6 +44,10 @@ class OpenQuestions:
         """What is asked from now on waits this long; what waits already keeps its time."""
         self._expires_ms = expires_seconds * 1000
         self._approvals_expire_ms = approvals_expire_seconds * 1000
+
+    def seconds_for(self, question: Question) -> float:
+        """How long `question` waits that is asked now."""
+        return (self._expires_ms if question.terms is None else self._approvals_expire_ms) / 1000
 
     async def load(self, store: Store) -> None:
         """Read what waited when the daemon stopped."""

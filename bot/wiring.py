@@ -314,6 +314,8 @@ def build_daemon(
         delivery=delivery,
         timetable=timetable,
         timeout_seconds=settings.router.turn_timeout_seconds,
+        wait_seconds=questions.seconds_for,
+        deadlines=deadlines,
         clock=clock,
         ids=ids,
         epoch=epoch,

@@ -40,6 +40,9 @@ class McpClientSettings(Section):
     """The bot whose functions it gets in a chat of its own, by its key in `bots`. Left out: `default`."""
     functions: tuple[Word, ...] = Field(default=(), max_length=1000)
     """The names or tags of the functions that it may call. Empty: all that its role may."""
+    elicitation: bool = True
+    """Whether what a function asks is put to its user, where it can do that. Off for programs that answer by
+    themselves: then such a function is refused."""
 
     @field_validator("token")
     @classmethod

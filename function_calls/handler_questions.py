@@ -58,10 +58,10 @@ def with_its_run(
     return replace(result, question=asked)
 
 
-def has_asked(result: FunctionResult, path: Path, depth: int) -> Question | None:
+def has_asked(result: FunctionResult, path: Path, depth: int, *, can_ask: bool) -> Question | None:
     """What `result` of a run that began on `path` asks, where nobody is there to answer it; else None."""
     question = result.question
-    if question is None or question.kind != "input" or depth or path not in _UNANSWERED:
+    if question is None or question.kind != "input" or depth or path not in _UNANSWERED or can_ask:
         return None
     return question
 

@@ -217,7 +217,7 @@ class Invoker:
     ) -> FunctionResult:
         """`result` of `run`, which asks; a failure where nobody is there to answer. Who asked then hears of it, to
         clean up."""
-        asked = has_asked(result, run.path, depth)
+        asked = has_asked(result, run.path, depth, can_ask=turn.can_ask)
         if asked is None:
             return result
         key, path = turn.next_key(), _NESTED if asked.nested else run.path

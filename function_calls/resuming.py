@@ -51,7 +51,7 @@ class Resuming:
         texts = turn.profile().texts
         spec = turn.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
-            _has_changed(question)
+            note_changed(question)
             name = plain_name(question.function) if spec is None else spoken_name(spec, texts.language)
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=name))])
         if question.resume is not None:
@@ -81,7 +81,7 @@ class Resuming:
         if not question.is_of_a_run or is_open:
             return []
         if spec is None or fingerprint(spec) != on.fingerprint:
-            _has_changed(question)
+            note_changed(question)
             return []
         return await self._end(context, turn, question, on, "expired")
 
@@ -99,7 +99,7 @@ class Resuming:
             return sent(ReasonCode.EXPIRED, [told, *await self.end(context, turn, open_question)], question.function)
         spec = turn.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
-            _has_changed(question)
+            note_changed(question)
             return sent(ReasonCode.EXPIRED, [], question.function)
         who = context.sender
         context = replace(context, sender=replace(who, role=await turn.role_now(who)))
@@ -116,13 +116,7 @@ class Resuming:
         resumed: Resumed,
     ) -> TurnOutcome:
         """Give a run that asked something what the member said to it, or that nobody did."""
-        key = turn.next_key()
-        turn.resuming[key] = resumed
-        if question.allowed:
-            turn.approved = Approved(question.allowed, context.sender, always=False, is_noted=True)
-        result = await self._run_held_up(context, turn, on, spec, question.arguments, nested=question.nested, key=key)
-        turn.approved = None
-        result = _with_what_was_said(result, question)
+        result, key = await resumed_run(self._invoker, context, turn, question, on, spec, resumed)
         if resumed.kind == "expired":
             return _unheard(spec, result)
         by_model = Path(on.path) is Path.MODEL and bool(on.transcript)
@@ -165,7 +159,7 @@ class Resuming:
         turn.asker = asker
         spec = turn.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
-            _has_changed(question)
+            note_changed(question)
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=question.function))])
         if allows:
             turn.approved = Approved(terms.digest, context.sender, answer.kind is Answered.ALWAYS)
@@ -194,43 +188,63 @@ class Resuming:
         nested: bool,
     ) -> TurnOutcome:
         """Run what a question held up, by the way on which it was held up, and what was to follow it."""
-        result = await self._run_held_up(context, turn, on, spec, raw, confirmed=confirmed, nested=nested)
+        result = await run_held_up(self._invoker, context, turn, on, spec, raw, confirmed=confirmed, nested=nested)
         turn.answered, path = "", Path(on.path)
         if path is Path.MODEL and on.transcript and (on.calls or not _is_usage(result)):
             return await self._llm.resume(context, turn, on, result, spec.name, raw)
         asked_on = path if path is Path.TIMER else Path.COMMAND
         return outcome_of(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked), asked_on)
 
-    async def _run_held_up(
-        self,
-        context: MessageContext,
-        turn: Turn,
-        on: Continuation,
-        spec: FunctionSpec,
-        raw: JsonObject,
-        *,
-        nested: bool,
-        confirmed: bool = False,
-        key: str = "",
-    ) -> FunctionResult:
-        """The result of the run that a question held up, by the way on which it was held up."""
-        turn.state.update(on.state)
-        turn.taint |= _taint(on)
-        path = Path(on.path)
-        profile = turn.profile()
-        refused = switched_on(profile, path) if nested else None
-        if refused is not None and not (key and only_ends(key, turn)):
-            if key:
-                resumed = replace(turn.resuming[key], answer="", kind="expired")
-                ended = Ended(spec.name, raw, Path.NESTED, resumed, end_key(key))
-                told = await end(self._invoker, context, turn, ended)
-                return with_unknown(refused_result(refused, spec, profile), told)
-            return refused_result(refused, spec, profile)
-        way = Path.NESTED if nested else path
-        result = await self._invoker.invoke(
-            context, spec.name, raw, turn, way, confirmed=confirmed, uncertain=on.uncertain, key=key
-        )
-        return result.from_nested() if nested else result
+
+async def resumed_run(
+    invoker: Invoker,
+    context: MessageContext,
+    turn: Turn,
+    question: Question,
+    on: Continuation,
+    spec: FunctionSpec,
+    resumed: Resumed,
+) -> tuple[FunctionResult, str]:
+    """The result of the run that asked `question`, gone on from `resumed`, and the key of the run that went on."""
+    key = turn.next_key()
+    turn.resuming[key] = resumed
+    if question.allowed:
+        turn.approved = Approved(question.allowed, context.sender, always=False, is_noted=True)
+    result = await run_held_up(invoker, context, turn, on, spec, question.arguments, nested=question.nested, key=key)
+    turn.approved = None
+    return _with_what_was_said(result, question), key
+
+
+async def run_held_up(
+    invoker: Invoker,
+    context: MessageContext,
+    turn: Turn,
+    on: Continuation,
+    spec: FunctionSpec,
+    raw: JsonObject,
+    *,
+    nested: bool,
+    confirmed: bool = False,
+    key: str = "",
+) -> FunctionResult:
+    """The result of the run that a question held up, by the way on which it was held up."""
+    turn.state.update(on.state)
+    turn.taint |= _taint(on)
+    path = Path(on.path)
+    profile = turn.profile()
+    refused = switched_on(profile, path) if nested else None
+    if refused is not None and not (key and only_ends(key, turn)):
+        if key:
+            resumed = replace(turn.resuming[key], answer="", kind="expired")
+            ended = Ended(spec.name, raw, Path.NESTED, resumed, end_key(key))
+            told = await end(invoker, context, turn, ended)
+            return with_unknown(refused_result(refused, spec, profile), told)
+        return refused_result(refused, spec, profile)
+    way = Path.NESTED if nested else path
+    result = await invoker.invoke(
+        context, spec.name, raw, turn, way, confirmed=confirmed, uncertain=on.uncertain, key=key
+    )
+    return result.from_nested() if nested else result
 
 
 def _answered(question: Question, text: str, texts: Phrases) -> Resumed:
@@ -241,7 +255,7 @@ def _answered(question: Question, text: str, texts: Phrases) -> Resumed:
     return Resumed(question.resume or {}, answer.value if kind == "answered" else "", kind, question.number)
 
 
-def _has_changed(question: Question) -> None:
+def note_changed(question: Question) -> None:
     """Note that a run waits for an answer, and never hears of it: what the function is now knows nothing of what it
     was, so it can neither go on from what that left nor put it away."""
     if question.is_of_a_run:

@@ -198,6 +198,8 @@ class Turn:
     """On the clock's `monotonic()`."""
     log: TurnLog = field(default_factory=MemoryTurnLog)
     addressed: bool = True
+    can_ask: bool = False
+    """Whoever called waits on the line and can be asked, on a way where usually nobody is."""
     answering: tuple[OpenQuestion, str] | None = None
     """The question that this message answers, and the answer as it was understood."""
     resumed: bool = False

@@ -24,6 +24,7 @@ from services.refs import ChatRef, Role
 from services.store.lock import StoreInUse
 from services.store.port import StoreError
 
+_LAST_SECONDS = 3.0
 _HERE = f"{PLATFORM}:{ACCOUNT}:stdio"
 
 
@@ -130,4 +131,8 @@ async def _serve(settings: Settings, options: argparse.Namespace) -> None:
             profile = daemon.chats.profile(options.chat)
             server = McpServer(daemon.direct_calls, lambda _: McpCaller(caller), profile.texts, profile.bot_name)
             daemon.functions.on_change(server.functions_changed)
-            await mcp_stdio.serve(server, pipe)
+            try:
+                await mcp_stdio.serve(server, pipe)
+            finally:
+                # What waits for an answer ends as if nobody had given one.
+                await server.drain(_LAST_SECONDS)

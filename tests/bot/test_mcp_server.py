@@ -58,7 +58,7 @@ async def test_the_server_says_who_it_is_and_has_tools_alone(mode: str) -> None:
     async with programs() as served, served.client(mode=mode) as client:
         has = client.server_capabilities.model_dump(exclude_none=True)
         about = client.instructions
-    assert has == {"tools": {"list_changed": True}}
+    assert has == {"tools": {"list_changed": True}, "logging": {}}
     assert about is not None
     assert about.startswith("Functions of Rollcall, a bot for group chats")
 

@@ -66,6 +66,30 @@ async def test_a_server_that_ended_is_started_again_with_patience(tmp_path: Path
     assert len(script.asked("began")) == 2
 
 
+async def test_a_call_of_a_server_that_has_died_does_not_wait_for_its_next_turn(tmp_path: Path) -> None:
+    script = Script(tmp_path, a_tool("pay", "crash"), a_tool("look", given="here"))
+    tools = {"pay": {"commands": ["pay"]}, "look": {"commands": ["look"]}}
+    async with a_group(settings=servers(script.settings(tools=tools))) as group:
+        await until(group, lambda: function(group, "mcp__one__pay"))
+        for number in (1, 2, 3):
+            [said] = await group.say("Ann", "/pay")
+            assert UNKNOWN in said
+            # No time passes, so nothing can have been waited for.
+            assert await group.say("Ann", "/look") == ["here"]
+            assert len(script.asked("began")) == number + 1
+
+
+async def test_a_server_that_has_died_is_there_again_within_a_second(tmp_path: Path) -> None:
+    script = Script(tmp_path, a_tool("pay", "crash"))
+    async with a_group(settings=servers(script.settings(tools={"pay": {"commands": ["pay"]}}))) as group:
+        await until(group, lambda: function(group, "mcp__one__pay"))
+        await group.say("Ann", "/pay")
+        await until(group, lambda: "ended soon after it began" in faults(group))
+        await group.clock.advance(1)
+        await until(group, lambda: faults(group) == "")
+    assert len(script.asked("began")) == 2
+
+
 @pytest.mark.parametrize(("effect", "said"), [("once", UNKNOWN), ("read", "took too long")])
 async def test_a_call_that_takes_too_long_is_ended_and_the_server_told(effect: str, said: str, tmp_path: Path) -> None:
     script = Script(tmp_path, a_tool("wait", "hang"))

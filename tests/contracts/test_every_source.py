@@ -6,12 +6,13 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types import Tool
 from sqlalchemy import select
 
 from bot.direct_calls import Caller
@@ -24,6 +25,7 @@ from services.store.ledger import LEDGER
 from services.store.port import Statement
 from tests.config.files import written
 from tests.harness.mcp_programs import TOKEN, Programs, programs
+from tests.harness.mcp_sdk import Played, over_http
 from tests.harness.mcp_servers import Script, a_tool, function, until
 
 EVERY_RUN = Statement("every run", select(LEDGER).order_by(LEDGER.c.turn_id))
@@ -80,6 +82,17 @@ class Source:
     settings: Mapping[str, Any] = field(default_factory=dict)
     functions: Sequence[object] = ()
     name: str = "echo"
+    runs_beside: Callable[[], AbstractAsyncContextManager[Mapping[str, Any]]] | None = None
+    """What has to run while it is used; it gives settings that name it."""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Mapping[str, Any]]:
+        """Its settings, while they hold."""
+        if self.runs_beside is None:
+            yield self.settings
+            return
+        async with self.runs_beside() as settings:
+            yield {**self.settings, **settings}
 
 
 def a_file(folder: Path, text: str) -> Source:
@@ -151,6 +164,21 @@ def a_script(folder: Path) -> Source:
     return Source({"sources": sources, "functions": {"echo": {"roles": "moderator"}}})
 
 
+def a_server_over_http(folder: Path) -> Source:
+    played = Played()
+    played.says = "hi hi"
+    schema = parameters_of(PARAMETERS)
+    played.tools = [Tool(name="echo", description="Say it again.", input_schema=schema)]
+
+    @asynccontextmanager
+    async def served() -> AsyncIterator[Mapping[str, Any]]:
+        async with over_http(played) as (url, _):
+            own = {"commands": ["echo"], "roles": "moderator"}
+            yield {"mcp": {"servers": [{"name": "web", "url": url, "tools": {"echo": own}}]}}
+
+    return Source(name="mcp__web__echo", runs_beside=served)
+
+
 SOURCES: dict[str, Callable[[Path], Source]] = {
     "a marked function in a file": lambda folder: a_file(folder, MARKED),
     "a file with tools()": lambda folder: a_file(folder, TOOLS),
@@ -160,6 +188,7 @@ SOURCES: dict[str, Callable[[Path], Source]] = {
     "a command with a callable": a_command_with_callable,
     "a server of tools": a_server_of_tools,
     "a script": a_script,
+    "a server of tools over HTTP": a_server_over_http,
 }
 
 
@@ -238,15 +267,15 @@ class Left:
 async def a_bot(source: Source, case: Case) -> AsyncIterator[Programs]:
     client = {"name": "editor", "token": TOKEN, "chat": FAMILY.key, "role": case.role.value}
     serve = {"serve": {"enabled": True, "clients": [client]}}
-    own, more = source.settings, case.settings(source.name)
-    functions = {**own.get("functions", {}).get(source.name, {}), **more.get("functions", {}).get(source.name, {})}
-    settings = {**own, **more, "functions": {source.name: functions}}
-    settings["mcp"] = {**serve, **source.settings.get("mcp", {})}
-    async with programs(source.functions, settings=settings) as served:
-        # A server that was never asked is asked while the bot serves already.
-        await until(served.group, lambda: function(served.group, source.name))
-        assert served.group.daemon.functions.faults == ()
-        yield served
+    async with source.running() as own:
+        more = case.settings(source.name)
+        functions = {**own.get("functions", {}).get(source.name, {}), **more.get("functions", {}).get(source.name, {})}
+        settings = {**own, **more, "functions": {source.name: functions}, "mcp": {**serve, **own.get("mcp", {})}}
+        async with programs(source.functions, settings=settings) as served:
+            # A server that was never asked is asked while the bot serves already.
+            await until(served.group, lambda: function(served.group, source.name))
+            assert served.group.daemon.functions.faults == ()
+            yield served
 
 
 class Records:
@@ -323,13 +352,14 @@ async def test_every_function_is_on_offer_to_models_and_programs_that_may_call_i
 @pytest.mark.parametrize("source", [name for name in SOURCES if name != "a mapping"])
 async def test_every_function_is_called_by_hand_in_a_process_of_its_own(tmp_path: Path, source: str) -> None:
     made = SOURCES[source](tmp_path)
-    settings = written(tmp_path, json.dumps({"config_version": 1, "home": f"{tmp_path}/var", **made.settings}))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "bot", "call", made.name, "--json", '{"text": "hi", "times": 2}', "--config", str(settings)),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(30):
-        out, _ = await process.communicate()
+    async with made.running() as own:
+        settings = written(tmp_path, json.dumps({"config_version": 1, "home": f"{tmp_path}/var", **own}))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "bot", "call", made.name, "--json", '{"text": "hi", "times": 2}', "--config", str(settings)),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(30):
+            out, _ = await process.communicate()
     # A command tool says what each of its steps gave.
     assert (process.returncode, json.loads(out)["reply"].splitlines()[-1]) == (0, "hi hi")

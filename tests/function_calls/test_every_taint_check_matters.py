@@ -158,11 +158,11 @@ REMOVALS = [
     Removal(
         "taint through an answer",
         resuming,
-        """        turn.state.update(on.state)
-        turn.taint |= _taint(on)
-        path = Path(on.path)""",
-        """        turn.state.update(on.state)
-        path = Path(on.path)""",
+        """    turn.state.update(on.state)
+    turn.taint |= _taint(on)
+    path = Path(on.path)""",
+        """    turn.state.update(on.state)
+    path = Path(on.path)""",
         taint_outlives_a_question,
     ),
     Removal(

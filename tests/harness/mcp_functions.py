@@ -70,6 +70,36 @@ async def test_tool_with_progress(ctx: MessageContext, args: Nothing, *, call: C
     return FunctionResult.say("done")
 
 
+@tool_function(effect="read", timeout_seconds=5)
+async def test_tool_with_logging(ctx: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
+    """Tell what goes on, with time between."""
+    for step in ("Tool execution started", "Tool processing data", "Tool execution completed"):
+        if step != "Tool execution started":
+            await asyncio.sleep(0.05)
+        await call.status(step)
+    return FunctionResult.say("done")
+
+
+class Words(BaseModel, frozen=True, extra="forbid"):
+    """What is asked."""
+
+    message: str
+
+
+@tool_function(effect="read")
+async def test_elicitation(ctx: MessageContext, args: Words, *, call: Call) -> FunctionResult:
+    """Ask whoever called."""
+    if call.resumed is None:
+        return FunctionResult.ask(args.message, resume={"asked": args.message})
+    return FunctionResult.say(f"User response: {call.resumed.answer}")
+
+
+@tool_function(effect="once")
+async def keeps(ctx: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
+    """Ask in the midst of an effect."""
+    return FunctionResult.ask("Go on?") if call.resumed is None else FunctionResult.say(call.resumed.kind)
+
+
 @tool_function(effect="read")
 async def chatty(ctx: MessageContext, args: Nothing) -> FunctionResult:
     """Print where it should not."""

@@ -30,6 +30,8 @@ class Played:
             types.Tool(name="sleep", description="Takes long.", input_schema=NOTHING),
             types.Tool(name="ask", description="Wants a model.", input_schema=NOTHING),
         ]
+        self.says = ""
+        """What every tool says; empty: what it was called with."""
         self.calls: list[str] = []
         self.cancelled = asyncio.Event()
         self.begun = asyncio.Event()
@@ -69,7 +71,7 @@ class Played:
             case "ask":
                 asked = types.CreateMessageRequestParams(messages=[], max_tokens=10)
                 return types.InputRequiredResult(input_requests={"one": types.CreateMessageRequest(params=asked)})
-        text = types.TextContent(type="text", text=json.dumps(params.arguments))
+        text = types.TextContent(type="text", text=self.says or json.dumps(params.arguments))
         return types.CallToolResult(content=[text])
 
 

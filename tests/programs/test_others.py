@@ -30,14 +30,15 @@ HOLDS = {
     "tools-call-mixed-content",
     "tools-call-error",
     "tools-call-with-progress",
+    "tools-call-with-logging",
+    "tools-call-elicitation",
+    "logging-set-level",
     "server-sse-multiple-streams",
     "dns-rebinding-protection",
 }
 NOT_OFFERED = {
     # The server has tools alone.
     "completion-complete",
-    "logging-set-level",
-    "tools-call-with-logging",
     "resources-list",
     "resources-read-text",
     "resources-read-binary",
@@ -49,9 +50,8 @@ NOT_OFFERED = {
     "prompts-get-with-args",
     "prompts-get-embedded-resource",
     "prompts-get-with-image",
-    # And it asks its clients for nothing: neither for their model nor for their people.
+    # It does not ask for its clients' models, and of their people one thing at a time, never a form of many fields.
     "tools-call-sampling",
-    "tools-call-elicitation",
     "elicitation-sep1034-defaults",
     "elicitation-sep1330-enums",
 }

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp_types import ElicitResult
 
 from bot.wiring import open_store
 from config.settings import Settings
@@ -38,12 +39,12 @@ def arguments(file: Path, *more: str) -> list[str]:
 
 
 @asynccontextmanager
-async def connected(file: Path, mode: str, *more: str) -> AsyncIterator[Client]:
+async def connected(file: Path, mode: str, *more: str, **options: Any) -> AsyncIterator[Client]:
     """The official client with a process of its own."""
     parameters = StdioServerParameters(
         command=sys.executable, args=arguments(file, *more), env=dict(an_environment()), cwd=str(REPOSITORY)
     )
-    async with asyncio.timeout(PATIENCE_SECONDS), Client(parameters, mode=mode) as client:
+    async with asyncio.timeout(PATIENCE_SECONDS), Client(parameters, mode=mode, **options) as client:
         yield client
 
 
@@ -120,6 +121,45 @@ async def test_a_program_talks_to_the_process_it_started_whatever_functions_prin
     assert texts(printed) == ["quiet"]
     assert "42" in texts(counted)[0]
     assert code(refused) == "refused"
+
+
+@pytest.mark.requirement("B9", "B10")
+@pytest.mark.parametrize("mode", ERAS)
+async def test_what_a_function_asks_is_put_to_the_user_and_what_goes_on_is_told(file: Path, mode: str) -> None:
+    asked: list[str] = []
+    heard: list[Any] = []
+
+    async def user(context: Any, params: Any) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="accept", content={"answer": "Ann"})
+
+    async def line(params: Any) -> None:
+        heard.append(params.data)
+
+    options = {"elicitation_callback": user, "logging_callback": line, "log_level": "info"}
+    async with connected(file, mode, **options) as client:
+        answered = await client.call_tool("test_elicitation", {"message": "Who are you?"})
+        await client.call_tool("test_tool_with_logging")
+    assert (asked, texts(answered)) == (["Who are you?"], ["User response: Ann"])
+    assert heard == ["Tool execution started", "Tool processing data", "Tool execution completed"]
+
+
+@pytest.mark.parametrize("how", ["end", "signal"])
+async def test_a_question_that_nobody_can_answer_any_more_ends_its_run(file: Path, how: str) -> None:
+    begun = hello()
+    begun["params"]["capabilities"] = {"elicitation": {}}
+    async with a_process(file) as process:
+        await process.say(begun, call(2, "keeps"))
+        await process.answer()
+        asked = await process.answer()
+        if how == "signal":
+            process.process.terminate()
+        status, said = await (process.ended() if how == "signal" else process.end())
+    with sqlite3.connect(file.parent / "var" / "rollcall.sqlite") as database:
+        rows = database.execute("SELECT function, code FROM ledger ORDER BY key").fetchall()
+    assert (asked["method"], status, rows) == ("elicitation/create", 0, [("keeps", "asked"), ("keeps", "ok")])
+    if how == "end":
+        assert b"[timeout]" in said
 
 
 async def test_the_command_line_says_as_whom_and_where(file: Path) -> None:
