@@ -151,3 +151,8 @@ def test_of_findings_without_number_as_many_are_told_as_somebody_may_read(compil
 def test_a_word_without_end_is_told_in_short(compiler: BasicCompiler) -> None:
     [(_, _, words)] = told(compiler, HEAD + "A" * 60_000)
     assert len(words) < 200
+
+
+@pytest.mark.parametrize("ends", ["", "\n", "\r\n", "\r", "   ", "\t\r\n\r\n", " _"])
+def test_it_does_not_matter_how_the_last_line_ends(compiler: BasicCompiler, ends: str) -> None:
+    assert told(compiler, f'{HEAD}IF 1 = 1 THEN\nTALK "a"\nEND IF{ends}') == []
