@@ -12,6 +12,7 @@ from function_calls.context import MessageContext
 from function_calls.groups import Takeable
 from function_calls.permissions import callable_here
 from function_calls.profile import ChatProfile
+from function_calls.registry import begins_chats
 from function_calls.shortlist import found_here
 from function_calls.spec import FunctionResult, FunctionSpec, Question
 from function_calls.turn import Path, Turn
@@ -105,6 +106,11 @@ class RunDoors:
     ) -> FunctionResult:
         if self._depth >= DEEPEST_NESTING:
             return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.too_deep"))
+        spec = self._turn.functions.find(name)
+        if spec is not None and begins_chats(spec) and goes_on is None:
+            return FunctionResult.fail(
+                ErrorCode.NOT_FOUND, self._profile.texts.say("refusals.unknown_function", name=name)
+            )
         if self._key in self._turn.ending:
             return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.only_ends"))
         turn, key = self._turn, f"{self._key}.{number}"

@@ -11,6 +11,8 @@ from function_calls.profile import ChatNote
 _MOST_NAME = 100
 _PROMPT = "system prompt"
 _UNNAMED = "context"
+NOTING = frozenset({"SET CONTEXT", "SET SYSTEM PROMPT", "BEGIN SYSTEM PROMPT"})
+"""What a script bears that has something noted for models."""
 
 
 @basic_keyword("SET CONTEXT {name} AS {value}", "SET CONTEXT {value}", effect="idempotent", touches=("stays_here",))
@@ -38,9 +40,9 @@ async def clear_context(run: ScriptRun, name: Value = "", *, notes: ChatNotes) -
     touches=("stays_here",),
 )
 async def system_prompt(run: ScriptRun, words: Value, *, notes: ChatNotes) -> Value:
-    """Tell models in this chat how to behave. Where members' words may be in it, because somebody called the script or
-    it has read from outside, it is information to models and no instruction."""
-    await _put(run, ChatNote(_PROMPT, text_of(words).strip(), is_instruction=run.begins and not run.outside), notes)
+    """Tell models in this chat how to behave. Information and no instruction to models, unless the script begins the
+    chat and has not yet looked at who asks, asked or called anything, or read from outside."""
+    await _put(run, ChatNote(_PROMPT, text_of(words).strip(), is_instruction=run.begins and run.is_of_author), notes)
     return None
 
 
