@@ -15,9 +15,10 @@ from function_calls.profile import ChatProfile
 from function_calls.registry import begins_chats
 from function_calls.shortlist import found_here
 from function_calls.spec import FunctionResult, FunctionSpec, Question
+from function_calls.touches import is_tainted
 from function_calls.turn import Path, Turn
 from services.llm.model import OfferedFunction
-from services.refs import ErrorCode
+from services.refs import ErrorCode, Role
 from services.threads import Threads
 
 DEEPEST_NESTING = 4
@@ -135,6 +136,12 @@ class RunDoors:
 
     def has_read_outside(self) -> None:
         self._turn.holds_words_of_others(self._key)
+
+    async def role_now(self) -> Role:
+        return await self._turn.role_now(self._context.sender)
+
+    def would_ask(self, spec: FunctionSpec) -> bool:
+        return is_tainted(spec, self._turn)
 
     async def status(self, text: str) -> None:
         if self._key not in self._turn.ending:
