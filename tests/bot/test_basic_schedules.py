@@ -64,7 +64,7 @@ async def test_who_is_no_admin_any_more_changes_no_schedule(tmp_path: Path, stat
 async def test_a_chat_has_no_more_schedules_of_scripts_than_it_may_have(tmp_path: Path) -> None:
     parameters = [f'PARAM {name} AS string LIKE "x" DESCRIPTION "{name}"' for name in ("tool", "hour")]
     plan = "\n".join([*parameters, 'DESCRIPTION "Plans"', 'TALK SET SCHEDULE("every day at " + hour, tool)'])
-    names = {name: 'TALK "x"' for name in ("one", "two", "three")}
+    names = dict.fromkeys(("one", "two", "three"), 'TALK "x"')
     limit = {"limits": {"schedules_per_chat": 2}}
     async with a_group_with(tmp_path, settings=limit, plan=plan, **names) as group:
         said = [await group.say("Ann", f"/plan {name} 9am", role=Role.ADMIN) for name in names]
