@@ -22,14 +22,16 @@ class ScriptSchedules:
         self._schedules = schedules
         self._functions = functions
         self._kept = kept
-        self._seen: dict[str, BotFunctions] = {}
+        self._seen: tuple[frozenset[str], dict[str, BotFunctions]] = frozenset(), {}
 
     async def keep_in_step(self) -> None:
-        """Look through them where the functions of their bots have changed since the last time."""
+        """Look through them where they, or the functions of their bots, have changed since the last time."""
         names = await self._schedules.declared(SCRIPTS)
         bots = {script_of(name)[0] for name in names}
         now = {bot: self._functions(bot) for bot in bots}
-        if not names or all(self._seen.get(bot) is functions for bot, functions in now.items()):
+        # A run that began with the script may have set one after that was gone.
+        is_known = self._seen[0].issuperset(names)
+        if is_known and all(self._seen[1].get(bot) is functions for bot, functions in now.items()):
             return
         active = {(row.bot, row.tool_name) for row in await self._kept.everything() if row.is_active}
         for name in names:
@@ -40,4 +42,4 @@ class ScriptSchedules:
             if not stays:
                 await self._schedules.declare(SCRIPTS, name, None)
                 _log.info("schedule_of_a_script_removed", script=script, bot=bot)
-        self._seen = now
+        self._seen = frozenset(names), now

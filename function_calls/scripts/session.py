@@ -58,7 +58,7 @@ class NoticedVariables(dict[str, JsonValue]):
         self._names = names
         self._notice = notice
 
-    def get(self, name: str, default: JsonValue = None) -> JsonValue:  # type: ignore[override]
+    def get(self, name: str, default: JsonValue = None) -> JsonValue:
         """As of any dict."""
         if name in self._names:
             self._notice()

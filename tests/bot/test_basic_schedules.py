@@ -10,6 +10,8 @@ from function_calls.spec import Touch
 from services.refs import MemberRef, Role
 from tests.bot.basic_group import a_group_with
 from tests.bot.test_basic_calls import EN, MAY_POST, post, stopped
+from tests.fakes.held import Held
+from tests.fakes.sources import ToldChanges
 from tests.fakes.timers import pass_time
 
 DAY = 24 * 3600
@@ -73,3 +75,23 @@ async def test_a_chat_has_no_more_schedules_of_scripts_than_it_may_have(tmp_path
         assert await group.say("Ann", "/plan two 8am", role=Role.ADMIN) == ["true"]
         full = EN.say("schedules.full", most=2)
         assert await group.say("Ann", "/schedule daily 07:00 one", role=Role.ADMIN) == [full]
+
+
+async def test_what_a_run_sets_after_its_script_is_gone_does_not_stay(tmp_path: Path) -> None:
+    changes, slow = ToldChanges(), Held("slow")
+    other = 'TALK SET SCHEDULE("every day at 8am")'
+    late = 'CALL "slow", "a"\nTALK SET SCHEDULE("every day at 9am", "hi")'
+    async with a_group_with(tmp_path, [slow.spec], changes=changes, other=other, late=late, hi='TALK "hi"') as group:
+        await group.say("Ann", "/other", role=Role.ADMIN)
+        await group.hear("Ann", "/late", role=Role.ADMIN)
+        await slow.has_begun("a")
+        (tmp_path / "late.bas").unlink()
+        await changes.told_and_heard()
+        await group.daemon.script_schedules.keep_in_step()
+        slow.let_go()
+        await group.settle()
+        assert "hi" in "".join(await group.say("Ann", "/schedules", role=Role.ADMIN))
+        await group.daemon.script_schedules.keep_in_step()
+        listed = "".join(await group.say("Ann", "/schedules", role=Role.ADMIN))
+        assert "the script other" in listed
+        assert "the script late" not in listed
