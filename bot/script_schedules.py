@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import structlog
 
 from function_calls.registry import BotFunctions
 from function_calls.script_keywords.schedules import KEYWORD
 from function_calls.script_library.specs import KEYWORDS
+from function_calls.spec import FunctionSpec
 from services.basic_tools import BasicTools
 from services.schedules import SCRIPTS, Schedules, script_of
 
@@ -37,9 +38,15 @@ class ScriptSchedules:
         for name in names:
             bot, script = script_of(name)
             spec = now[bot].find(script)
-            # One that cannot be read for the moment may be mended: what it set waits for it.
-            stays = KEYWORD in spec.metadata.get(KEYWORDS, ()) if spec is not None else (bot, script) in active
-            if not stays:
+            if not stands_behind({KEYWORD}, spec, is_kept=(bot, script) in active):
                 await self._schedules.declare(SCRIPTS, name, None)
                 _log.info("schedule_of_a_script_removed", script=script, bot=bot)
         self._seen = frozenset(names), now
+
+
+def stands_behind(keywords: Collection[str], spec: FunctionSpec | None, *, is_kept: bool) -> bool:
+    """Whether a script still bears what set something: one of `keywords`. One that cannot be read for the moment, and
+    is kept, may be mended: what it set waits for it."""
+    if spec is None:
+        return is_kept
+    return any(keyword in keywords for keyword in spec.metadata.get(KEYWORDS, ()))

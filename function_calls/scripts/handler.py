@@ -23,12 +23,18 @@ from function_calls.call import Call, Resumed
 from function_calls.context import Kind, MessageContext
 from function_calls.failed_runs import noted
 from function_calls.registry import BEGINS_CHATS
-from function_calls.script_keywords.context import NOTING
 from function_calls.scripts.calling import SAID, STOPPED_AT, Said, end_within
 from function_calls.scripts.driver import Asked, Driver, HeldUp, Over, Pause, Spent, Stop
 from function_calls.scripts.keyword_table import KeywordTable
 from function_calls.scripts.said import SaidSoFar, with_suggestions
-from function_calls.scripts.session import OF_MEMBERS, ChatWorld, NoticedVariables, session_variables, variables_of
+from function_calls.scripts.session import (
+    NOTING,
+    OF_MEMBERS,
+    ChatWorld,
+    NoticedVariables,
+    session_variables,
+    variables_of,
+)
 from function_calls.spec import FunctionResult, Message
 from function_calls.usage import plain_name
 from services.clock import Clock

@@ -13,6 +13,8 @@ from function_calls.context import MessageContext
 from services.clock import Clock
 from services.json_values import JsonValue
 
+NOTING = frozenset({"SET CONTEXT", "SET SYSTEM PROMPT", "BEGIN SYSTEM PROMPT"})
+"""What a script bears that has something noted for models."""
 OF_MEMBERS = frozenset(
     {"username", "user", "from", "user_id", "userid", "chat", "group", "session", "session_id", "sessionid"}
 )
