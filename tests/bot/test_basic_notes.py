@@ -14,7 +14,7 @@ from tests.bot.basic_group import a_group_with
 from tests.bot.test_basic_calls import MAY_POST, post
 from tests.fakes.sources import ToldChanges
 
-EN, ZH = Texts().of("en"), Texts().of("zh")
+EN = Texts().of("en")
 LAW = {"allow": ["*"], "settings": {"test:bot:family": {"bot": "law"}}}
 PUT = 'PARAM w AS string LIKE "x" DESCRIPTION "W"\nDESCRIPTION "p"\nSAVE "t", #{id: "1", city: w}\nTALK "ok"'
 NOTE = 'PARAM w AS string LIKE "x" DESCRIPTION "W"\nDESCRIPTION "n"\nSET CONTEXT "news" AS w\nTALK "noted"'
