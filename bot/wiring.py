@@ -14,7 +14,7 @@ from typing import cast
 from bot.at_hand import StoredAtHand
 from bot.beginnings import Beginnings
 from bot.call_records import CallRecords
-from bot.chat_notes import StoredChatNotes
+from bot.chat_notes import ScriptNotes, StoredChatNotes
 from bot.chat_writer import ModelWriter
 from bot.chats import Chats
 from bot.current_model import CurrentModel
@@ -202,13 +202,14 @@ def build_daemon(
     reader = WhenReader(Times(), time.fromisoformat(settings.reminders.default_time))
     most_here, most_in_all = settings.limits.schedules_per_chat, settings.timers.per_member
     schedules, rehearsal = Schedules(timetable, reader, store, clock, ids, most_here, most_in_all), Rehearsal()
+    notes = StoredChatNotes(chats, store, clock)
     ports: dict[type, object] = {
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,
         OwnSettings: own_settings,
         AtHand: StoredAtHand(chats, store, ids, clock),
-        ChatNotes: StoredChatNotes(chats, store, clock),
+        ChatNotes: notes,
         ChatWriter: ModelWriter(paid, store, deadlines, clock),
     }
     scripts = BasicTools(store, clock)
@@ -398,7 +399,8 @@ def build_daemon(
         questions=questions,
         grants=grants,
         schedules=SettingsSchedules(chats, SchedulePlans(chats, rehearsal, reader, clock, texts.of("en")), schedules),
-        script_schedules=ScriptSchedules(schedules, registry.of, cast(BasicTools, services[BasicTools])),
+        script_schedules=ScriptSchedules(schedules, registry.of, scripts),
+        script_notes=ScriptNotes(notes, chats, registry.of, scripts),
         engine=engine,
         delivery=delivery,
         summaries=summaries,

@@ -27,6 +27,11 @@ BEGINS_CHATS = "session"
 _OFFERS_KEPT = 1024
 
 
+def begins_chats(spec: FunctionSpec) -> bool:
+    """Whether it runs once when a chat begins, and nobody calls it."""
+    return spec.metadata.get(BEGINS_CHATS) is True
+
+
 class CommandLine(NamedTuple):
     """A message that starts with the word of a function."""
 
@@ -49,7 +54,7 @@ class BotFunctions:
         """By their names."""
         self.on_request = OnRequest(self.specs, self.groups.values())
         """What chats may take to hand."""
-        self.beginning = next((spec for spec in self.specs if spec.metadata.get(BEGINS_CHATS) is True), None)
+        self.beginning = next(filter(begins_chats, self.specs), None)
         """The one that runs once when a chat begins; None where there is none."""
         self._by_name = {spec.name: spec for spec in self.specs}
         self._offered_names = offered_names([spec.name for spec in self.specs])

@@ -102,8 +102,16 @@ class ScriptRun:
     """How often the keyword has asked so far."""
     begins: bool = False
     """Whether it is the script with which the chat begins, which nobody has called."""
+    heard: bool = False
+    """What members say, or are called, may be in what the run knows by now: somebody gave it arguments or an answer,
+    it has called something, or it has looked at who asks. Until then all its words are its author's."""
     outside: bool = False
     """Set by a keyword whose value holds words of others: web pages, files, what other members said."""
+
+    @property
+    def is_of_author(self) -> bool:
+        """Whether all that the run can say by now is its author's own words."""
+        return not (self.heard or self.outside)
 
 
 KeywordHandler = Callable[[ScriptRun, Mapping[str, Value]], Awaitable["Value | Asks"]]

@@ -36,13 +36,21 @@ class Machine:
 
     __slots__ = ("_fault", "_over", "_program", "_run", "_steps", "_waits")
 
-    def __init__(self, program: Program, arguments: Mapping[str, JsonValue], world: World, limits: Limits) -> None:
+    def __init__(
+        self,
+        program: Program,
+        arguments: Mapping[str, JsonValue],
+        world: World,
+        limits: Limits,
+        top: JsonObject | None = None,
+    ) -> None:
+        """`top` keeps the script's own variables, for whoever wants to notice how they are read."""
         self._program = program
         self._steps = 0
         self._waits = False
         self._fault: RunFault | None = None
         self._over: Event | None = None
-        self._run = Running(program.procedures, {}, world, limits)
+        self._run = Running(program.procedures, {} if top is None else top, world, limits)
         self._run.frames.append(Frame(program.procedures[""], self._run.top))
         self._begin(arguments)
 

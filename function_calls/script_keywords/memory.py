@@ -182,6 +182,7 @@ async def _others_words(run: ScriptRun, memory: ScriptMemory, owner: Owner, name
 async def _own_words(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], name: str) -> Value:
     found = await _found(run, memory, owners, name)
     run.outside = run.outside or (found is not None and found.from_outside)
+    run.heard = run.heard or found is not None
     return None if found is None else found.value
 
 

@@ -11,11 +11,14 @@ from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.values import text_of
 from function_calls.rehearsal import Rehearsal, Unfit
+from function_calls.scripts.faults import worded
+from function_calls.scripts.rights import may_call
+from function_calls.spec import FunctionSpec
 from services.clock import Clock
 from services.recurrence import BadRule
 from services.refs import Role
 from services.schedule_times import UnclearWhen, When
-from services.schedules import SCRIPTS, Schedules, Wanted, script_name
+from services.schedules import SCRIPTS, ChatFull, Schedules, Wanted, script_name
 
 KEYWORD = "SET SCHEDULE"
 """What a script bears that keeps its schedules."""
@@ -40,18 +43,19 @@ async def set_schedule(
     rehearsal: Rehearsal,
     clock: Clock,
 ) -> Value:
-    """Let this script, or another tool, run in this chat by the clock, in the place of what was set for it before. TRUE
-    when it is set; FALSE for whoever is no admin, for whom it changes nothing."""
-    if run.context.sender.role.rank < Role.ADMIN.rank:
+    """Let this script, or another tool that it may call, run in this chat by the clock, in the place of what was set
+    for it before. TRUE when it is set; FALSE for whoever is no admin, for whom it changes nothing."""
+    if not await _is_admin(run):
         _log.info("schedule_not_set", script=run.tool, chat=run.context.chat.key, why="only admins set schedules")
         return False
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
     given = dict(arguments) if isinstance(arguments, Mapping) else {}
     profile = run.call.profile
-    rule = _when(text_of(when), schedules, clock, profile.timezone.key)
+    rule = _when(run, text_of(when), schedules, clock)
     context = run.context
     try:
         rehearsed = rehearsal.call(context, name, given, profile)
+        _check(run, rehearsed.spec, given)
         await schedules.declare(
             SCRIPTS,
             script_name(run.bot, run.tool, name, run.context.chat),
@@ -69,22 +73,41 @@ async def set_schedule(
         )
     except Unfit as error:
         raise RunFault(RunCode.NOT_ALLOWED, error.text) from None
+    except ChatFull as full:
+        raise worded(run, RunCode.NOT_ALLOWED, "schedule.full", most=full.most) from None
     except BadRule:
-        raise RunFault(RunCode.BAD_VALUE, f"“{text_of(when)}” is no time at which something can run") from None
+        raise worded(run, RunCode.BAD_VALUE, "schedule.never", text=text_of(when)) from None
     return True
 
 
 @basic_keyword("CLEAR SCHEDULE [{tool}]", effect="idempotent", touches=("stays_here",))
 async def clear_schedule(run: ScriptRun, tool: Value = None, *, schedules: Schedules) -> Value:
     """Let it run by the clock in this chat no more. FALSE for whoever is no admin."""
-    if run.context.sender.role.rank < Role.ADMIN.rank:
+    if not await _is_admin(run):
         return False
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
     await schedules.declare(SCRIPTS, script_name(run.bot, run.tool, name, run.context.chat), None)
     return True
 
 
-def _when(text: str, schedules: Schedules, clock: Clock, zone: str) -> When:
+async def _is_admin(run: ScriptRun) -> bool:
+    """Whether whoever asks may look after schedules: by what the message says, and by what holds at this moment."""
+    least = Role.ADMIN.rank
+    return run.context.sender.role.rank >= least and (await run.call.role_now()).rank >= least
+
+
+def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> None:
+    """That the script may call `spec`, and that nobody would have to be asked before: by the clock nobody is there.
+    Raises RunFault. The script itself was called by an admin, who need not be asked whether it may run again."""
+    if spec.name == run.tool and not given:
+        return
+    if spec.name != run.tool and not may_call(spec, run.grants):
+        raise RunFault(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=spec.name))
+    if run.call.would_ask(spec):
+        raise worded(run, RunCode.NOT_ALLOWED, "schedule.from_outside", name=spec.name)
+
+
+def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When:
     """Raises RunFault."""
     words = " ".join(text.split())
     hours = _FROM_TO.fullmatch(words)
@@ -93,9 +116,6 @@ def _when(text: str, schedules: Schedules, clock: Clock, zone: str) -> When:
     seconds = _SECONDS_FIRST.fullmatch(words)
     words = seconds[1] if seconds is not None else _WORDS.get(words.casefold(), words)
     try:
-        return schedules.reader.written(words, clock.now(), zone)
+        return schedules.reader.written(words, clock.now(), run.call.profile.timezone.key)
     except UnclearWhen:
-        raise RunFault(
-            RunCode.BAD_VALUE,
-            f"“{text}” is no time of a schedule; write it like “every day at 7:30”, “every 5 minutes” or “0 7 * * 1-5”",
-        ) from None
+        raise worded(run, RunCode.BAD_VALUE, "schedule.no_time", text=text) from None

@@ -12,6 +12,7 @@ from function_calls.basic.keywords import Asks, ScriptRun, Value
 from function_calls.call import Call, Resumed, ResumedKind
 from function_calls.commands import value_of
 from function_calls.questions import fingerprint
+from function_calls.registry import begins_chats
 from function_calls.scripts.ending import HeldUpWithin
 from function_calls.scripts.rights import may_call, tool_name
 from function_calls.spec import FunctionError, FunctionResult, FunctionSpec, Message, Question
@@ -54,7 +55,7 @@ def function_called(run: ScriptRun, text: str) -> FunctionSpec:
     RunFault."""
     texts = run.call.profile.texts
     names = (text.strip(), tool_name(text))
-    known = {spec.name: spec for spec in run.call.functions()}
+    known = {spec.name: spec for spec in run.call.functions() if not begins_chats(spec)}
     spec = next((known[name] for name in names if name in known), None)
     if spec is None:
         folded = {name.casefold(): one for name, one in known.items()}
@@ -102,6 +103,7 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapp
             asked = replace(asked, is_confirmed=True)
         result = await run.call.invoke(spec.name, {**arguments, **asked.given}, confirmed=asked.is_confirmed)
     run.outside = run.outside or result.outside
+    run.heard = True
     if result.question is not None:
         return _held_up(run, called, result, result.question, asked)
     run.kept.pop(_ASKED, None)

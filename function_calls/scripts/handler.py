@@ -27,7 +27,14 @@ from function_calls.scripts.calling import SAID, STOPPED_AT, Said, end_within
 from function_calls.scripts.driver import Asked, Driver, HeldUp, Over, Pause, Spent, Stop
 from function_calls.scripts.keyword_table import KeywordTable
 from function_calls.scripts.said import SaidSoFar, with_suggestions
-from function_calls.scripts.session import ChatWorld, session_variables, variables_of
+from function_calls.scripts.session import (
+    NOTING,
+    OF_MEMBERS,
+    ChatWorld,
+    NoticedVariables,
+    session_variables,
+    variables_of,
+)
 from function_calls.spec import FunctionResult, Message
 from function_calls.usage import plain_name
 from services.clock import Clock
@@ -101,8 +108,9 @@ class ScriptHandler:
         state = resumed.state if resumed is not None else {}
         said = SaidSoFar(self._settings.output_chars, state.get("chars", 0))
         script = self._script(context, call, said, resumed)
+        script.heard = resumed is not None or self._is_given(arguments)
         try:
-            machine = self._machine(program, context, arguments, call, state)
+            machine = self._machine(program, context, arguments, call, state, script)
         except StaleState:
             name = plain_name(self._definition.name)
             return FunctionResult.fail(ErrorCode.CANCELLED, call.say("questions.changed", name=name))
@@ -139,7 +147,13 @@ class ScriptHandler:
         )
 
     def _machine(
-        self, program: Program, context: MessageContext, arguments: Any, call: Call, state: JsonObject
+        self,
+        program: Program,
+        context: MessageContext,
+        arguments: Any,
+        call: Call,
+        state: JsonObject,
+        script: ScriptRun,
     ) -> Machine:
         """The machine, where the run begins or goes on. Raises StaleState."""
         settings = self._settings
@@ -151,7 +165,19 @@ class ScriptHandler:
         given = {one.name: one.default for one in self._definition.parameters}
         given |= arguments
         session = session_variables(context, call, bot)
-        return Machine(program, variables_of(session, self._parameters(bot), given), world, limits)
+        variables = variables_of(session, self._parameters(bot), given)
+        if NOTING.isdisjoint(program.keywords):
+            return Machine(program, variables, world, limits)
+
+        def has_looked() -> None:
+            script.heard = True
+
+        return Machine(program, variables, world, limits, NoticedVariables(OF_MEMBERS, has_looked))
+
+    def _is_given(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether anything in the arguments is somebody else's than the author's."""
+        defaults = {one.name: one.default for one in self._definition.parameters}
+        return any(name not in defaults or value != defaults[name] for name, value in arguments.items())
 
     def _result(
         self, stop: Stop, driver: Driver, said: SaidSoFar, context: MessageContext, arguments: Any, call: Call
