@@ -104,6 +104,8 @@ class ScriptRun:
     """Whether it is the script with which the chat begins, which nobody has called."""
     outside: bool = False
     """Set by a keyword whose value holds words of others: web pages, files, what other members said."""
+    thread_seconds: float = 0.0
+    """Of the processor, which keywords have spent in threads of their own and the run has not been charged for."""
 
 
 KeywordHandler = Callable[[ScriptRun, Mapping[str, Value]], Awaitable["Value | Asks"]]
