@@ -12,10 +12,12 @@ from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.events import Ended, Failed, Paused, Wants
 from function_calls.basic.keywords import Asks, ScriptRun, Value
 from function_calls.basic.machine import Machine
+from function_calls.basic.outside import taken
 from function_calls.failed_runs import own_words
 from function_calls.scripts.calling import STOPPED_WITHIN
 from function_calls.scripts.ending import EndOfRun, HeldUpWithin
 from function_calls.scripts.keyword_table import BoundKeyword, KeywordTable
+from function_calls.scripts.metered import Metered
 from function_calls.spec import Question, ToolError
 from services.json_values import JsonObject
 from services.refs import Effect
@@ -24,6 +26,8 @@ _STRETCH_SECONDS = 0.002
 """How long a script may keep others of this process waiting."""
 _FIRST_STEPS = 256
 _FEWEST_STEPS, _MOST_STEPS = 16, 65_536
+_MANY = 1000
+"""Items of a list that is worth a thread."""
 _WANT_SECONDS = 20e-6
 """What a keyword costs beside its own work."""
 
@@ -165,8 +169,20 @@ class Driver:
             self._script.asked += 1
             return Asked(given)
         self._settled()
-        self._machine.give(given)
+        await self._give(given)
         return None
+
+    async def _give(self, given: Value) -> None:
+        """Hand the machine a value. Long lists are copied beside the event loop, where that would keep others."""
+        if not isinstance(given, list) or len(given) < _MANY:
+            self._machine.give(given)
+            return
+        try:
+            own = await self._script.call.threads.run(taken, given)
+        except RunFault as fault:
+            self._machine.fail(fault)
+        else:
+            self._machine.give(own, is_taken=True)
 
     def _keyword(self, wants: Wants) -> BoundKeyword:
         """What is wanted. Raises RunFault where the operator has taken it away since the script was compiled."""
@@ -179,11 +195,16 @@ class Driver:
     async def _given(self, keyword: BoundKeyword, wants: Wants) -> Value | Asks:
         script = self._script
         was_outside = script.outside
+        work = Metered(keyword.handler(script, wants.arguments))
         try:
-            given = await keyword.handler(script, wants.arguments)
+            given = await work
         except ToolError as error:
             raise RunFault(RunCode.FAILED, own_words(error, script.call.profile.texts)) from None
         finally:
+            self._take(work.seconds + script.thread_seconds)
+            if work.has_waited:
+                self._unpaused_seconds = work.last_seconds
+            script.thread_seconds = 0.0
             if script.outside and not was_outside:
                 script.call.has_read_outside()
         self.spent.is_begun = self.spent.is_begun or keyword.effect is Effect.ONCE
