@@ -78,7 +78,7 @@ class KeywordTable:
         """What a script with these keywords does to the world: what the strongest of them does, but `once` where it
         changes anything that is kept. One that is not known is taken for the strongest."""
         found = [self._keywords.get(name) for name in keywords]
-        effects = [Effect.ONCE if one is None or _is_kept(one) else one.effect for one in found]
+        effects = [Effect.ONCE if one is None or changes_what_is_kept(one) else one.effect for one in found]
         return max(effects, key=_STRENGTH.__getitem__, default=Effect.READ)
 
     def touches_of(self, keywords: Iterable[str]) -> frozenset[Touch]:
@@ -211,7 +211,7 @@ def _handler(function: Callable[..., Any], bound: Mapping[str, object]) -> Keywo
     return handle
 
 
-def _is_kept(keyword: BoundKeyword) -> bool:
+def changes_what_is_kept(keyword: BoundKeyword) -> bool:
     """Whether it changes what the next run may find. A statement that may be repeated makes no script that may: what it
     puts there may come of what was read before it, a number that grows by one at each visit."""
     return keyword.effect is not Effect.READ and bool(keyword.touches & {Touch.REACHES_OUT, Touch.STAYS_HERE})
