@@ -20,7 +20,7 @@ from services.workspace import Workspaces
 _MOST_SENT_BYTES = 256 * 1024
 _MOST_SENT = 5
 """Files in one run."""
-_MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,100}/[A-Za-z0-9!#$&^_.+-]{1,100}\Z")
+_MEDIA_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,100}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,100}\Z")
 _CHANGES = ("reaches_out",)
 _MOVES = ("reads_outside", "reaches_out")
 
