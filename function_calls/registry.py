@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import NamedTuple
 
@@ -239,6 +240,13 @@ class FunctionRegistry:
             everything: list[FunctionSpec | ToolGroup] = [*published, *named]
             for one in everything:
                 clashes = taken.clashes(one)
+                if clashes and isinstance(one, FunctionSpec) and one.commands == (one.name.casefold(),):
+                    # Its command is but its name: without that it can be called by models and by other functions.
+                    without = replace(one, commands=())
+                    if not taken.clashes(without):
+                        told = [fault(one.source, clash, Code.TAKEN) for clash in clashes]
+                        left_out += [replace(problem, severity="warning") for problem in told]
+                        one, clashes = without, []
                 if clashes:
                     left_out += [fault(one.source, clash, Code.TAKEN) for clash in clashes]
                     continue

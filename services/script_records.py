@@ -14,6 +14,9 @@ from services.script_values import as_number, as_text, is_nothing, key_of, order
 
 MOST_ROWS = 50_000
 MOST_COLUMNS = 200
+MOST_CELLS = 100_000
+"""Values in the rows of one result: what a script may hold of them is hardly more, and they are counted before they are
+made."""
 MOST_CHARACTERS = 1_000_000
 _ALL_COLUMNS = frozenset({"", "*"})
 _PLACEHOLDER = re.compile(r"\{\{\s{0,9}([^{}]{1,200}?)\s{0,9}\}\}")
@@ -28,6 +31,7 @@ class RecordProblem(StrEnum):
     NO_MAPPING = "no_mapping"
     TOO_MANY_ROWS = "too_many_rows"
     TOO_MANY_COLUMNS = "too_many_columns"
+    TOO_MANY_CELLS = "too_many_cells"
     TOO_LARGE = "too_large"
 
 
@@ -100,31 +104,33 @@ def joined(left: Sequence[JsonValue], right: Sequence[JsonValue], key: str, kind
     for place, row in enumerate(right):
         if not is_nothing(of_right(row)):
             partners.setdefault(key_of(of_right(row)), []).append(place)
-    result: list[JsonObject] = []
+    result = _Growing()
     met: set[int] = set()
     for row in left:
         value = of_left(row)
         places = [] if is_nothing(value) else partners.get(key_of(value), [])
         met.update(places)
-        result += [_both(row, right[place]) for place in places]
+        for place in places:
+            result.add(_both(row, right[place]))
         if not places and "l" in kept:
-            result.append(_map_of(row))
-        if len(result) > MOST_ROWS:
-            raise RecordFault(RecordProblem.TOO_MANY_ROWS)
+            result.add(_map_of(row))
     if "r" in kept:
-        result += [_map_of(row) for place, row in enumerate(right) if place not in met]
-    return result
+        for place, row in enumerate(right):
+            if place not in met:
+                result.add(_map_of(row))
+    return result.rows
 
 
 def grouped(
     rows: Sequence[JsonValue], fields: Sequence[str], totals: Mapping[str, tuple[Total, str]]
 ) -> list[JsonObject]:
     """One map for each value of the fields, in the order in which they first come: the fields themselves, `key` (the
-    value, or the texts of several), `items`, `count`, and `totals` of the items by their names."""
+    value, or the texts of several), `items`, `count`, and `totals` of the items by their names. Raises RecordFault."""
     getters = [(name, field_getter(name)) for name in fields]
     groups: dict[tuple[str, ...], list[JsonValue]] = {}
     for row in rows:
         groups.setdefault(tuple(key_of(get(row)) for _, get in getters), []).append(row)
+    _check_cells(len(groups) * (len(fields) + len(totals) + 3))
     result: list[JsonObject] = []
     for items in groups.values():
         values = {name: get(items[0]) for name, get in getters}
@@ -139,11 +145,11 @@ def turned(rows: Sequence[JsonValue], down: str, across: str, field: str, how: T
     `field`; 0 where a sum or count has nothing, else NULL. Without `across` there is one field, `field` itself. Every
     map has the value as `row_header` too. Raises RecordFault."""
     of_across = field_getter(across) if across else None
-    columns = list(dict.fromkeys(as_text(of_across(row)) for row in rows)) if of_across else [field]
-    if len(columns) > MOST_COLUMNS:
-        raise RecordFault(RecordProblem.TOO_MANY_COLUMNS, across)
+    columns = list(_columns(rows, across, of_across)) if of_across else [field]
+    groups = grouped(rows, [down], {})
+    _check_cells(len(groups) * (len(columns) + 2))
     result: list[JsonObject] = []
-    for group in grouped(rows, [down], {}):
+    for group in groups:
         parts: dict[str, list[JsonValue]] = {column: [] for column in columns}
         for row in group["items"]:
             parts[as_text(of_across(row)) if of_across else field].append(row)
@@ -171,6 +177,37 @@ def named_totals(wanted: Mapping[str, JsonValue]) -> dict[str, tuple[Total, str]
             raise RecordFault(RecordProblem.NO_TOTAL, as_text(text))
         totals[name] = (how, rest.rstrip()[:-1].strip())
     return totals
+
+
+def _columns(rows: Sequence[JsonValue], across: str, of_across: Callable[[JsonValue], JsonValue]) -> dict[str, None]:
+    """The texts that are to be columns, in the order in which they first come. Raises RecordFault."""
+    columns: dict[str, None] = {}
+    for row in rows:
+        columns[as_text(of_across(row))] = None
+        if len(columns) > MOST_COLUMNS:
+            raise RecordFault(RecordProblem.TOO_MANY_COLUMNS, across)
+    return columns
+
+
+def _check_cells(count: int) -> None:
+    if count > MOST_CELLS:
+        raise RecordFault(RecordProblem.TOO_MANY_CELLS)
+
+
+class _Growing:
+    """Rows of a result, counted while they are made."""
+
+    def __init__(self) -> None:
+        self.rows: list[JsonObject] = []
+        self._cells = 0
+
+    def add(self, row: JsonObject) -> None:
+        """Raises RecordFault where that would be too much."""
+        self._cells += len(row)
+        _check_cells(self._cells)
+        if len(self.rows) >= MOST_ROWS:
+            raise RecordFault(RecordProblem.TOO_MANY_ROWS)
+        self.rows.append(row)
 
 
 class _Filling:

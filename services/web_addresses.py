@@ -57,7 +57,8 @@ _REFUSED = tuple(
 
 class WebError(Exception):
     """The web gave no usable answer. `code` says whether trying again may help; `status` is the HTTP status, 0 when
-    there was none. `is_unknown`: it was sent and the answer was lost, so what it asked for may have happened. `barred`:
+    there was none. `is_unknown`: it was sent and the answer was lost, on the way or
+    behind a server in between (502, 504), so what it asked for may have happened. `barred`:
     the host that may not be asked. The text names hosts and causes, never a stranger's words."""
 
     def __init__(

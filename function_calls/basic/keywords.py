@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from function_calls.basic.nodes import At
@@ -96,6 +96,8 @@ class ScriptRun:
     """Plain data that keywords keep for the rest of the run, by their own keys; it outlives questions."""
     at: At
     """Where the keyword stands that is carried out now."""
+    passing: dict[str, Any] = field(default_factory=dict)
+    """What keywords keep until the run asks something: secrets, which are stored nowhere."""
     answer: str | None = None
     """What the member said to the keyword's question."""
     asked: int = 0
@@ -107,6 +109,8 @@ class ScriptRun:
     it has called something, or it has looked at who asks. Until then all its words are its author's."""
     outside: bool = False
     """Set by a keyword whose value holds words of others: web pages, files, what other members said."""
+    thread_seconds: float = 0.0
+    """Of the processor, which keywords have spent in threads of their own and the run has not been charged for."""
 
     @property
     def is_of_author(self) -> bool:

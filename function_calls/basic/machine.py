@@ -86,10 +86,11 @@ class Machine:
             "frames": [frame.to_json(frame.variables is run.top) for frame in run.frames],
         }
 
-    def give(self, value: JsonValue) -> None:
-        """The value of the keyword that was wanted; the next `go` goes on with it. Ignored when none is wanted."""
+    def give(self, value: JsonValue, *, is_taken: bool = False) -> None:
+        """The value of the keyword that was wanted; the next `go` goes on with it. Ignored when none is wanted.
+        `is_taken`: `taken` has made it, and nobody else has it."""
         if self._waits and self._fault is None and self._over is None:
-            self._answer(value)
+            self._answer(value, is_taken)
 
     def fail(self, fault: RunFault) -> None:
         """Let the statement at which the run stands fail, which ON ERROR of the script may hold, with the next `go`. So
@@ -251,10 +252,10 @@ class Machine:
         except Exception as error:  # noqa: BLE001 - as in `go`: it ends this run
             self._over = self._broken(error)
 
-    def _answer(self, value: JsonValue) -> None:
+    def _answer(self, value: JsonValue, is_taken: bool) -> None:
         frame = self._run.frames[-1]
         try:
-            answer = taken(value)
+            answer = value if is_taken else taken(value)
             _, (_, slots) = frame.procedure.code[frame.position]
             del frame.stack[len(frame.stack) - len(slots) :]
             frame.stack.append(answer)

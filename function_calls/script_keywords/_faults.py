@@ -22,7 +22,14 @@ from services.storage import StorageError
 from services.visible_text import visible_line
 
 _LONGEST_SHOWN = 60
-_MEMORY = frozenset({RecordProblem.TOO_LARGE, RecordProblem.TOO_MANY_ROWS, RecordProblem.TOO_MANY_COLUMNS})
+_MEMORY = frozenset(
+    {
+        RecordProblem.TOO_LARGE,
+        RecordProblem.TOO_MANY_ROWS,
+        RecordProblem.TOO_MANY_COLUMNS,
+        RecordProblem.TOO_MANY_CELLS,
+    }
+)
 
 
 @contextmanager

@@ -15,11 +15,12 @@ from function_calls.spec import Message
 from services.clock import Clock
 from services.csv_rows import csv_rows
 from services.json_values import JsonObject
-from services.script_conditions import in_order, test_of
+from services.script_conditions import test_of
 from services.script_files import NoSuchScriptFile
 from services.script_filter_texts import filter_of
 from services.script_filter_trees import condition_of
 from services.script_filters import AllOf, AnyOf, Comparison, Condition, Constant, Field, Filter, FilterFault
+from services.script_sorting import in_order
 from services.script_tables import MOST_RESULTS, ScriptTables, table_place
 from services.script_values import as_number
 from services.store.script_rows import TablePlace
@@ -82,7 +83,7 @@ class Rows:
             return list(await self.find(data, wanted if wanted.limit is not None else _unlimited(wanted)))
         with told(self._run):
             rows = await self.fitting(await self.of(data), wanted.condition)
-            ordered = in_order(rows, wanted.orders, self.now) if wanted.orders else rows
+            ordered = await in_order(rows, wanted.orders, self.now) if wanted.orders else rows
         return ordered if wanted.limit is None else ordered[: wanted.limit]
 
     async def fitting(self, rows: Sequence[Value], condition: Condition | None) -> list[Value]:
@@ -100,7 +101,7 @@ class Rows:
         """The rows of the file and then the table's own that fit, and how many of these there are."""
         own = (await self._tables.find(place, _unlimited(wanted), self.now, MOST_RESULTS)).rows
         rows = [*await self.fitting(of_file, wanted.condition), *own]
-        return (in_order(rows, wanted.orders, self.now) if wanted.orders else rows), len(own)
+        return (await in_order(rows, wanted.orders, self.now) if wanted.orders else rows), len(own)
 
     async def _of_file(self, name: str) -> list[JsonObject]:
         """The rows of the file of that name beside the script; none where there is none."""

@@ -14,6 +14,7 @@ from function_calls.commands import value_of
 from function_calls.questions import fingerprint
 from function_calls.registry import begins_chats
 from function_calls.scripts.ending import HeldUpWithin
+from function_calls.scripts.faults import count_up
 from function_calls.scripts.rights import may_call, tool_name
 from function_calls.spec import FunctionError, FunctionResult, FunctionSpec, Message, Question
 from services.json_values import JsonObject
@@ -38,6 +39,9 @@ class Said(StrEnum):
 
 STOPPED_WITHIN = "call.stopped"
 """In what a run keeps: why a script stopped that it called last. That says all, with that script's name and line."""
+MOST_CALLS = 200
+"""In one run: each of them is noted, and may be as much work as the run itself."""
+_CALLS = "call.count"
 _ASKED = "call.asked"
 _CODES = {
     ErrorCode.REFUSED: RunCode.NOT_ALLOWED,
@@ -89,12 +93,15 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapp
     """What the function of that name gives for these values, in order or by their names; or the question that it asks
     first. Raises RunFault and HeldUpWithin."""
     asked = _Asked.of(run)
+    run.kept.pop(_ASKED, None)
     if asked.waits is not None:
         called = str(asked.waits["function"])
         result = await _goes_on(run, asked.waits)
     else:
         spec = function_called(run, name)
         called = spec.name
+        if not run.asked:
+            count_up(run, _CALLS, MOST_CALLS, "call.too_often")
         arguments = named_arguments(run, spec, given)
         if run.answer is not None:
             asked = asked.answered(run, spec)
@@ -106,7 +113,6 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapp
     run.heard = True
     if result.question is not None:
         return _held_up(run, called, result, result.question, asked)
-    run.kept.pop(_ASKED, None)
     return _value(run, result)
 
 
@@ -190,7 +196,6 @@ def _held_up(run: ScriptRun, called: str, result: FunctionResult, question: Ques
             run.say(message)
         asked.keep(run, waits=_waits(spec, question))
         raise HeldUpWithin(question)
-    run.kept.pop(_ASKED, None)
     # What a function has handed on of another one leads to that one, and not back here.
     key = "asks_itself" if question.kind == "input" else "needs_yes"
     raise RunFault(RunCode.NOT_ALLOWED, run.call.say(f"basic.call.{key}", name=called))

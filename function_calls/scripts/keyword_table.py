@@ -75,10 +75,10 @@ class KeywordTable:
         return self._keywords.get(name)
 
     def effect_of(self, keywords: Iterable[str]) -> Effect:
-        """What a script with these keywords does to the world: what the strongest of them does. One that is not known
-        is taken for the strongest."""
+        """What a script with these keywords does to the world: what the strongest of them does, but `once` where it
+        changes anything that is kept. One that is not known is taken for the strongest."""
         found = [self._keywords.get(name) for name in keywords]
-        effects = [Effect.ONCE if one is None else one.effect for one in found]
+        effects = [Effect.ONCE if one is None or changes_what_is_kept(one) else one.effect for one in found]
         return max(effects, key=_STRENGTH.__getitem__, default=Effect.READ)
 
     def touches_of(self, keywords: Iterable[str]) -> frozenset[Touch]:
@@ -209,6 +209,12 @@ def _handler(function: Callable[..., Any], bound: Mapping[str, object]) -> Keywo
         return given
 
     return handle
+
+
+def changes_what_is_kept(keyword: BoundKeyword) -> bool:
+    """Whether it changes what the next run may find. A statement that may be repeated makes no script that may: what it
+    puts there may come of what was read before it, a number that grows by one at each visit."""
+    return keyword.effect is not Effect.READ and bool(keyword.touches & {Touch.REACHES_OUT, Touch.STAYS_HERE})
 
 
 def _reaches_out(keyword: BoundKeyword) -> bool:

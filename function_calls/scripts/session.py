@@ -11,7 +11,7 @@ from function_calls.basic.keywords import Value
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from services.clock import Clock
-from services.json_values import JsonValue
+from services.json_values import JsonObject, JsonValue
 
 NOTING = frozenset({"SET CONTEXT", "SET SYSTEM PROMPT", "BEGIN SYSTEM PROMPT"})
 """What a script bears that has something noted for models."""
@@ -65,6 +65,20 @@ class NoticedVariables(dict[str, JsonValue]):
         if name in self._names:
             self._notice()
         return super().get(name, default)
+
+
+def without_given(state: JsonObject, given: Mapping[str, Value]) -> JsonObject:
+    """The state of a machine without what the settings gave it and it still has: that may be secret, and is given anew
+    when the run goes on. What the script has made of it is the script's."""
+    top: JsonObject = state["top"]
+    names = [name for name, value in given.items() if name in top and top[name] == value]
+    return {**state, "top": {name: value for name, value in top.items() if name not in names}, "given": names}
+
+
+def with_given(state: JsonObject, given: Mapping[str, Value]) -> JsonObject:
+    """The state with what the settings say now, in the places that `without_given` has left."""
+    names: list[str] = state.get("given", [])
+    return {**state, "top": {**state["top"], **{name: given.get(name) for name in names}}}
 
 
 class ChatWorld:

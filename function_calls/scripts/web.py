@@ -22,6 +22,8 @@ from services.web_addresses import read_url
 from services.web_bodies import body_value
 
 _HEADERS = "web.headers"
+_HEADER_NAMES = "web.header_names"
+"""In what a run keeps when it asks: their values, often keys, are not stored."""
 _REQUESTS = "web.requests"
 _FORM = "application/x-www-form-urlencoded"
 _ACCEPT = "application/json, text/*;q=0.9, */*;q=0.5"
@@ -50,8 +52,8 @@ class _Body:
 
 
 class WebOfScripts:
-    """Requests of scripts. What a run has set for its headers is in `run.kept`, and goes with each request of the run
-    to the host that the script names, not on to where that one redirects."""
+    """Requests of scripts. What a run has set for its headers is in `run.passing` until it asks something, and goes
+    with each request to the host that the script names, not on to where that one redirects."""
 
     def __init__(self, client: WebClient, settings: BasicWebSettings, clock: Clock) -> None:
         self._client = client
@@ -97,16 +99,19 @@ class WebOfScripts:
         if not _VALUE.match(value):
             # The value may be a secret.
             raise worded(run, RunCode.BAD_VALUE, "web.header_value", name=name)
-        headers = {one: what for one, what in _headers(run).items() if one != name.lower()}
+        headers = {one: what for one, what in _set_headers(run).items() if one != name.lower()}
         if value:
             headers[name.lower()] = value
         if len(headers) > _MOST_HEADERS:
             raise worded(run, RunCode.BAD_VALUE, "web.headers", most=_MOST_HEADERS)
-        run.kept[_HEADERS] = headers
+        run.passing[_HEADERS] = headers
+        known: list[str] = run.kept.get(_HEADER_NAMES, [])
+        run.kept[_HEADER_NAMES] = [*(one for one in known if one != name.lower()), *([name.lower()] if value else [])]
 
     def clear_headers(self, run: ScriptRun) -> None:
         """Let the run's requests bear none any more."""
-        run.kept.pop(_HEADERS, None)
+        run.passing.pop(_HEADERS, None)
+        run.kept.pop(_HEADER_NAMES, None)
 
     async def _answer(
         self, run: ScriptRun, method: Method, url: str, body: _Body, may_ask: MayAsk, setting: str, most_bytes: int
@@ -159,7 +164,18 @@ def _hosts(patterns: tuple[str, ...]) -> MayAsk:
 
 
 def _headers(run: ScriptRun) -> Mapping[str, str]:
-    headers: Mapping[str, str] = run.kept.get(_HEADERS, {})
+    """What goes with a request. Raises RunFault where the run has asked something since it set a header: a request
+    without it would be another one."""
+    headers = _set_headers(run)
+    names: list[str] = run.kept.get(_HEADER_NAMES, [])
+    gone = next((name for name in names if name not in headers), None)
+    if gone is not None:
+        raise worded(run, RunCode.BAD_VALUE, "web.header_gone", name=gone)
+    return headers
+
+
+def _set_headers(run: ScriptRun) -> Mapping[str, str]:
+    headers: Mapping[str, str] = run.passing.get(_HEADERS, {})
     return headers
 
 

@@ -229,10 +229,20 @@ async def test_a_post_that_was_taken_and_then_leads_nowhere_is_unknown_too(statu
     assert fault.code is RunCode.UNKNOWN_OUTCOME
 
 
+@pytest.mark.parametrize("status", [502, 504])
+async def test_when_a_server_in_between_has_no_answer_nobody_knows_whether_a_change_happened(status: int) -> None:
+    async with WebServer({"/": Page(b"x", status)}) as server:
+        fault = await fault_of(keywords.post(a_run(), server.url("/"), {"a": 1}, web=a_web()))
+        assert fault.code is RunCode.UNKNOWN_OUTCOME
+        # What only reads has changed nothing.
+        assert (await fault_of(keywords.get(a_run(), server.url("/"), web=a_web()))).code is RunCode.UNAVAILABLE
+
+
 async def test_a_post_that_never_left_or_was_refused_has_not_happened() -> None:
-    async with WebServer({"/": Page(b"", 500)}) as server:
+    async with WebServer({"/": Page(b"", 500), "/busy": Page(b"", 503)}) as server:
         url = server.url("/")
-        assert (await fault_of(keywords.post(a_run(), url, {}, web=a_web()))).code is RunCode.UNAVAILABLE
+        for one in (url, server.url("/busy")):
+            assert (await fault_of(keywords.post(a_run(), one, {}, web=a_web()))).code is RunCode.UNAVAILABLE
     assert (await fault_of(keywords.post(a_run(), url, {}, web=a_web()))).code is RunCode.UNAVAILABLE
 
 
