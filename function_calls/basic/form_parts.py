@@ -27,6 +27,7 @@ class SlotKind(StrEnum):
     NAMES = "names"
     ROW = "row"
     PAIR = "pair"
+    KEY = "key"
 
 
 class Exactly(NamedTuple):

@@ -183,6 +183,8 @@ class _Matching:
                 return self._slots.word(before=signs)
             case SlotKind.NAME:
                 return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
+            case SlotKind.KEY:
+                return self._slots.key()
             case SlotKind.ASSIGNMENTS:
                 return self._slots.assignments()
             case SlotKind.CONDITION:

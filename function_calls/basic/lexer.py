@@ -14,7 +14,7 @@ from function_calls.basic import raw_text
 from function_calls.basic.characters import MEANT, QUOTES, out_of_place
 from function_calls.basic.codes import Code, Fault
 from function_calls.basic.comments import begins_text
-from function_calls.basic.continuation import goes_on
+from function_calls.basic.continuation import goes_on, goes_on_with_rows
 from function_calls.basic.nodes import At
 from function_calls.basic.quoted import Quoted, parts_of, quoted
 from function_calls.basic.scanned import Scanned
@@ -207,7 +207,10 @@ class _Lexer:
         if last is None or last.kind is _LINE:
             if last and last.text == ":":
                 self._tokens[-1] = last._replace(text=":\n")
-        elif not goes_on(last, self._text, end, self._brackets, piece.count("\n") > 1):
+        elif not (
+            goes_on(last, self._text, end, self._brackets, piece.count("\n") > 1)
+            or (not self._brackets and goes_on_with_rows(self._tokens, self._text, end))
+        ):
             self._made.put(_LINE, "\n", None, start)
             self._brackets.clear()
             self._param = False
