@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from function_calls.basic.codes import Code, ScriptFault
 from function_calls.basic.expressions import Expressions
+from function_calls.basic.mistaken import better_told
 from function_calls.basic.nodes import Expression, ForEach, ForTo, If, Literal, Loop, Statement
 from function_calls.basic.open_blocks import ENDING_WORDS, Ending, OpenBlocks, Opened, is_over
 from function_calls.basic.reading import Reading
@@ -68,7 +69,8 @@ class Blocks:
         try:
             return read()
         except ScriptFault as error:
-            self._reading.failed(error.fault, error.fault.at.line, error.fault.at.line)
+            fault = better_told(cursor, error.fault, self._reading)
+            self._reading.failed(fault, fault.at.line, fault.at.line)
             self.skip_line(cursor)
             return None
 
@@ -94,7 +96,8 @@ class Blocks:
         try:
             condition = self._condition(cursor)
         except ScriptFault as error:
-            self._reading.failed(error.fault, error.fault.at.line, error.fault.at.line)
+            fault = better_told(cursor, error.fault, self._reading)
+            self._reading.failed(fault, fault.at.line, fault.at.line)
             cursor.index = begin
             if not self._leads_to_lines(cursor):
                 return

@@ -275,7 +275,7 @@ def test_labels_belong_to_their_sub() -> None:
         ("TLAK 'a'", (1, 1), "UNKNOWN_STATEMENT", "did you mean TALK?"),
         ("SEND MIAL 'a'", (1, 1), "UNKNOWN_STATEMENT", "SEND MAIL"),
         ("GREET 'a'\nSUB greets(a)\nEND SUB", (1, 1), "UNKNOWN_STATEMENT", "did you mean GREETS?"),
-        ("OPEN '/etc/passwd' FOR INPUT AS #1", (1, 1), "UNKNOWN_STATEMENT", "there is no statement OPEN"),
+        ("OPEN '/etc/passwd' FOR INPUT AS #1", (1, 1), "UNKNOWN_STATEMENT", "OPEN is not supported here; READ"),
         ("10 POKE 1,1", (1, 4), "UNKNOWN_STATEMENT", "POKE"),
         ("ＩＦ a THEN", (1, 1), "UNKNOWN_STATEMENT", "write IF"),
         ("nope(1)", (1, 1), "UNKNOWN_FUNCTION", "NOPE"),
