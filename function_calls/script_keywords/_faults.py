@@ -20,6 +20,7 @@ from services.script_tables import BadTableName, Busy, NoKey, RowExists
 from services.script_values import NotKeepable, TooLarge
 from services.storage import StorageError
 from services.visible_text import visible_line
+from services.web_addresses import host_of
 
 _LONGEST_SHOWN = 60
 _MEMORY = frozenset({RecordProblem.TOO_LARGE, RecordProblem.TOO_MANY_ROWS, RecordProblem.TOO_MANY_COLUMNS})
@@ -56,11 +57,14 @@ def told(run: ScriptRun, name: str = "") -> Iterator[None]:
 
 def fault_of(run: ScriptRun, code: RunCode, key: str, **values: object) -> RunFault:
     """The fault with the sentence `script_data.<key>`; of what strangers may have put into its values, one line."""
-    shown = {
-        name: visible_line(value)[:_LONGEST_SHOWN] if isinstance(value, str) else value
-        for name, value in values.items()
-    }
+    shown = {name: _one_line(value) if isinstance(value, str) else value for name, value in values.items()}
     return RunFault(code, run.call.say(f"script_data.{key}", **shown))
+
+
+def _one_line(value: str) -> str:
+    """What a script takes for a name may be an address of the web, with a key in it."""
+    shown = host_of(value) if "://" in value else value
+    return visible_line(shown)[:_LONGEST_SHOWN]
 
 
 def wrong_type(run: ScriptRun, key: str) -> RunFault:
