@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.form_parts import some_of
 from function_calls.basic.keywords import ScriptRun, Value
 from services.csv_rows import MOST_ROWS as MOST_CSV_ROWS
 from services.csv_rows import CsvFault
@@ -112,6 +113,10 @@ def _of_a_problem(run: ScriptRun, fault: FilterFault | RecordFault | CsvFault, n
         return RunFault(RunCode.BAD_VALUE, where)
     if isinstance(fault, RecordFault):
         code = RunCode.MEMORY if fault.problem in _MEMORY else RunCode.BAD_VALUE
-        return fault_of(run, code, f"records.{fault.problem}", found=fault.found)
+        kind = run.call.say(f"script_data.records.kinds.{fault.value}") if fault.value else ""
+        shown = ", ".join(map(_one_line, some_of(fault.columns)))
+        found = _one_line(fault.found)
+        said = f"script_data.records.{fault.problem}"
+        return RunFault(code, run.call.say(said, found=found, columns=shown, row=fault.row, kind=kind))
     most = MOST_CSV_ROWS if fault.problem == "too_many_rows" else 1000
     return fault_of(run, RunCode.BAD_VALUE, f"csv.{fault.problem}", name=name, line=fault.line, most=most)
