@@ -27,6 +27,7 @@ from function_calls.sources.basic_scripts import BasicScripts
 from function_calls.spec import Handler
 from services.basic_tools import BasicTools
 from services.clock import Clock
+from services.redaction import Redactor
 
 WORK = Path("work")
 """Below `home`: what was compiled, bot by bot."""
@@ -38,11 +39,12 @@ def scripts_of(settings: Settings, services: Services, changes: Changes) -> Sequ
     if not settings.sources.basic:
         return ()
     modules = keyword_modules(settings)
+    redact = cast(Redactor, services[Redactor])
     source = BasicScripts(
         "sources.basic",
         settings.sources.basic,
         compiler=compiler_of(settings.basic, spellings_of(modules)),
-        runs=ScriptRuns(settings, KeywordTable(modules, services), services),
+        runs=ScriptRuns(settings, KeywordTable(modules, services, hide=redact.known), services),
         kept=cast(BasicTools, services[BasicTools]),
         work=WorkFolder(Path(settings.home) / WORK),
         bots=tuple(settings.bots),

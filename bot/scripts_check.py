@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.basic_scripts import compiler_of, keyword_modules, spellings_of
+from bot.missing_files import missing_files
+from bot.script_services import folder_beside
 from config.basic import BasicSource
 from config.diagnostics import Diagnostic, Diagnostics
 from config.settings import Settings
@@ -14,6 +16,7 @@ from function_calls.basic.compiler import BasicCompiler
 from function_calls.definition_faults import fault
 from function_calls.script_library.names import Names, Taker, taken_twice
 from function_calls.script_library.places import ScriptPlace, bot_of, place_of, storage_of
+from services.script_files import LocalScriptFiles
 from services.storage import Storage, StorageError
 
 
@@ -70,10 +73,11 @@ class _Checking:
                 f"{source.path}: there are no scripts; they are <bot>.gbai/<bot>.gbdialog/*.bas, or *.bas right there"
             )
             self._tell([fault(str(source.path), text)])
+        files = LocalScriptFiles([folder_beside(source)])
         for place in places:
-            self._script(storage, place, Profile(source.profile))
+            self._script(storage, place, Profile(source.profile), files)
 
-    def _script(self, storage: Storage, place: ScriptPlace, profile: Profile) -> None:
+    def _script(self, storage: Storage, place: ScriptPlace, profile: Profile, files: LocalScriptFiles) -> None:
         file = storage.place(place.path)
         self.checked.scripts += 1
         try:
@@ -95,6 +99,8 @@ class _Checking:
             first = self._names.take(key, Taker(storage.place(""), place.path, file))
             if first is not None:
                 found.append(taken_twice(key, first.file, file, one.definition.line))
+        if result.tools:
+            found += missing_files(content, file, place, files)
         self._tell(found)
 
     def _tell(self, found: Sequence[Diagnostic]) -> None:

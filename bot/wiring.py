@@ -97,7 +97,7 @@ from services.llm.model import ChatModel
 from services.mcp.pins import COUNTER, Pins
 from services.mcp.sandboxed import SandboxedStart
 from services.news import News
-from services.redaction import Redactor
+from services.redaction import Redactor, names_a_secret
 from services.refs import ChatRef
 from services.sandbox import Sandbox
 from services.schedule_times import WhenReader
@@ -172,7 +172,13 @@ def secrets_of(settings: Settings) -> list[str]:
     programs = [client.token.get_secret_value() for client in settings.mcp.serve.clients]
     servers = [secret for server in settings.mcp.servers for secret in server.secrets]
     mail = settings.mail.secrets
-    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers, *mail]
+    scripts = [
+        str(value)
+        for one in settings.bots.values()
+        for name, value in one.parameters.items()
+        if isinstance(value, str | int) and names_a_secret(name)
+    ]
+    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers, *mail, *scripts]
 
 
 def build_daemon(
@@ -214,7 +220,8 @@ def build_daemon(
     }
     scripts = BasicTools(store, clock)
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
-    shared |= {BasicTools: scripts, Random: given.rng}
+    redact = Redactor(secrets_of(settings))
+    shared |= {BasicTools: scripts, Random: given.rng, Redactor: redact}
     own = services_of(settings, store, clock, ids, given.rng, given.web, timetable)
     services = {**own, **shared, **ports}
     services |= script_services_of(settings, services, store, ids)
@@ -236,7 +243,6 @@ def build_daemon(
     metrics = Metrics()
     call_log = _lines(settings, "function_calls.jsonl")
     model_log = _lines(settings, "model_requests.jsonl")
-    redact = Redactor(secrets_of(settings))
     records = CallRecords(call_log, metrics, clock, redact)
     factory = FilterFactory(store, clock, deadlines, redact)
 

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from services.json_values import JsonValue
 from services.refs import ErrorCode
@@ -60,7 +60,7 @@ class WebAnswer:
         try:
             return json.loads(self.body)
         except ValueError as error:
-            raise WebError(ErrorCode.FAILED, f"{self.url} did not answer in JSON") from error
+            raise WebError(ErrorCode.FAILED, f"{urlsplit(self.url).hostname} did not answer in JSON") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,8 @@ async def aggregate(
     if total is None:
         raise fault_of(run, RunCode.BAD_VALUE, "records.no_total", found=text_of(how))
     rows = await Rows(run, tables, files, clock).narrowed(data, filter_in(run, filter))
-    return await beside(run, len(rows), total_of, total, rows, text_of(field).strip())
+    with told(run):
+        return await beside(run, len(rows), total_of, total, rows, text_of(field).strip())
 
 
 @basic_keyword("SORT {data} BY {field:word} [{direction=ASC|DESC}]", "SORT {data} [, {field} [, {direction}]]")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, get_type_hints
 
+from function_calls.basic.codes import RunFault
 from function_calls.basic.form_parts import SlotKind, slots_of
 from function_calls.basic.forms import BadForm, Form, Forms, form_of, usage_of
 from function_calls.basic.keywords import (
@@ -22,7 +23,7 @@ from function_calls.basic.keywords import (
 from function_calls.binding import Services, bound_services, untyped
 from function_calls.definition import DefinitionError
 from function_calls.source_places import place_of
-from function_calls.spec import Touch
+from function_calls.spec import ToolError, Touch
 from services.refs import Effect
 
 _STRENGTH = {Effect.READ: 0, Effect.IDEMPOTENT: 1, Effect.ONCE: 2}
@@ -44,13 +45,21 @@ class BoundKeyword:
     """`file:line` of the function."""
 
 
+def _as_it_is(text: str) -> str:
+    return text
+
+
 class KeywordTable:
     """The keywords of some modules, by their names."""
 
-    def __init__(self, modules: Iterable[ModuleType], services: Services) -> None:
-        """Services are bound by the types of keyword-only parameters. Raises DefinitionError, which names every keyword
+    def __init__(
+        self, modules: Iterable[ModuleType], services: Services, *, hide: Callable[[str], str] = _as_it_is
+    ) -> None:
+        """Services are bound by the types of keyword-only parameters. `hide` takes secrets out of what faults say,
+        which scripts can say to the chat. Raises DefinitionError, which names every keyword
         that cannot be used, and both places where two have one name."""
         self._keywords: dict[str, BoundKeyword] = {}
+        self._hide = hide
         forms: list[Form] = []
         problems: list[str] = []
         for function, declaration in _marked(modules):
@@ -105,7 +114,7 @@ class KeywordTable:
         ]
         if problems:
             raise DefinitionError(where, problems)
-        handler = _handler(function, bound)
+        handler = _handler(function, bound, self._hide)
         for name in names:
             usage = tuple(usage_of(form) for form in forms if form.name == name)
             self._keywords[name] = BoundKeyword(name, handler, effect, touches, declaration.description, usage, where)
@@ -201,11 +210,17 @@ def _misfits(form: Form, signature: _Signature) -> list[str]:
     return problems
 
 
-def _handler(function: Callable[..., Any], bound: Mapping[str, object]) -> KeywordHandler:
+def _handler(function: Callable[..., Any], bound: Mapping[str, object], hide: Callable[[str], str]) -> KeywordHandler:
     run = functools.partial(function, **bound) if bound else function
 
     async def handle(script: ScriptRun, arguments: Mapping[str, Value]) -> Value | Asks:
-        given: Value | Asks = await run(script, **arguments)
+        try:
+            given: Value | Asks = await run(script, **arguments)
+        except RunFault as fault:
+            raise RunFault(fault.code, hide(fault.detail)) from None
+        except ToolError as error:
+            error.text = hide(error.text)
+            raise
         return given
 
     return handle

@@ -83,7 +83,6 @@ async def test_rows_are_chosen_and_put_in_order(say: Saying, statement: str, fou
         ('AGGREGATE "COUNT", orders', 4),
         ('AGGREGATE "MIN", orders, "total"', 0.1),
         ('AGGREGATE "MAX", orders, "day"', "2026-02-01"),
-        ('AGGREGATE "MAX", orders, "nothing"', None),
         ('AGGREGATE "SUM", orders, "total", "city = Oslo"', 10),
         ("AGGREGATE orders SUM total", 12.6),
         ('AGGREGATE orders COUNT WHERE city = "Oslo"', 2),
@@ -93,6 +92,33 @@ async def test_rows_are_chosen_and_put_in_order(say: Saying, statement: str, fou
 async def test_a_total_is_made_of_a_field(say: Saying, statement: str, total: Any) -> None:
     expected = pytest.approx(total) if isinstance(total, float) else total
     assert await done(say, statement) == expected
+
+
+PRICES = [{"what": "tea", "price": "12,50"}, {"what": "cake", "price": "1.234,50 €"}, {"what": "gift", "price": ""}]
+
+
+async def test_amounts_of_a_sheet_are_read_as_people_write_them(say: Saying) -> None:
+    for how, total in {"SUM": 1247, "AVG": 623.5, "MIN": 12.5, "MAX": 1234.5}.items():
+        assert await say(a_run(), f'AGGREGATE "{how}", prices, "price"', prices=PRICES) == total
+    [group, *_] = await say(a_run(), 'GROUP BY prices, "what", sums', prices=PRICES, sums={"total": "SUM(price)"})
+    assert group["total"] == 12.5
+    thousands = [{"n": "1.500"}, {"n": "2,50"}]
+    assert await say(a_run(), 'AGGREGATE "SUM", rows, "n"', rows=thousands) == 1502.5
+
+
+@pytest.mark.parametrize("how", ["SUM", "AVG"])
+async def test_a_total_of_what_is_no_number_names_the_row_and_the_column(say: Saying, how: str) -> None:
+    rows = [*PRICES, {"what": "secret-canary", "price": "free-canary"}]
+    with pytest.raises(RunFault) as caught:
+        await say(a_run(), f'AGGREGATE "{how}", rows, "price"', rows=rows)
+    assert caught.value.detail == "In row 4, the column price has a text instead of a number."
+
+
+@pytest.mark.parametrize("how", ["SUM", "AVG", "MIN", "MAX", "COUNT"])
+async def test_a_total_of_a_column_that_no_row_has_names_those_that_there_are(say: Saying, how: str) -> None:
+    with pytest.raises(RunFault) as caught:
+        await say(a_run(), f'AGGREGATE "{how}", prices, "pricse"', prices=PRICES)
+    assert caught.value.detail == "No row has a column pricse; there are: what, price."
 
 
 @pytest.mark.parametrize(
