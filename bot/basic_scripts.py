@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -13,6 +14,7 @@ from bot.keyword_modules import built_in_keyword_modules, own_keyword_modules
 from config.basic import BasicSettings, BasicSource
 from config.settings import Settings
 from function_calls.basic.compiler import BasicCompiler
+from function_calls.basic.form_parts import LiteralCheck
 from function_calls.basic.forms import Forms, form_of
 from function_calls.basic.functions import ARITIES
 from function_calls.basic.keywords import Grants, keyword_declaration
@@ -93,18 +95,19 @@ def keyword_modules(settings: Settings) -> Sequence[ModuleType]:
     return [*built_in_keyword_modules(), *own_keyword_modules(settings.sources.basic_keywords)]
 
 
-def spellings_of(modules: Sequence[ModuleType]) -> tuple[str, ...]:
-    """The forms of the keywords of these modules, as they are declared: all that is needed to read a script."""
-    return tuple(
-        form
+def spellings_of(modules: Sequence[ModuleType]) -> Mapping[str, Mapping[str, LiteralCheck]]:
+    """The forms of the keywords of these modules, as they are declared, each with the checks of what is written out in
+    it: all that is needed to read a script."""
+    return {
+        form: declaration.checks
         for module in modules
         for function in vars(module).values()
         if (declaration := keyword_declaration(function)) is not None and function.__module__ == module.__name__
         for form in declaration.forms
-    )
+    }
 
 
-def compiler_of(settings: BasicSettings, spellings: Sequence[str]) -> BasicCompiler:
+def compiler_of(settings: BasicSettings, spellings: Mapping[str, Mapping[str, LiteralCheck]]) -> BasicCompiler:
     """The compiler for scripts that may use these keywords. Raises BadForm."""
-    forms = Forms(form_of(one) for one in spellings)
+    forms = Forms(replace(form_of(one), checks=checks) for one, checks in spellings.items())
     return BasicCompiler(forms, ARITIES, settings.source_kilobytes * 1024, tuple(spellings))

@@ -30,6 +30,7 @@ class Code(StrEnum):
     UNKNOWN_STATEMENT = "basic.unknown_statement"
     UNKNOWN_FUNCTION = "basic.unknown_function"
     WRONG_COUNT = "basic.wrong_count"
+    BAD_ARGUMENT = "basic.bad_argument"
     NOT_CLOSED = "basic.not_closed"
     STRAY_END = "basic.stray_end"
     MISPLACED = "basic.misplaced"

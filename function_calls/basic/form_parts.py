@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
+
+from services.json_values import JsonValue
 
 _COMMA = ","
 _MOST_WORDS = 8
@@ -58,6 +60,8 @@ class Either(NamedTuple):
     branches: tuple[tuple[Part, ...], ...]
 
 
+LiteralCheck = Callable[[JsonValue], str]
+"""What is wrong with a value that a script has written out, for its author; empty where nothing is."""
 Part = Exactly | Slot | Maybe | Either
 
 
@@ -95,6 +99,8 @@ class Form:
     """The slots that every statement of this form fills."""
     words: frozenset[str]
     """All words behind the lead that stand in the form itself."""
+    checks: Mapping[str, LiteralCheck] = field(default_factory=dict, compare=False, repr=False)
+    """By the names of slots."""
 
     @property
     def name(self) -> str:

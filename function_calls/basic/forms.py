@@ -4,17 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
+from function_calls.basic.codes import Code
 from function_calls.basic.form_columns import columns_in
 from function_calls.basic.form_language import BadForm as BadForm
 from function_calls.basic.form_language import form_of as form_of
-from function_calls.basic.form_parts import Exactly, Fork, Node, Slot, SlotKind, Step, first_of, some_of
+from function_calls.basic.form_parts import Exactly, Fork, LiteralCheck, Node, Slot, SlotKind, Step, first_of, some_of
 from function_calls.basic.form_parts import Form as Form
 from function_calls.basic.form_parts import usage_of as usage_of
 from function_calls.basic.form_slots import Absent, Reads, Slots
-from function_calls.basic.nodes import At, Expression, Target, Want
+from function_calls.basic.nodes import At, Expression, Literal, Target, Want
 from function_calls.basic.tokens import Cursor, Kind, Token
 
 _ENDS = frozenset({"ELSE", "ELSEIF", "END", "ENDIF"})
@@ -47,6 +48,13 @@ class Forms:
         forms = tuple(forms)
         self.names: tuple[str, ...] = tuple(dict.fromkeys(form.name for form in forms))
         """Of the keywords, each once: `SEND MAIL`."""
+        usages: dict[str, list[str]] = {}
+        for form in forms:
+            if len(form.lead) == 1:
+                usages.setdefault(form.name.lower(), []).append(f"`{usage_of(form)}`")
+        alone = {form.name.lower() for form in forms if not form.required}
+        self.usages = {name: " or ".join(found[:_MOST_USAGES]) for name, found in usages.items() if name not in alone}
+        """How the keywords of one word are written that cannot stand alone, by their names in lower case."""
         ways: dict[str, list[_Way]] = {}
         # The longest beginning wins; among equals the order in which they were given.
         for form in sorted(forms, key=lambda form: -len(form.lead)):
@@ -109,6 +117,7 @@ class _Matching:
         that takes the most."""
         cursor, start = self._cursor, self._cursor.index
         best: Matched | None = None
+        checks: Mapping[str, LiteralCheck] = {}
         ends, lead = start, 0
         for way in ways:
             if best is not None and len(way.form.lead) < lead:
@@ -119,6 +128,7 @@ class _Matching:
                 continue
             if best is None or cursor.index > ends:
                 best = Matched(Want(at, way.form.name, tuple(self._filled)), self._into)
+                checks = way.form.checks
                 ends, lead = cursor.index, len(way.form.lead)
             if not self._inside:
                 break
@@ -126,6 +136,9 @@ class _Matching:
             cursor.index = self._furthest
             self._fail(ways)
         cursor.index = ends
+        for name, given in best.want.arguments:
+            if name in checks and isinstance(given, Literal) and (wrong := checks[name](given.value)):
+                cursor.fail(wrong, Code.BAD_ARGUMENT, given.at)
         return best
 
     def _fits(self, way: _Way) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeVar
 
+from function_calls.basic.form_parts import LiteralCheck
 from function_calls.basic.nodes import At
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -27,10 +29,15 @@ class KeywordDeclaration:
     description: str
     effect: str
     touches: tuple[str, ...]
+    checks: Mapping[str, LiteralCheck]
 
 
 def basic_keyword(
-    *forms: str, effect: str = "read", touches: Sequence[str] = (), description: str = ""
+    *forms: str,
+    effect: str = "read",
+    touches: Sequence[str] = (),
+    description: str = "",
+    check: Mapping[str, LiteralCheck] = MappingProxyType({}),
 ) -> Callable[[Function], Function]:
     """Mark `async def f(run: ScriptRun, slot, …, *, service: Type) -> Value | Asks` as a keyword of scripts.
 
@@ -38,11 +45,12 @@ def basic_keyword(
     `SEND MAIL {to}, {subject}, {body} [, {files}]` (see forms.py). The first words name the keyword, and all forms
     begin with the same number of arguments' names as the function has parameters; what a form leaves out is the
     parameter's default. `effect` and `touches` as of a function; a script has those of all its keywords together.
-    Without `description` the first paragraph of the docstring serves."""
+    `check`: for slots by their names, what is wrong with a value that stands written out in the script, so that its
+    author hears of it before it runs. Without `description` the first paragraph of the docstring serves."""
 
     def mark(function: Function) -> Function:
         text = description or " ".join((function.__doc__ or "").strip().split("\n\n", 1)[0].split())
-        setattr(function, _MARK, KeywordDeclaration(forms, text, effect, tuple(touches)))
+        setattr(function, _MARK, KeywordDeclaration(forms, text, effect, tuple(touches), check))
         return function
 
     return mark

@@ -42,6 +42,11 @@ Reader = Callable[[Cursor, list[Statement]], None]
 _OPERATORS = ("+", "-", "*", "/", "\\", "^", "&")
 _BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
 _OVER_LINES = frozenset(("IF", "FOR", "FOREACH", "WHILE", "DO", "SELECT", "SWITCH", "WITH"))
+_NO_NAMES = frozenset((
+    "IF", "THEN", "ELSE", "ELSEIF", "ENDIF", "END", "FOR", "WHILE", "WEND", "LOOP", "DO", "GOTO", "GOSUB", "LET", "DIM",
+    "TALK", "PRINT", "HEAR", "SUB", "FUNCTION", "RETURN", "AND", "OR", "NOT", "MOD", "CONST",
+))  # fmt: skip
+"""Before `=` these are a slip; all other words of the language are names there: next, error, description."""
 _FENCE = "``"
 _LONGEST_SHOWN = 60
 _MOST_BEGUN = 8
@@ -142,6 +147,7 @@ class Statements:
             self._no_statement(cursor)
         following = cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text == "=":
+            self._check_name(cursor, token)
             self.assignments.simple(cursor, into)
             return
         value = token.value
@@ -273,6 +279,11 @@ class Statements:
         cursor.index += 2
         into.append(Assign(token.at, Name(token.at, "err"), Literal(token.at, 0)))
         return True
+
+    def _check_name(self, cursor: Cursor, token: Token) -> None:
+        """Refuse what nobody calls a variable. Raises ScriptFault."""
+        if token.value in _NO_NAMES:
+            cursor.fail(f"{token.value} is a word of the language and cannot receive a value; choose another name")
 
     # Faults
 

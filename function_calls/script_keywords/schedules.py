@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import structlog
 
@@ -15,13 +17,15 @@ from function_calls.scripts.faults import worded
 from function_calls.scripts.rights import may_call
 from function_calls.spec import FunctionSpec
 from services.clock import Clock
-from services.recurrence import BadRule
+from services.recurrence import BadRule, check
 from services.refs import Role
-from services.schedule_times import UnclearWhen, When
+from services.schedule_times import UnclearWhen, When, WhenReader
 from services.schedules import SCRIPTS, ChatFull, Schedules, Wanted, script_name
+from services.times import Times
 
 KEYWORD = "SET SCHEDULE"
 """What a script bears that keeps its schedules."""
+_UTC = ZoneInfo("UTC")
 _SECONDS_FIRST = re.compile(r"\d+\s+(\S+(?:\s+\S+){4})")
 _WORDS = {
     "business hours": "0 9-17 * * 1-5",
@@ -29,10 +33,27 @@ _WORDS = {
     "weekends": "0 9 * * 0,6",
 }
 _FROM_TO = re.compile(r"every\s+hour\s+from\s+(\d{1,2})\s+to\s+(\d{1,2})", re.IGNORECASE)
+_SOME_MOMENT = datetime(2027, 1, 1, tzinfo=_UTC)
+"""What stands in a file means the same on every day, so that any will do to check it."""
 _log = structlog.get_logger("scripts")
 
 
-@basic_keyword("SET SCHEDULE {when} [, {tool} [, {arguments}]]", effect="idempotent", touches=("stays_here",))
+def _no_time(when: Value) -> str:
+    """What is wrong with a time that is written out: it is read as when the script runs, at some moment."""
+    try:
+        rule = _read(text_of(when), WhenReader(Times()), _SOME_MOMENT, _UTC.key)
+        check(rule.rule, _UTC, _SOME_MOMENT)
+    except (BadRule, UnclearWhen):
+        return _unclear(text_of(when))
+    return ""
+
+
+@basic_keyword(
+    "SET SCHEDULE {when} [, {tool} [, {arguments}]]",
+    effect="idempotent",
+    touches=("stays_here",),
+    check={"when": _no_time},
+)
 async def set_schedule(
     run: ScriptRun,
     when: Value,
@@ -109,13 +130,23 @@ def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> No
 
 def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When:
     """Raises RunFault."""
+    try:
+        return _read(text, schedules.reader, clock.now(), run.call.profile.timezone.key)
+    except UnclearWhen:
+        raise worded(run, RunCode.BAD_VALUE, "schedule.no_time", text=text) from None
+
+
+def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
+    """Raises UnclearWhen."""
     words = " ".join(text.split())
     hours = _FROM_TO.fullmatch(words)
     if hours is not None:
         words = f"0 {int(hours[1])}-{int(hours[2])} * * *"
     seconds = _SECONDS_FIRST.fullmatch(words)
     words = seconds[1] if seconds is not None else _WORDS.get(words.casefold(), words)
-    try:
-        return schedules.reader.written(words, clock.now(), run.call.profile.timezone.key)
-    except UnclearWhen:
-        raise worded(run, RunCode.BAD_VALUE, "schedule.no_time", text=text) from None
+    return reader.written(words, now, zone)
+
+
+def _unclear(text: str) -> str:
+    right = "write it like “every day at 7:30”, “every 5 minutes” or “0 7 * * 1-5”"
+    return f"“{text}” is no time of a schedule; {right}"

@@ -316,7 +316,8 @@ def _maps(run: ScriptRun, data: Value) -> list[JsonObject]:
 
 
 def _together(run: ScriptRun, left: Value, right: Value) -> Value:
-    """Two maps as one, the second one's fields before the first one's, of rows beside a map the first one; two lists as one, without what is there."""
+    """Two maps as one, the second one's fields before the first one's; of rows beside a map the first one. Two lists
+    as one, without what is there."""
     if isinstance(left, dict) or isinstance(right, dict):
         one, other = _first(left) or {}, _first(right) or {}
         if not isinstance(one, dict) or not isinstance(other, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, get_type_hints
 
@@ -145,9 +145,11 @@ def _forms(declaration: KeywordDeclaration) -> tuple[list[Form], list[str]]:
     problems: list[str] = [] if declaration.forms else ['it has no form; write @basic_keyword("MY WORD {value}")']
     for text in declaration.forms:
         try:
-            forms.append(form_of(text))
+            forms.append(replace(form_of(text), checks=declaration.checks))
         except BadForm as error:
             problems.append(f"the form `{text}` cannot be read: {error}")
+    slots = {name for form in forms for name in form.slots}
+    problems += [f"check: no form has the slot {{{name}}}" for name in declaration.checks if name not in slots]
     return forms, problems
 
 
