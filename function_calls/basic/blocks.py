@@ -44,7 +44,7 @@ class Blocks:
             elif token.kind is not Kind.WORD:
                 self._one(cursor, found, False)
             elif token.value in ENDING_WORDS and (ending := self.open.ending(cursor)):
-                if not self.open.is_stray(ending):
+                if not self.open.is_stray(cursor, ending):
                     break
                 self.skip_line(cursor)
             elif token.value in _HEADERS and self._begins_anew(cursor, token):
@@ -61,6 +61,12 @@ class Blocks:
             return False
         assert ending is not None
         cursor.index += ending.words
+        if ending.kind != opened.kind:
+            # It has been told; what belongs to such an end needs no word of its own.
+            if ending.token.value == "LOOP":
+                self.skip_line(cursor)
+            elif ending.token.value == "NEXT" and not is_over(cursor):
+                cursor.index += 1
         return True
 
     def header(self, cursor: Cursor, read: Callable[[], Read]) -> Read | None:
@@ -301,6 +307,8 @@ class Blocks:
         """Whether a tool, a SUB or a FUNCTION begins here, so that no block is meant to be open any more."""
         following = cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text in ("=", ".", "(", "["):
+            return False
+        if self.open.is_nested(cursor):
             return False
         outermost = self.open.stack[0] if self.open.stack else None
         return outermost is None or token.at.column <= outermost.at.column

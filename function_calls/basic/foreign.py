@@ -39,7 +39,7 @@ FOREIGN: Mapping[str, str] = MappingProxyType(
         "QUERY": "FIND reads the rows of a table",
         **dict.fromkeys(("OPEN", "CLOSE", "LOAD"), _FILES),
         **dict.fromkeys(("POKE", "PEEK", "CLS", "LOCATE", "BEEP", "RESTORE", "DATA"), _NOTHING),
-        **dict.fromkeys(("IMPORT", "INCLUDE", "REQUIRE", "USING"), "CALL runs another script or a function"),
+        **dict.fromkeys(("IMPORT", "INCLUDE", "REQUIRE"), "CALL runs another script or a function"),
         **dict.fromkeys(("TRY", "CATCH", "FINALLY", "EXCEPT", "END TRY"), _CATCH),
         "REPEAT": "write DO … LOOP UNTIL condition",
         "UNTIL": "write DO … LOOP UNTIL condition",

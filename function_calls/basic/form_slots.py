@@ -70,10 +70,13 @@ class Slots:
         if not self._may_begin():
             raise Absent
         begin = cursor.now.at
+        opens = cursor.is_symbol("(", "[", "{", "#{")
         try:
             expression = self.read.expression(cursor)
         except ScriptFault as error:
-            if error.fault.at > begin or error.fault.code is not Code.SYNTAX:
+            # A bracket that is not closed is told where it stands, though it is read up to the end of the line.
+            is_open = opens and cursor.index > index and (cursor.is_line_end or cursor.is_symbol(","))
+            if error.fault.at > begin or error.fault.code is not Code.SYNTAX or is_open:
                 raise
             cursor.index = index
             raise Absent from None

@@ -31,7 +31,7 @@ def mistaken_word(cursor: Cursor, reading: Reading) -> Fault | None:
     if word.kind is not Kind.WORD or word.text.lower() in reading.variables:
         return None
     if word.value == "IF":
-        if cursor.ahead(-2).kind is Kind.WORD:
+        if cursor.ahead(-2).value == "END":
             return None
         return Fault(word.at, Code.SYNTAX, "IF gives no value; write IIF(condition, value, otherwise)")
     if (most := reading.functions.get(word.text.lower(), (0, 0))[1]) != 0:

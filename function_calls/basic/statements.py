@@ -31,7 +31,7 @@ from function_calls.basic.nodes import (
     Name,
     Statement,
 )
-from function_calls.basic.open_blocks import OpenBlocks, is_over
+from function_calls.basic.open_blocks import ENDING_WORDS, PROCEDURES, OpenBlocks, is_over
 from function_calls.basic.reading import Reading
 from function_calls.basic.selects import Selects
 from function_calls.basic.survey import Survey
@@ -47,6 +47,11 @@ _NO_NAMES = frozenset((
     "TALK", "PRINT", "HEAR", "SUB", "FUNCTION", "RETURN", "AND", "OR", "NOT", "MOD", "CONST",
 ))  # fmt: skip
 """Before `=` these are a slip; all other words of the language are names there: next, error, description."""
+LANGUAGE = ENDING_WORDS | frozenset(
+    """IF FOR FOREACH WHILE DO SELECT SWITCH WITH EXIT BREAK CONTINUE RETURN END STOP GOTO GOSUB THROW ERROR ASSERT LET DIM
+    REDIM PARAM DESCRIPTION SUB FUNCTION ON SET CALL CLEAR THEN ERR REM""".split()
+)
+"""The words with which statements of the language begin."""
 _FENCE = "``"
 _LONGEST_SHOWN = 60
 _MOST_BEGUN = 8
@@ -291,6 +296,14 @@ class Statements:
         """What belongs to the top of a script, within a block."""
         token, around = cursor.now, self.open.stack[-1] if self.open.stack else None
         where = f"not within the {around.written} of line {around.at.line}" if around else "and something else here"
+        if token.value in PROCEDURES:
+            of = self.open.innermost(PROCEDURES)
+            if of is not None:
+                where = f"and none within another: put it behind the END {of.kind} of the one in line {of.at.line}"
+            message = f"{token.value} stands at the top of a script, {where}"
+            self._reading.fault(token.at, Code.MISPLACED, message)
+            self.open.skip_procedure(cursor)
+            return
         hint = "; a SUB has its parameters in parentheses behind its name" if token.value == "PARAM" else ""
         cursor.fail(f"{token.value} stands at the top of a script, {where}{hint}", Code.MISPLACED)
 

@@ -122,6 +122,27 @@ def test_a_list_with_a_comma_at_its_end_and_no_bracket_is_told_as_not_closed(com
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "column", "bracket"),
+    [
+        ("TALK (1 + 2", 6, "("),
+        ('TALK ("a"', 6, "("),
+        ('TALK("a"', 5, "("),
+        ('SEND MAIL("a@b.c", "x", "y"', 10, "("),
+        ("IF (1 = 1 THEN TALK 1", 4, "("),
+        ("x = [1, 2,", 5, "["),
+        ("x = #{ a: 1,", 5, "#{"),
+    ],
+)
+def test_a_bracket_that_is_not_closed_is_told_where_it_stands(
+    compiler: BasicCompiler, line: str, column: int, bracket: str
+) -> None:
+    found = compiler.compile_text(f'{HEAD}{line}\nTALK "b"\n', "it.bas", name="it").diagnostics
+    [one] = [one for one in found if one.severity == "error"]
+    assert (one.line, one.column) == (2, column)
+    assert one.message.startswith(f"`{bracket}` is not closed")
+
+
 @pytest.mark.parametrize("line", ["TALK hello world", 'TALK "a" "b"', 'TALK "He said "hi" to me"'])
 def test_a_text_without_its_quotes_is_told_what_is_missing(compiler: BasicCompiler, line: str) -> None:
     assert any("texts stand in quotes, and `+` joins them" in words for *_, words in told(compiler, HEAD + line))
