@@ -304,7 +304,7 @@ async def test_a_model_is_told_what_scripts_within_scripts_have_said(tmp_path: P
         group.model.says("Thank you, Ann.")
         assert (await group.say("Ann", "Ann"))[-1] == "Thank you, Ann."
         told = group.model.requests[-1].messages[-1].content
-        assert told == '{"ok":true,"result":"Ann","said_in_chat":["Hello.","Name?","Ann"]}'
+        assert told == '{"ok":true,"result":"Ann","said_in_chat":["Hello.","Name?"]}'
 
 
 @pytest.mark.parametrize("how", ["cancelled", "expired"])
