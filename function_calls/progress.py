@@ -27,6 +27,8 @@ from services.json_values import JsonObject
 from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json, message_to_json
 from services.refs import Effect, ErrorCode, ReasonCode
 
+SAID_ALL = "said_all"
+"""In the metadata of a result whose data are for models and callers alone: the run has told the chat all before."""
 _log = structlog.get_logger("llm")
 
 
@@ -287,7 +289,7 @@ def cause(result: FunctionResult, spec: FunctionSpec) -> str:
 
 def shown(result: FunctionResult) -> tuple[Message, ...]:
     """What people see of a result when no model puts it in words: its messages, else its data as text."""
-    if result.messages or result.data is None or result.error is not None:
+    if result.messages or result.data is None or result.error is not None or SAID_ALL in result.metadata:
         return result.for_chat()
     data = result.data
     text = data if isinstance(data, str) else orjson.dumps(data, default=str, option=orjson.OPT_INDENT_2).decode()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from function_calls.basic.codes import Code, Fault, ScriptFault
 from function_calls.basic.foreign import foreign_phrase, told_of
 from function_calls.basic.nearest import Nearest
-from function_calls.basic.nodes import At
+from function_calls.basic.nodes import At, Expression, Literal
 from function_calls.basic.survey import Survey
+from function_calls.basic.values import text_of
 
 Arity = tuple[int, int | None]
 """The fewest and the most arguments; None: any number."""
@@ -18,6 +19,7 @@ MOST_NESTED = 100
 """Brackets, blocks, signs and texts with `${}` within one another, all together."""
 HIGHEST = 200
 """Operators and members of one expression on top of one another: whoever walks the tree goes as deep."""
+_LONGEST_SHOWN = 60
 
 
 class Reading:
@@ -81,15 +83,17 @@ class Reading:
             return not self.definitions[name]
         return name in self.functions and not self.functions[name][0]
 
-    def no_function(self, at: At, name: str) -> Fault:
-        """What is called here by `name` is not there."""
+    def no_function(self, at: At, name: str, arguments: Sequence[Expression] | None = None) -> Fault:
+        """What is called here by `name` is not there. `arguments`: what it is given, where that was read."""
         if (phrase := foreign_phrase((name.upper(),), self.keywords)) and not self.knows(name):
             return Fault(at, Code.UNKNOWN_FUNCTION, told_of(phrase))
         known = (*(one.upper() for one in (*self.functions, *self.definitions)), *self.keywords)
         hint = self.nearest.hint((name.upper(),), known)
+        if "CALL" in self.keywords:
+            hint += f"; to run a function of the bot write CALL {name}({_written(arguments)})"
         return Fault(at, Code.UNKNOWN_FUNCTION, f"there is no function {name.upper()}{hint}")
 
-    def check_call(self, at: At, name: str, count: int) -> None:
+    def check_call(self, at: At, name: str, count: int, arguments: Sequence[Expression] | None = None) -> None:
         """Remember a fault if `name` cannot be called with so many values."""
         fewest, most = self.definitions.get(name, 0), None
         if name in self.definitions:
@@ -97,11 +101,21 @@ class Reading:
         elif name in self.functions:
             fewest, most = self.functions[name]
         else:
-            self.failed(self.no_function(at, name), at.line, at.line)
+            self.failed(self.no_function(at, name, arguments), at.line, at.line)
             return
         if count < fewest or (most is not None and count > most):
             told = f"{name.upper()} takes {_counted(fewest, most)}, but {count or 'none'} {_stand(count)} here"
             self.fault(at, Code.WRONG_COUNT, told)
+
+
+def _written(arguments: Sequence[Expression] | None) -> str:
+    """Values as the author may have written them, where they are plain and short."""
+    if arguments is None or not all(isinstance(one, Literal) for one in arguments):
+        return "…"
+    values = [one.value for one in arguments if isinstance(one, Literal)]
+    shown = ", ".join(f'"{one}"' if isinstance(one, str) else text_of(one) or "NULL" for one in values)
+    is_plain = len(shown) <= _LONGEST_SHOWN and shown.isprintable() and not any('"' in str(one) for one in values)
+    return shown if is_plain else "…"
 
 
 def _counted(fewest: int, most: int | None) -> str:

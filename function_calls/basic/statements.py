@@ -48,8 +48,41 @@ _NO_NAMES = frozenset((
 ))  # fmt: skip
 """Before `=` these are a slip; all other words of the language are names there: next, error, description."""
 LANGUAGE = ENDING_WORDS | frozenset(
-    """IF FOR FOREACH WHILE DO SELECT SWITCH WITH EXIT BREAK CONTINUE RETURN END STOP GOTO GOSUB THROW ERROR ASSERT LET DIM
-    REDIM PARAM DESCRIPTION SUB FUNCTION ON SET CALL CLEAR THEN ERR REM""".split()
+    [
+        "IF",
+        "FOR",
+        "FOREACH",
+        "WHILE",
+        "DO",
+        "SELECT",
+        "SWITCH",
+        "WITH",
+        "EXIT",
+        "BREAK",
+        "CONTINUE",
+        "RETURN",
+        "END",
+        "STOP",
+        "GOTO",
+        "GOSUB",
+        "THROW",
+        "ERROR",
+        "ASSERT",
+        "LET",
+        "DIM",
+        "REDIM",
+        "PARAM",
+        "DESCRIPTION",
+        "SUB",
+        "FUNCTION",
+        "ON",
+        "SET",
+        "CALL",
+        "CLEAR",
+        "THEN",
+        "ERR",
+        "REM",
+    ]
 )
 """The words with which statements of the language begin."""
 _FENCE = "``"

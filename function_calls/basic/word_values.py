@@ -110,7 +110,7 @@ class WordValues:
             for index in arguments:
                 found = Index(token.at, found, index)
             return found
-        self._reading.check_call(token.at, name, len(arguments))
+        self._reading.check_call(token.at, name, len(arguments), arguments)
         return Apply(token.at, name, arguments)
 
     def _keyword(self, cursor: Cursor, token: Token, following: Token) -> Expression | None:

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from enum import StrEnum
+from typing import NamedTuple
 
 from function_calls.answers import Answered, read_yes_or_no
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import Asks, ScriptRun, Value
 from function_calls.call import Call, Resumed, ResumedKind
-from function_calls.commands import value_of
+from function_calls.commands import arguments_of, plan_for, value_of
 from function_calls.questions import fingerprint
 from function_calls.registry import begins_chats
 from function_calls.scripts.ending import HeldUpWithin
 from function_calls.scripts.faults import count_up
 from function_calls.scripts.rights import may_call, tool_name
-from function_calls.spec import FunctionError, FunctionResult, FunctionSpec, Message, Question
+from function_calls.spec import (
+    ArgumentFault,
+    FunctionError,
+    FunctionResult,
+    FunctionSpec,
+    Message,
+    OfferedTo,
+    Question,
+)
+from function_calls.usage import fault_text
 from services.json_values import JsonObject
 from services.refs import ErrorCode
 
@@ -43,6 +54,7 @@ MOST_CALLS = 200
 """In one run: each of them is noted, and may be as much work as the run itself."""
 _CALLS = "call.count"
 _ASKED = "call.asked"
+_NEAR = 0.7
 _CODES = {
     ErrorCode.REFUSED: RunCode.NOT_ALLOWED,
     ErrorCode.NOT_FOUND: RunCode.NO_SUCH_THING,
@@ -54,21 +66,57 @@ _CODES = {
 }
 
 
-def function_called(run: ScriptRun, text: str) -> FunctionSpec:
-    """The function that a script names, as far as its caller may call it here and the script may call it at all. Raises
-    RunFault."""
-    texts = run.call.profile.texts
-    names = (text.strip(), tool_name(text))
-    known = {spec.name: spec for spec in run.call.functions() if not begins_chats(spec)}
-    spec = next((known[name] for name in names if name in known), None)
-    if spec is None:
-        folded = {name.casefold(): one for name, one in known.items()}
-        spec = folded.get(names[1].casefold())
-    if spec is None:
-        raise RunFault(RunCode.NO_SUCH_THING, texts.say("basic.call.unknown", name=names[1][:100]))
-    if not may_call(spec, run.grants):
-        raise RunFault(RunCode.NOT_ALLOWED, texts.say("basic.call.not_granted", name=spec.name))
-    return spec
+class Meant(NamedTuple):
+    """The function that a script names."""
+
+    spec: FunctionSpec
+    by_command: bool
+    """By the word with which people call it."""
+
+
+def function_called(run: ScriptRun, text: str) -> Meant:
+    """The function that a script names, by its name or by a command word of it, as far as its caller may call it here
+    and the script may call it at all. Raises RunFault."""
+    functions = [one for one in run.call.functions() if not begins_chats(one)]
+    found = _meant(functions, text)
+    if found is None:
+        raise RunFault(RunCode.NO_SUCH_THING, _unknown(run, functions, tool_name(text)))
+    if not may_call(found.spec, run.grants):
+        raise RunFault(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=found.spec.name))
+    return found
+
+
+def _meant(functions: Sequence[FunctionSpec], text: str) -> Meant | None:
+    names = dict.fromkeys((text.strip(), tool_name(text), tool_name(text).casefold()))
+    # What only the clock runs has nothing to do for a script, and its name may be the word for something that has.
+    called = [spec for spec in functions if spec.offered_to != {OfferedTo.TIMER}]
+    exact = {spec.name: spec for spec in called}
+    folded = {spec.name.casefold(): spec for spec in called}
+    words = {word: spec for spec in called for word in spec.commands}
+    for known in (exact, folded, words):
+        for name in names:
+            if name in known:
+                return Meant(known[name], by_command=known is words)
+    return None
+
+
+def _unknown(run: ScriptRun, functions: Sequence[FunctionSpec], name: str) -> str:
+    """That nothing has this name, and what may be meant."""
+    told = run.call.say("basic.call.unknown", name=name[:100])
+    by_word = {word: spec.name for spec in functions for word in (spec.name.casefold(), *spec.commands)}
+    near = get_close_matches(name[:100].casefold(), by_word, 1, _NEAR)
+    return f"{told} {run.call.say('commands.did_you_mean', commands=by_word[near[0]])}" if near else told
+
+
+def arguments_of_call(run: ScriptRun, meant: Meant, given: Sequence[Value] | Mapping[str, Value]) -> JsonObject:
+    """The arguments of a call. A single text behind a command word is read as people type it there. Raises RunFault."""
+    spec = meant.spec
+    if meant.by_command and not isinstance(given, Mapping) and len(given) == 1 and isinstance(given[0], str):
+        try:
+            return arguments_of(plan_for(spec), given[0])
+        except ArgumentFault as fault:
+            raise RunFault(RunCode.BAD_VALUE, fault_text(spec, fault, run.call.profile.texts)) from None
+    return named_arguments(run, spec, given)
 
 
 def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value] | Mapping[str, Value]) -> JsonObject:
@@ -98,11 +146,11 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapp
         called = str(asked.waits["function"])
         result = await _goes_on(run, asked.waits)
     else:
-        spec = function_called(run, name)
-        called = spec.name
+        meant = function_called(run, name)
+        spec, called = meant.spec, meant.spec.name
         if not run.asked:
             count_up(run, _CALLS, MOST_CALLS, "call.too_often")
-        arguments = named_arguments(run, spec, given)
+        arguments = arguments_of_call(run, meant, given)
         if run.answer is not None:
             asked = asked.answered(run, spec)
         elif run.asked:

@@ -23,6 +23,7 @@ from function_calls.call import Call, Resumed
 from function_calls.context import Kind, MessageContext
 from function_calls.failed_runs import noted
 from function_calls.handler_questions import is_too_much
+from function_calls.progress import SAID_ALL
 from function_calls.registry import BEGINS_CHATS
 from function_calls.scripts.calling import SAID, STOPPED_AT, Said, end_within
 from function_calls.scripts.driver import Asked, Driver, HeldUp, Over, Pause, Spent, Stop
@@ -196,7 +197,7 @@ class ScriptHandler:
         messages = said.together()
         match stop:
             case Ended(value):
-                return self._ended(value, messages, context, call)
+                return self._ended(value, said, context, call)
             case Over():
                 return FunctionResult(messages=messages, metadata={SAID: Said.TALK})
             case Asked(asks):
@@ -238,13 +239,13 @@ class ScriptHandler:
         )
         return FunctionResult(messages=messages, question=own)
 
-    def _ended(
-        self, value: Value, messages: tuple[Message, ...], context: MessageContext, call: Call
-    ) -> FunctionResult:
-        """The result of a run that came to its end: what it said is its answer, else what it returned, else that it
-        has been done. By the clock nobody waits for that."""
-        if messages:
-            return FunctionResult(messages=messages, data=value, metadata={SAID: Said.TALK})
+    def _ended(self, value: Value, said: SaidSoFar, context: MessageContext, call: Call) -> FunctionResult:
+        """The result of a run that came to its end: what it said is its answer; else what it returned, unless it had
+        something to say before a question; else that it has been done. By the clock nobody waits for that."""
+        if said.messages:
+            return FunctionResult(messages=said.together(), data=value, metadata={SAID: Said.TALK})
+        if value is not None and said.chars:
+            return FunctionResult(data=value, metadata={SAID_ALL: True})
         if isinstance(value, str) and value.strip():
             return FunctionResult(messages=(Message(value),), data=value, metadata={SAID: Said.VALUE})
         if value is not None or context.kind is Kind.TIMER or self._begins:

@@ -104,6 +104,46 @@ async def test_why_an_inner_script_stopped_is_said_once_by_its_name_and_line(tmp
         assert await group.say("Ann", "/top") == ["out", "in", EN.say("basic.stopped.division", name="inner", line=3)]
 
 
+# -- by the words that people know
+
+
+async def test_a_function_is_called_by_its_command_word_as_people_type_it(tmp_path: Path) -> None:
+    script = 'r = CALL remind("bring the balls in 5 minutes")\nTALK r'
+    async with a_group_with(tmp_path, rem=script) as group:
+        [said] = await group.say("Ann", "/rem")
+        assert "bring the balls" in said
+        [listed] = await group.say("Ann", "/reminders")
+        assert "in 5 minutes: bring the balls" in listed
+
+
+async def test_what_a_function_called_by_its_command_word_lacks_is_asked_for(tmp_path: Path) -> None:
+    script = 'r = CALL remind("bring the balls")\nTALK "> " + r'
+    async with a_group_with(tmp_path, rem=script) as group:
+        [question] = await group.say("Ann", "/rem")
+        assert question == EN.say("reminders.ask_when")
+        [said] = await group.say("Ann", "in 5 minutes")
+        assert said.startswith("> ")
+        assert "bring the balls" in said
+
+
+async def test_what_a_function_called_by_its_command_word_cannot_do_stops_the_script(tmp_path: Path) -> None:
+    sky = Recorder("sky", {"days": {"type": "integer", "description": "How many"}}, commands=["outlook"])
+    async with a_group_with(tmp_path, [sky.spec], a='CALL outlook("very many")', b='CALL outlook("2")') as group:
+        [said] = await group.say("Ann", "/a")
+        assert said.startswith(EN.say("basic.stopped.bad_value", name="a", line=2))
+        assert len(said) > len(EN.say("basic.stopped.bad_value", name="a", line=2))
+        await group.say("Ann", "/b")
+    assert sky.runs == [{"days": 2}]
+
+
+@pytest.mark.parametrize("name", ["remindd", "reminder_creat", "Reminder_create_"])
+async def test_a_function_that_is_nearly_named_is_suggested(tmp_path: Path, name: str) -> None:
+    async with a_group_with(tmp_path, quiz=f'CALL "{name}", "x"') as group:
+        unknown = EN.say("basic.call.unknown", name=name)
+        hint = EN.say("commands.did_you_mean", commands="reminder_create")
+        assert await group.say("Ann", "/quiz") == [stopped("no_such_thing", "quiz", 2, f"{unknown} {hint}")]
+
+
 # -- rights
 
 
@@ -267,7 +307,7 @@ async def test_a_model_is_told_what_scripts_within_scripts_have_said(tmp_path: P
         group.model.says("Thank you, Ann.")
         assert (await group.say("Ann", "Ann"))[-1] == "Thank you, Ann."
         told = group.model.requests[-1].messages[-1].content
-        assert told == '{"ok":true,"result":"Ann","said_in_chat":["Hello.","Name?","Ann"]}'
+        assert told == '{"ok":true,"result":"Ann","said_in_chat":["Hello.","Name?"]}'
 
 
 @pytest.mark.parametrize("how", ["cancelled", "expired"])

@@ -68,6 +68,25 @@ async def test_a_model_is_told_all_that_was_said_and_what_came_of_it(tmp_path: P
         assert told == '{"ok":true,"result":4,"said_in_chat":["Sure. How many?","Noted: 4"]}'
 
 
+async def test_what_is_returned_is_said_only_where_the_whole_run_said_nothing(tmp_path: Path) -> None:
+    scripts = {
+        "told": 'TALK "Name?"\nHEAR n\nRETURN "noted " + n',
+        "row": 'TALK "Name?"\nHEAR n\nRETURN #{name: n}',
+        "mute": 'HEAR n\nRETURN "noted " + n',
+    }
+    async with a_group_with(tmp_path, **scripts) as group:
+        for name in ("told", "row"):
+            assert await group.say("Ann", f"/{name}") == ["Name?"]
+            assert await group.say("Ann", "Ann") == [EN.say("claims.done", names=f"/{name}")]
+        await group.say("Ann", "/mute")
+        assert await group.say("Ann", "Ann") == ["noted Ann"]
+        group.model.says(call("told"))
+        assert await group.say("Ann", "@Rollcall note a name") == ["Name?"]
+        group.model.says("Thank you.")
+        assert await group.say("Ann", "Ann") == ["Thank you."]
+        assert '"result":"noted Ann"' in group.model.requests[-1].messages[-1].content
+
+
 async def test_an_answer_that_never_fits_ends_the_run_after_three_more_questions(tmp_path: Path) -> None:
     async with a_group_with(tmp_path, quiz='TALK "Day?"\nHEAR d AS DATE\nTALK d') as group:
         await group.say("Ann", "/quiz")

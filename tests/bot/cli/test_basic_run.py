@@ -131,6 +131,26 @@ def test_what_fails_or_waits_ends_with_1(capsys: pytest.CaptureFixture[str], tmp
     assert "broken.bas:1:" in unread.err
 
 
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ('TALK "abc" * 2', "`*` needs numbers, not a text"),
+        ("a = [1, 2] : TALK a[5]", "there is no item 5: the last one of this list is 1"),
+        ('TALK MID("abc", 0, 2)', "MID counts the characters from 1"),
+        ('TALK DATEVALUE("31.02.2026")', "DATEVALUE needs a date, not a text"),
+    ],
+)
+def test_an_author_is_told_why_the_language_stopped_a_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, statement: str, why: str
+) -> None:
+    file = a_script(tmp_path, f'DESCRIPTION "Stops"\n{statement}\n', "stops")
+    tried = command(capsys, "basic", "run", file, "--config", a_settings_file(tmp_path))
+    said, stopped = tried.out.splitlines()
+    assert why not in said
+    assert stopped.startswith("STOPPED line 2, column ")
+    assert why in stopped
+
+
 def test_an_argument_that_is_missing_or_wrong_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file, settings = a_script(tmp_path, ASKS), a_settings_file(tmp_path)
     missing = command(capsys, "basic", "run", file, "--config", settings)

@@ -176,6 +176,8 @@ def test_places_in_braces_are_those_in_the_script() -> None:
         ("x = lenn(a)", (1, 5), "UNKNOWN_FUNCTION", "did you mean LEN?"),
         ("x = a.lenn()", (1, 7), "UNKNOWN_FUNCTION", "did you mean LEN?"),
         ("x = qqqq(a)", (1, 5), "UNKNOWN_FUNCTION", "there is no function QQQQ"),
+        ('x = weather("Oslo", 2)', (1, 5), "UNKNOWN_FUNCTION", 'the bot write CALL weather("Oslo", 2)'),
+        ("x = weather(city)", (1, 5), "UNKNOWN_FUNCTION", "the bot write CALL weather(…)"),
         ("x = LEN()", (1, 5), "WRONG_COUNT", "LEN takes 1 value, but none stands here"),
         ("x = LEN(a, b)", (1, 5), "WRONG_COUNT", "LEN takes 1 value, but 2 stand here"),
         ("x = RANDOM(1, 2, 3)", (1, 5), "WRONG_COUNT", "0 to 2 values"),
