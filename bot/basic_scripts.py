@@ -19,17 +19,21 @@ from function_calls.basic.forms import Forms, form_of
 from function_calls.basic.functions import ARITIES
 from function_calls.basic.keywords import Grants, keyword_declaration
 from function_calls.binding import Services
+from function_calls.profile import ChatProfile
 from function_calls.script_library.kept_tools import LibraryTool
 from function_calls.script_library.specs import LoadProgram
 from function_calls.script_library.work_folder import WorkFolder
 from function_calls.scripts.handler import ScriptHandler, script_seconds
+from function_calls.scripts.heard import Heard, read
 from function_calls.scripts.keyword_table import KeywordTable
 from function_calls.source import Changes
 from function_calls.sources.basic_scripts import BasicScripts
 from function_calls.spec import Handler
 from services.basic_tools import BasicTools
 from services.clock import Clock
+from services.json_values import JsonValue
 from services.redaction import Redactor
+from services.times import Times
 
 WORK = Path("work")
 """Below `home`: what was compiled, bot by bot."""
@@ -65,9 +69,15 @@ class ScriptRuns:
         self._table = table
         self._clock = cast(Clock, services[Clock])
         self._chance = cast(Random, services[Random])
+        self._times = cast(Times, services[Times])
         self.effect_of = table.effect_of
         self.touches_of = table.touches_of
         self.seconds_of = script_seconds
+
+    def heard(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
+        """See `ReadsSaid`."""
+        now = self._clock.now().astimezone(profile.timezone)
+        return read(kind, Heard(text, (), now, self._times, profile.texts))
 
     def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
         """See `Runs`."""
