@@ -42,10 +42,11 @@ Reader = Callable[[Cursor, list[Statement]], None]
 _OPERATORS = ("+", "-", "*", "/", "\\", "^", "&")
 _BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
 _OVER_LINES = frozenset(("IF", "FOR", "FOREACH", "WHILE", "DO", "SELECT", "SWITCH", "WITH"))
-LANGUAGE = ENDING_WORDS | frozenset(
-    """IF FOR FOREACH WHILE DO SELECT SWITCH WITH EXIT BREAK CONTINUE RETURN END STOP GOTO GOSUB THROW ERROR ASSERT LET DIM
-    REDIM PARAM DESCRIPTION SUB FUNCTION ON SET CALL CLEAR THEN ERR REM""".split()
-)
+_MORE_OF_THE_LANGUAGE = (
+    "EXIT", "BREAK", "CONTINUE", "RETURN", "STOP", "GOTO", "GOSUB", "THROW", "ERROR", "ASSERT", "LET", "DIM", "REDIM",
+    "PARAM", "DESCRIPTION", "SUB", "FUNCTION", "ON", "SET", "CALL", "CLEAR", "THEN", "ERR", "REM",
+)  # fmt: skip
+LANGUAGE = ENDING_WORDS | _OVER_LINES | frozenset(_MORE_OF_THE_LANGUAGE)
 """The words with which statements of the language begin."""
 _FENCE = "``"
 _LONGEST_SHOWN = 60
@@ -368,8 +369,8 @@ class Statements:
             if hint := self._reading.nearest.hint(longer, begun.split(", ")):
                 cursor.fail(f"there is no statement {longer[-1]}{hint}", Code.UNKNOWN_STATEMENT)
             message = f"{token.value} goes on as one of {begun}; this is none of them"
-            if token.value == "SET" and following.kind is Kind.WORD:
-                message += f". To give a variable a value, write SET {following.text[:_LONGEST_SHOWN]} = …"
+            if token.value == "SET" and following.kind is Kind.WORD and len(following.text) <= _LONGEST_SHOWN // 4:
+                message += f". To give a variable a value, write SET {following.text} = …"
             cursor.fail(message, Code.UNKNOWN_STATEMENT)
         known = (*self._forms.names, *self._language, *(name.upper() for name in self._reading.definitions))
         hint = self._reading.nearest.hint(phrases, known)
