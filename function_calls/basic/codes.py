@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import NamedTuple
 
 from config.diagnostics import Diagnostic, Severity
 from function_calls.basic.nodes import At
+
+_LONGEST_NAME = 60
+_LONG_NAME = re.compile(rf"\w{{{_LONGEST_NAME + 1},}}")
 
 
 class Profile(StrEnum):
@@ -64,7 +68,8 @@ class Fault(NamedTuple):
 
     def diagnostic(self, file: str) -> Diagnostic:
         """The same, of this file."""
-        return Diagnostic(file, self.at.line, self.at.column, self.code.value, self.message, self.severity)
+        message = _LONG_NAME.sub(lambda name: f"{name[0][:_LONGEST_NAME]}…", self.message)
+        return Diagnostic(file, self.at.line, self.at.column, self.code.value, message, self.severity)
 
 
 class ScriptFault(Exception):

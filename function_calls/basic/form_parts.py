@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from services.json_values import JsonValue
 
 _COMMA = ","
 _MOST_WORDS = 8
+_MOST_USAGES = 3
+_FEWEST_SHOWN = 40
+_CALLED = "`{0} name(1, 2)`, or `{0} name WITH a = 1, b = 2`"
+_AS_PEOPLE_WRITE: Mapping[str, str] = MappingProxyType(
+    {
+        "HEAR": "HEAR name, or HEAR name AS EMAIL",
+        "PRINT": '`PRINT "total:", total`',
+        **{name: _CALLED.format(name) for name in ("CALL", "TOOL", "RUN TOOL")},
+    }
+)
 
 
 class SlotKind(StrEnum):
@@ -113,6 +124,20 @@ def usage_of(form: Form) -> str:
     usage = _joined([*form.lead, *(_shown(part) for part in form.parts)])
     has_block = any(slot.kind is SlotKind.BLOCK for slot in slots_of(form.parts))
     return f"{usage} END {' '.join(form.lead[1:])}" if has_block and form.lead[0] == "BEGIN" else usage
+
+
+def usages_of(forms: Sequence[Form], most: int) -> str:
+    """How a keyword with these forms is written, in at most so many characters where more than one is told; as people
+    write it, where its forms say more than can be read at a glance."""
+    first = forms[0]
+    if first.name in _AS_PEOPLE_WRITE:
+        return _AS_PEOPLE_WRITE[first.name]
+    told = ""
+    for usage in list(dict.fromkeys(f"`{usage_of(form)}`" for form in forms))[:_MOST_USAGES]:
+        if told and len(told) + len(usage) > most:
+            break
+        told += f" or {usage}" if told else usage
+    return told if len(told) <= most else f"{told[: max(most, _FEWEST_SHOWN) - 2]}…`"
 
 
 def some_of(words: Sequence[str]) -> tuple[str, ...]:

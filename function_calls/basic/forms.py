@@ -11,7 +11,18 @@ from function_calls.basic.codes import Code
 from function_calls.basic.form_columns import columns_in
 from function_calls.basic.form_language import BadForm as BadForm
 from function_calls.basic.form_language import form_of as form_of
-from function_calls.basic.form_parts import Exactly, Fork, LiteralCheck, Node, Slot, SlotKind, Step, first_of, some_of
+from function_calls.basic.form_parts import (
+    Exactly,
+    Fork,
+    LiteralCheck,
+    Node,
+    Slot,
+    SlotKind,
+    Step,
+    first_of,
+    some_of,
+    usages_of,
+)
 from function_calls.basic.form_parts import Form as Form
 from function_calls.basic.form_parts import usage_of as usage_of
 from function_calls.basic.form_slots import Absent, Reads, Slots
@@ -23,7 +34,9 @@ _ENDS = frozenset({"ELSE", "ELSEIF", "END", "ENDIF"})
 _OPERATORS = frozenset({"AND", "OR", "NOT", "IN", "IS", "LIKE", "MOD", "XOR"})
 _NOT_AFTER_NAMES = _OPERATORS - {"NOT"} | {"THEN", "TO", "STEP", "AS", "ELSE"}
 _BEGINS_VALUE = frozenset({"(", "{", "#{", "["})
-_MOST_USAGES = 3
+_MOST_MISSING = 3
+_LONGEST = 238
+"""Of what is said of one mistake, in characters."""
 
 
 class Matched(NamedTuple):
@@ -229,12 +242,12 @@ class _Matching:
 
     def _fail(self, ways: Sequence[_Way]) -> NoReturn:
         cursor, name = self._cursor, self._furthest_form
-        usages = dict.fromkeys(f"`{usage_of(way.form)}`" for way in ways if way.form.name == name)
-        write = f"write {' or '.join(list(usages)[:_MOST_USAGES])}"
         missing = [one for one in self._expected if one]
         if "" in self._expected or not missing:
-            cursor.fail(f"{name} is over before this, {cursor.found()}{_quotes(cursor)}; {write}")
-        cursor.fail(f"{name}: {' or '.join(missing)} is missing, {cursor.found()}; {write}")
+            told = f"{name} is over before this, {cursor.found()}{_quotes(cursor)}; write "
+        else:
+            told = f"{name}: {' or '.join(missing[:_MOST_MISSING])} is missing, {cursor.found()}; write "
+        cursor.fail(told + usages_of([way.form for way in ways if way.form.name == name], _LONGEST - len(told)))
 
 
 def _quotes(cursor: Cursor) -> str:
@@ -254,7 +267,8 @@ def _called(slot: Slot) -> str:
     """What the slot takes, for whoever left it out."""
     match slot.kind:
         case SlotKind.ONE_OF:
-            return " or ".join(f"`{word}`" for word in some_of(slot.words))
+            few = some_of(slot.words)
+            return " or ".join(f"`{word}`" for word in few) if few == slot.words else f"a word such as `{few[0]}`"
         case SlotKind.VARIABLE:
             return "a variable"
         case SlotKind.ASSIGNMENTS:

@@ -1,5 +1,5 @@
-"""Words of blocks that are misspelt: `WHIEL`, `ENDFI`, `THNE`. Each is told, and taken for what is nearly meant, so that
-the block stands and nothing more is said of it."""
+"""Words of blocks that are misspelt: `WHIEL`, `ENDFI`, `THNE`. Each is told, and taken for what is nearly meant, so
+that the block stands and nothing more is said of it."""
 
 from __future__ import annotations
 
@@ -117,35 +117,40 @@ class _Mending:
 
     def _fits(self, index: int, word: str) -> bool:
         """Whether what follows can stand behind `word`."""
-        following, behind = self.tokens[index + 1], self.tokens[min(index + 2, len(self.tokens) - 1)]
+        following = self.tokens[index + 1]
         is_alone = following.kind in (Kind.LINE, Kind.END)
+        if word in _OPENERS and word != "DO":
+            return not is_alone and self._opens(index, word)
         match word:
             case "NEXT":
-                return is_alone or (following.kind is Kind.WORD and behind.kind in (Kind.LINE, Kind.END))
+                return is_alone or (
+                    following.kind is Kind.WORD and self.tokens[index + 2].kind in (Kind.LINE, Kind.END)
+                )
             case "LOOP":
                 return is_alone or following.value in ("WHILE", "UNTIL")
-            case "ELSE" | "DEFAULT":
-                opener = "IF" if word == "ELSE" else "SELECT"
-                return (is_alone or following.value == "IF") and (
-                    opener in self._words or "SWITCH" in self._words or "SELCT" in self._words
-                )
-            case "IF" | "ELSEIF":
-                return self._has_then(index)
-            case "FOR" | "FOREACH":
-                is_counting = following.kind is Kind.WORD and (behind.text == "=" or behind.value == "IN")
-                return is_counting or following.value == "EACH"
-            case "CASE":
-                return not is_alone and bool({"SELECT", "SWITCH"} & self._words)
             case "DO":
                 return (is_alone or following.value in ("WHILE", "UNTIL")) and "LOOP" in self._words
-            case "SELECT" if following.value == "CASE":
-                return True
-            case "SUB" | "FUNCTION" | "WITH":
-                return following.kind is Kind.WORD and self._has_end(word)
-            case "WHILE" | "SELECT" | "SWITCH":
-                return not is_alone and self._has_end(word)
+            case "ELSE":
+                return (is_alone or following.value == "IF") and "IF" in self._words
+            case "ELSEIF":
+                return self._has_then(index)
+            case "CASE" | "DEFAULT":
+                return is_alone is (word == "DEFAULT") and bool({"SELECT", "SWITCH"} & self._words)
             case _:
                 return is_alone
+
+    def _opens(self, index: int, word: str) -> bool:
+        """Whether a block that begins with `word` can go on as this line does."""
+        following = self.tokens[index + 1]
+        if word == "IF":
+            return self._has_then(index)
+        if word in ("FOR", "FOREACH"):
+            behind = self.tokens[index + 2]
+            is_counting = following.kind is Kind.WORD and (behind.text == "=" or behind.value == "IN")
+            return is_counting or following.value == "EACH"
+        if word in ("SUB", "FUNCTION", "WITH") and following.kind is not Kind.WORD:
+            return False
+        return (word == "SELECT" and following.value == "CASE") or self._has_end(word)
 
     def _has_end(self, word: str) -> bool:
         return any(one in self._words for one in _ENDS_OF[word])

@@ -231,7 +231,10 @@ class OpenBlocks:
     def _stray(self, ending: Ending) -> None:
         written = ending.written
         if ending.is_end:
-            message = f"{written} ends {_a(ending.kind)}, but none is open here; delete it, or look where its {ending.kind} is"
+            message = (
+                f"{written} ends {_a(ending.kind)}, but none is open here; delete it, or look where "
+                f"its {ending.kind} is"
+            )
             self._reading.fault(ending.token.at, Code.STRAY_END, message)
             return
         hint = "; behind an IF that has its statement on the same line, ELSE stands on that line too"

@@ -47,43 +47,11 @@ _NO_NAMES = frozenset((
     "TALK", "PRINT", "HEAR", "SUB", "FUNCTION", "RETURN", "AND", "OR", "NOT", "MOD", "CONST",
 ))  # fmt: skip
 """Before `=` these are a slip; all other words of the language are names there: next, error, description."""
-LANGUAGE = ENDING_WORDS | frozenset(
-    [
-        "IF",
-        "FOR",
-        "FOREACH",
-        "WHILE",
-        "DO",
-        "SELECT",
-        "SWITCH",
-        "WITH",
-        "EXIT",
-        "BREAK",
-        "CONTINUE",
-        "RETURN",
-        "END",
-        "STOP",
-        "GOTO",
-        "GOSUB",
-        "THROW",
-        "ERROR",
-        "ASSERT",
-        "LET",
-        "DIM",
-        "REDIM",
-        "PARAM",
-        "DESCRIPTION",
-        "SUB",
-        "FUNCTION",
-        "ON",
-        "SET",
-        "CALL",
-        "CLEAR",
-        "THEN",
-        "ERR",
-        "REM",
-    ]
-)
+_MORE_OF_THE_LANGUAGE = (
+    "EXIT", "BREAK", "CONTINUE", "RETURN", "STOP", "GOTO", "GOSUB", "THROW", "ERROR", "ASSERT", "LET", "DIM", "REDIM",
+    "PARAM", "DESCRIPTION", "SUB", "FUNCTION", "ON", "SET", "CALL", "CLEAR", "THEN", "ERR", "REM",
+)  # fmt: skip
+LANGUAGE = ENDING_WORDS | _OVER_LINES | frozenset(_MORE_OF_THE_LANGUAGE)
 """The words with which statements of the language begin."""
 _FENCE = "``"
 _LONGEST_SHOWN = 60
@@ -412,8 +380,8 @@ class Statements:
             if hint := self._reading.nearest.hint(longer, begun.split(", ")):
                 cursor.fail(f"there is no statement {longer[-1]}{hint}", Code.UNKNOWN_STATEMENT)
             message = f"{token.value} goes on as one of {begun}; this is none of them"
-            if token.value == "SET" and following.kind is Kind.WORD:
-                message += f". To give a variable a value, write SET {following.text[:_LONGEST_SHOWN]} = …"
+            if token.value == "SET" and following.kind is Kind.WORD and len(following.text) <= _LONGEST_SHOWN // 4:
+                message += f". To give a variable a value, write SET {following.text} = …"
             cursor.fail(message, Code.UNKNOWN_STATEMENT)
         known = (*self._forms.names, *self._language, *(name.upper() for name in self._reading.definitions))
         hint = self._reading.nearest.hint(phrases, known)

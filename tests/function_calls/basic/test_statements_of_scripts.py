@@ -288,7 +288,7 @@ def test_labels_belong_to_their_sub() -> None:
         ("x = 1 THEN y = 2", (1, 7), "SYNTAX", "THEN belongs to an IF"),
         ("IF THEN\nEND IF", (1, 4), "SYNTAX", "before THEN"),
         ("IF a b THEN\nEND IF", (1, 6), "SYNTAX", "an operator is missing"),
-        ("IF a = (1 THEN\nEND IF", (1, 11), "SYNTAX", "before the next value"),
+        ("IF a = (1 THEN\nEND IF", (1, 8), "SYNTAX", "`(` is not closed"),
         ("FOR EACH x OF y\nNEXT", (1, 12), "SYNTAX", "IN is missing"),
         ("FOR i = 1\nNEXT", (1, 10), "SYNTAX", "TO is missing"),
         ("FOR i\nNEXT", (1, 6), "SYNTAX", "`=` is missing"),
