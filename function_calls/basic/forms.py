@@ -196,6 +196,8 @@ class _Matching:
                 return self._slots.word(before=signs)
             case SlotKind.NAME:
                 return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
+            case SlotKind.SEMICOLON:
+                return self._slots.semicolon()
             case SlotKind.KEY:
                 return self._slots.key()
             case SlotKind.ASSIGNMENTS:
@@ -263,6 +265,8 @@ def _called(slot: Slot) -> str:
             return "a condition"
         case SlotKind.PAIR:
             return "`name = value`"
+        case SlotKind.SEMICOLON:
+            return "`;`"
         case SlotKind.NAMES:
             return "`(column, …)`"
         case SlotKind.ROW:

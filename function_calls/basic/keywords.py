@@ -85,6 +85,10 @@ class Grants:
     """What the bot remembers for all its chats, and of a member in all chats, as patterns of the names."""
 
 
+def _no_line(before: str, more: str) -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class ScriptRun:
     """What a keyword may know and do in one run of a script."""
@@ -110,6 +114,9 @@ class ScriptRun:
     """How often the keyword has asked so far."""
     begins: bool = False
     """Whether it is the script with which the chat begins, which nobody has called."""
+    say_on: Callable[[str, str], bool] = _no_line
+    """Let the message that was said last, and that says the first of these texts, go on with the second one; whether
+    there is such a message. Raises RunFault over the limit."""
     outside: bool = False
     """Set by a keyword whose value holds words of others: web pages, files, what other members said."""
 
