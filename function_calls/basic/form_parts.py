@@ -41,6 +41,7 @@ class SlotKind(StrEnum):
     ROW = "row"
     PAIR = "pair"
     KEY = "key"
+    SEMICOLON = "semicolon"
 
 
 class Exactly(NamedTuple):
@@ -223,6 +224,8 @@ def _shown_slot(slot: Slot) -> str:
         return f"({name}, …)"
     if slot.kind is SlotKind.PAIR:
         return "name = value"
+    if slot.kind is SlotKind.SEMICOLON:
+        return ";"
     if slot.kind is SlotKind.ONE_OF:
         return "|".join(some_of(slot.words))
     if slot.kind is SlotKind.ASSIGNMENTS:

@@ -19,7 +19,7 @@ _GLUE = ("_", "-", ":", ".", "/", "#", " ", "@", "|")
 """A name of which more follows ends in one of these."""
 _DECLARES = frozenset({"PARAM", "EACH", "FOR", "HEAR"})
 _DEFINES = frozenset({"SUB", "FUNCTION"})
-_BEFORE_ASSIGNMENT = frozenset({"LET", "SET", "THEN", "ELSE"})
+_BEFORE_ASSIGNMENT = frozenset({"LET", "SET", "CONST", "THEN", "ELSE"})
 
 
 class Reads(Protocol):
@@ -118,6 +118,13 @@ class Slots:
             self.cursor.index = index
             return self.value()
         return Literal(token.at, text)
+
+    def semicolon(self) -> Expression:
+        """TRUE where one stands."""
+        at = self.cursor.now.at
+        if not self.cursor.symbol(";"):
+            raise Absent
+        return Literal(at, value=True)
 
     def key(self) -> Expression:
         """A value under whose name something is kept. A text is the whole of it where an operator follows, so that

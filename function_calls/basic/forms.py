@@ -61,12 +61,12 @@ class Forms:
         forms = tuple(forms)
         self.names: tuple[str, ...] = tuple(dict.fromkeys(form.name for form in forms))
         """Of the keywords, each once: `SEND MAIL`."""
-        usages: dict[str, list[str]] = {}
+        single: dict[str, list[Form]] = {}
         for form in forms:
             if len(form.lead) == 1:
-                usages.setdefault(form.name.lower(), []).append(f"`{usage_of(form)}`")
+                single.setdefault(form.name.lower(), []).append(form)
         alone = {form.name.lower() for form in forms if not form.required}
-        self.usages = {name: " or ".join(found[:_MOST_USAGES]) for name, found in usages.items() if name not in alone}
+        self.usages = {name: usages_of(found) for name, found in single.items() if name not in alone}
         """How the keywords of one word are written that cannot stand alone, by their names in lower case."""
         ways: dict[str, list[_Way]] = {}
         # The longest beginning wins; among equals the order in which they were given.
@@ -209,6 +209,8 @@ class _Matching:
                 return self._slots.word(before=signs)
             case SlotKind.NAME:
                 return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
+            case SlotKind.SEMICOLON:
+                return self._slots.semicolon()
             case SlotKind.KEY:
                 return self._slots.key()
             case SlotKind.ASSIGNMENTS:
@@ -277,6 +279,8 @@ def _called(slot: Slot) -> str:
             return "a condition"
         case SlotKind.PAIR:
             return "`name = value`"
+        case SlotKind.SEMICOLON:
+            return "`;`"
         case SlotKind.NAMES:
             return "`(column, …)`"
         case SlotKind.ROW:

@@ -85,6 +85,10 @@ class Grants:
     """What the bot remembers for all its chats, and of a member in all chats, as patterns of the names."""
 
 
+def _no_line(before: str, more: str) -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class ScriptRun:
     """What a keyword may know and do in one run of a script."""
@@ -115,6 +119,9 @@ class ScriptRun:
     heard: bool = False
     """What members say, or are called, may be in what the run knows by now: somebody gave it arguments or an answer,
     it has called something, or it has looked at who asks. Until then all its words are its author's."""
+    say_on: Callable[[str, str], bool] = _no_line
+    """Let the message that was said last, and that says the first of these texts, go on with the second one; whether
+    there is such a message. Raises RunFault over the limit."""
     outside: bool = False
     """Set by a keyword whose value holds words of others: web pages, files, what other members said."""
     thread_seconds: float = 0.0

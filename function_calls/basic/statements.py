@@ -100,6 +100,7 @@ class Statements:
             "ERROR": flow.throw,
             "ASSERT": flow.assert_,
             "LET": self.assignments.let,
+            "CONST": self.assignments.const,
             "DIM": self.assignments.dim,
             "REDIM": self.assignments.dim,
             "PARAM": self._misplaced,

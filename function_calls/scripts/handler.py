@@ -143,6 +143,7 @@ class ScriptHandler:
             folder=self._folder,
             grants=self._grants,
             say=said.say,
+            say_on=said.say_on,
             kept=state.get("kept", {}),
             at=At(1, 1),
             answer=resumed.answer if resumed is not None and is_answered else None,

@@ -39,6 +39,15 @@ class SaidSoFar:
         self.chars = chars
         self.messages.append(message)
 
+    def say_on(self, before: str, more: str) -> bool:
+        """Add to the last message if it says `before`, to everybody; whether it does. Raises as `say`."""
+        if not self.messages or self.messages[-1] != Message(before):
+            return False
+        message = self.messages.pop()
+        self.chars -= len(before)
+        self.say(replace(message, text=before + more))
+        return True
+
     def together(self) -> tuple[Message, ...]:
         """The messages as they are sent."""
         return in_few(self.messages)

@@ -154,7 +154,6 @@ def test_a_text_without_its_quotes_is_told_what_is_missing(compiler: BasicCompil
         ("x++", "`x` begins no statement; write `x = …` to change it, or `TALK x` to say it"),
         ("x + 1", "`x` begins no statement"),
         ("x", "`x` begins no statement"),
-        ("x := 3", "a name is missing before `=`; write `name = value`"),
         ("SET x TO 3", "To give a variable a value, write SET x = …"),
         ("IF x = 1\nTHEN\nTALK x\nEND IF", "THEN stands on the line of its IF"),
         ("HEAR it AS", "or choices is missing"),
