@@ -7,15 +7,18 @@ from dataclasses import dataclass
 
 from bot.basic_scripts import compiler_of, keyword_modules, spellings_of
 from bot.missing_files import missing_files
+from bot.scratch import scratch_daemon
 from bot.script_services import folder_beside
 from config.basic import BasicSource
 from config.diagnostics import Diagnostic, Diagnostics
 from config.settings import Settings
 from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import BasicCompiler
-from function_calls.definition_faults import fault
+from function_calls.definition_faults import Code, fault
+from function_calls.registry import BEGINS_CHATS
 from function_calls.script_library.names import Names, Taker, taken_twice
-from function_calls.script_library.places import ScriptPlace, bot_of, place_of, storage_of
+from function_calls.script_library.places import ScriptPlace, bot_of, no_such_bot, place_of, storage_of
+from function_calls.spec import FunctionSpec
 from services.script_files import LocalScriptFiles
 from services.storage import Storage, StorageError
 
@@ -28,16 +31,45 @@ class Checked:
     scripts: int = 0
     broken: int = 0
     """Those with errors."""
+    unread: int = 0
+    """Places where scripts were looked for and there are none."""
 
 
-def check_scripts(settings: Settings, sources: Iterable[BasicSource]) -> Checked:
-    """Every finding, file after file, of scripts that may use the keywords of these settings. Raises
-    DefinitionError where those cannot be used."""
+def check_scripts(
+    settings: Settings,
+    sources: Iterable[BasicSource],
+    others: Iterable[FunctionSpec] = (),
+    bots: Collection[str] = (),
+) -> Checked:
+    """Every finding, file after file, of scripts that may use the keywords of these settings. `others`: the functions
+    whose names scripts cannot have. `bots`: those that there are; without any, nothing is said of bots. Raises
+    DefinitionError where the keywords cannot be used."""
     compiler = compiler_of(settings.basic, spellings_of(keyword_modules(settings)))
-    checking = _Checking(compiler, {name: tuple(bot.parameters) for name, bot in settings.bots.items()})
+    variables = {name: tuple(bot.parameters) for name, bot in settings.bots.items()}
+    checking = _Checking(compiler, variables, others, bots)
     for source in sources:
         checking.source(source)
     return checking.checked
+
+
+async def functions_beside(settings: Settings) -> tuple[FunctionSpec, ...]:
+    """All functions of the settings but their scripts. Raises DefinitionError."""
+    sources = settings.sources.model_copy(update={"basic": ()})
+    async with scratch_daemon(settings.model_copy(update={"sources": sources})) as daemon:
+        return daemon.registry.specs
+
+
+def name_taken(name: str, bot: str | None, others: Iterable[FunctionSpec], *, is_command: bool = True) -> str:
+    """What has the name that a script of `bot` would have, as it is told; empty where it is free. `is_command`: people
+    type the name as a command."""
+    word = name.casefold()
+    for one in others:
+        if bot is not None and one.bot not in (None, bot):
+            continue
+        if one.name == name or (is_command and word in one.commands):
+            what = "the function" if one.name == name else "a command of the function"
+            return f"{name!r} is taken: it is {what} {one.name} ({one.source}); call it otherwise"
+    return ""
 
 
 def doubts_of(settings: Settings) -> list[Diagnostic]:
@@ -52,10 +84,18 @@ def doubts_of(settings: Settings) -> list[Diagnostic]:
 class _Checking:
     """Checks one storage after another; names are unique across all of them."""
 
-    def __init__(self, compiler: BasicCompiler, variables: Mapping[str, Collection[str]]) -> None:
-        """`variables`: what scripts of each bot find set."""
+    def __init__(
+        self,
+        compiler: BasicCompiler,
+        variables: Mapping[str, Collection[str]],
+        others: Iterable[FunctionSpec],
+        bots: Collection[str],
+    ) -> None:
+        """`variables`: what scripts of each bot find set. See `check_scripts`."""
         self._compiler = compiler
         self._variables = variables
+        self._others = tuple(others)
+        self._bots = bots
         self._names = Names()
         self.checked = Checked([])
 
@@ -65,17 +105,26 @@ class _Checking:
         try:
             listed = list(storage.list())
         except StorageError as error:
-            self._tell([fault(str(source.path), str(error))])
+            self._nothing([fault(str(source.path), str(error))])
             return
         places = [place for path in listed if (place := place_of(path, bot_of(source)))]
         if not places:
             text = (
                 f"{source.path}: there are no scripts; they are <bot>.gbai/<bot>.gbdialog/*.bas, or *.bas right there"
             )
-            self._tell([fault(str(source.path), text)])
+            self._nothing([fault(str(source.path), text)])
         files = LocalScriptFiles([folder_beside(source)])
+        self.checked.findings += self._strangers(storage, places)
         for place in places:
             self._script(storage, place, Profile(source.profile), files)
+
+    def _strangers(self, storage: Storage, places: Sequence[ScriptPlace]) -> list[Diagnostic]:
+        """Scripts of bots that there are not."""
+        files: dict[str, list[str]] = {}
+        for place in places:
+            if self._bots and place.bot not in self._bots:
+                files.setdefault(place.bot, []).append(storage.place(place.path))
+        return [no_such_bot(bot, of_bot, self._bots) for bot, of_bot in files.items()]
 
     def _script(self, storage: Storage, place: ScriptPlace, profile: Profile, files: LocalScriptFiles) -> None:
         file = storage.place(place.path)
@@ -99,9 +148,18 @@ class _Checking:
             first = self._names.take(key, Taker(storage.place(""), place.path, file))
             if first is not None:
                 found.append(taken_twice(key, first.file, file, one.definition.line))
+                continue
+            is_command = not one.definition.metadata.get(BEGINS_CHATS)
+            taken = name_taken(one.definition.name, place.bot, self._others, is_command=is_command)
+            if taken:
+                found.append(Diagnostic(file, one.definition.line, 1, Code.TAKEN.value, taken))
         if result.tools:
             found += missing_files(content, file, place, files)
         self._tell(found)
+
+    def _nothing(self, found: Sequence[Diagnostic]) -> None:
+        self.checked.findings += found
+        self.checked.unread += 1
 
     def _tell(self, found: Sequence[Diagnostic]) -> None:
         self.checked.findings += Diagnostics(found).in_order()

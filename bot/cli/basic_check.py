@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 from pathlib import Path
 
-from bot.cli.options import add_config, settings_or_faults
-from bot.scripts_check import Checked, check_scripts
+from bot.cli.options import add_config, has_settings, settings_or_faults
+from bot.scripts_check import Checked, check_scripts, functions_beside
 from config.basic import BasicSource
 from config.diagnostics import Diagnostic
 from function_calls.definition import DefinitionError
@@ -47,7 +48,9 @@ def run(options: argparse.Namespace) -> int:
     if options.profile is not None:
         sources = [one.model_copy(update={"profile": options.profile}) for one in sources]
     try:
-        checked = check_scripts(settings, sources)
+        others = asyncio.run(functions_beside(settings))
+        bots = tuple(settings.bots) if has_settings(options) else ()
+        checked = check_scripts(settings, sources, others, bots)
     except DefinitionError as error:
         print(error, file=sys.stderr)
         return 1
@@ -55,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps([_facts(one) for one in checked.findings], indent=2, ensure_ascii=False))
     else:
         _show(checked)
-    return 1 if checked.broken else 0
+    return 1 if checked.broken or checked.unread else 0
 
 
 def _show(checked: Checked) -> None:

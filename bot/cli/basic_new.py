@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import re
 import sys
 from pathlib import Path
+
+from bot.cli.options import add_config, settings_or_faults
+from bot.scripts_check import functions_beside, name_taken
+from function_calls.definition import DefinitionError
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _SUFFIX = ".bas"
@@ -51,11 +56,23 @@ def add_new(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--folder", type=Path, default=Path(), metavar="DIR", help="where to put it; made where it is missing (here)"
     )
+    add_config(parser, default=argparse.SUPPRESS)
     parser.set_defaults(run=run_new)
 
 
 def run_new(options: argparse.Namespace) -> int:
-    """Write the script. 0: it is there; 1: it could not be written."""
+    """Write the script. 0: it is there; 1: it could not be written, or another function has its name."""
+    settings = settings_or_faults(options)
+    if settings is None:
+        return 1
+    try:
+        taken = name_taken(options.name, None, asyncio.run(functions_beside(settings)))
+    except DefinitionError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if taken:
+        print(taken, file=sys.stderr)
+        return 1
     file: Path = options.folder / f"{options.name}{_SUFFIX}"
     try:
         options.folder.mkdir(parents=True, exist_ok=True)

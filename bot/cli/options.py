@@ -37,6 +37,11 @@ def config_path(options: argparse.Namespace) -> Path:
     return Path(named) if named else SHIPPED
 
 
+def has_settings(options: argparse.Namespace) -> bool:
+    """Whether somebody named settings, or those that are shipped stand in."""
+    return config_path(options) != SHIPPED
+
+
 def positive_count(text: str) -> int:
     """An option that counts something. Raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:

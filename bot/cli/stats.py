@@ -91,11 +91,12 @@ def _counted(counter: Counter[str]) -> str:
 
 
 def _table(found: list[CallStatistics]) -> str:
-    lines = [f"{'FUNCTION':<24}{'RUNS':>8}{'OK':>8}{'ERRORS':>8}{'OK %':>8}{'P50 ms':>9}{'P95 ms':>9}  ERRORS BY CODE"]
+    numbers = f"{'RUNS':>8}{'OK':>8}{'ERRORS':>8}{'ASKED':>8}{'OK %':>8}{'P50 ms':>9}{'P95 ms':>9}"
+    lines = [f"{'FUNCTION':<24}{numbers}  ERRORS BY CODE"]
     for one in found:
         codes = ", ".join(f"{code} {count}" for code, count in sorted(one.errors.items()))
         lines.append(
-            f"{one.function:<24}{one.runs:>8}{one.ok:>8}{one.runs - one.ok:>8}{one.ok_share:>8.1%}"
+            f"{one.function:<24}{one.runs:>8}{one.ok:>8}{one.errors.total():>8}{one.asked:>8}{one.ok_share:>8.1%}"
             f"{one.p50_ms:>9}{one.p95_ms:>9}  {codes}"
         )
     return "\n".join(lines)

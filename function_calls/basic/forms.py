@@ -66,7 +66,7 @@ class Forms:
             if len(form.lead) == 1:
                 single.setdefault(form.name.lower(), []).append(form)
         alone = {form.name.lower() for form in forms if not form.required}
-        self.usages = {name: usages_of(found) for name, found in single.items() if name not in alone}
+        self.usages = {name: usages_of(found, _LONGEST) for name, found in single.items() if name not in alone}
         """How the keywords of one word are written that cannot stand alone, by their names in lower case."""
         ways: dict[str, list[_Way]] = {}
         # The longest beginning wins; among equals the order in which they were given.
@@ -196,7 +196,7 @@ class _Matching:
             return self._misses(absent.what or _called(part))
         return True
 
-    def _filling(self, slot: Slot, after: Node) -> Expression:
+    def _filling(self, slot: Slot, after: Node) -> Expression:  # noqa: C901 - one line for each kind of slot
         match slot.kind:
             case SlotKind.VALUE:
                 return self._slots.value()

@@ -46,6 +46,8 @@ class CallStatistics:
     function: str
     runs: int
     ok: int
+    asked: int
+    """Those that ended with a question: neither as meant nor otherwise yet."""
     errors: Counter[str]
     """By code; `unfinished` for runs without a result."""
     p50_ms: int
@@ -53,14 +55,16 @@ class CallStatistics:
 
     @property
     def ok_share(self) -> float:
-        """0 to 1."""
-        return self.ok / self.runs if self.runs else 0.0
+        """0 to 1, of the runs that came to an end."""
+        ended = self.runs - self.asked
+        return self.ok / ended if ended else 0.0
 
     def as_json(self) -> JsonObject:
         """Plain data."""
         return {
             "runs": self.runs,
             "ok": self.ok,
+            "asked": self.asked,
             "ok_share": round(self.ok_share, 4),
             "errors": dict(self.errors),
             "p50_ms": self.p50_ms,
@@ -163,7 +167,7 @@ def _statistics(function: str, codes: Counter[str], durations: list[int]) -> Cal
     ok = codes["ok"]
     errors = Counter({code: count for code, count in codes.items() if code not in ("ok", "asked")})
     return CallStatistics(
-        function, codes.total(), ok, errors, _percentile(durations, 0.5), _percentile(durations, 0.95)
+        function, codes.total(), ok, codes["asked"], errors, _percentile(durations, 0.5), _percentile(durations, 0.95)
     )
 
 

@@ -94,6 +94,35 @@ def test_two_files_with_one_name_are_both_named(capsys: pytest.CaptureFixture[st
     assert "b.gbdialog/order.bas" in found["message"]
 
 
+def test_a_name_that_another_function_or_command_has_is_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    drive = a_folder(tmp_path / "drive", weather=GOOD, Help=GOOD, mine=GOOD)
+    printed = command(capsys, "basic", "check", drive)
+    help_line, weather_line, summary = printed.out.splitlines()
+    assert help_line.startswith(f"{drive / 'Help.bas'}:1:1 functions.taken 'Help' is taken: it is a command of ")
+    assert weather_line.startswith(
+        f"{drive / 'weather.bas'}:1:1 functions.taken 'weather' is taken: it is the function"
+    )
+    assert (printed.status, summary) == (1, "3 scripts: 2 broken, no warnings")
+
+
+def test_bots_that_there_are_not_are_told_where_settings_are_at_hand(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    a_folder(tmp_path / "drive" / "green.gbai" / "green.gbdialog", one=GOOD, two=GOOD)
+    assert command(capsys, "basic", "check", tmp_path / "drive").out == "2 scripts: none broken, no warnings\n"
+    file = a_settings_file(tmp_path, "bots: {red: {name: Red}}\n")
+    told, summary = command(capsys, "basic", "check", tmp_path / "drive", "--config", file).out.splitlines()
+    assert "no bot 'green', so its 2 scripts serve nobody" in told
+    assert summary == "2 scripts: none broken, 1 warning"
+
+
+def test_a_folder_that_is_not_there_is_no_broken_script(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    printed = command(capsys, "basic", "check", a_folder(tmp_path / "drive", a=GOOD), tmp_path / "absent")
+    assert (printed.status, printed.out.splitlines()[-1]) == (1, "1 script: none broken, no warnings")
+
+
 def test_a_file_that_is_no_text_or_too_long_is_told_where(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     drive = a_folder(tmp_path / "drive")
     (drive / "latin.bas").write_bytes('DESCRIPTION "One"\nTALK "Caf\xe9"\n'.encode("latin-1"))

@@ -54,6 +54,15 @@ def test_a_script_that_is_there_is_never_overwritten(capsys: pytest.CaptureFixtu
     assert file.read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", ["weather", "Help"])
+def test_a_name_that_another_function_has_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    made = command(capsys, "basic", "new", name, "--folder", tmp_path / "scripts")
+    assert (made.status, f"{name!r} is taken" in made.err) == (1, True)
+    assert not (tmp_path / "scripts").exists()
+
+
 @pytest.mark.parametrize("name", ["2fast", "a b", "../x", "ä", "x" * 65])
 def test_a_name_that_no_function_can_have_is_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str

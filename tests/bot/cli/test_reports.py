@@ -17,6 +17,7 @@ from services.llm.model import ModelError
 from services.refs import ErrorCode
 from tests.bot.cli.running import a_settings_file, command
 from tests.bot.cli.running import without_a_model as without_a_model
+from tests.fakes.asking import Asking
 from tests.fakes.openai_server import OpenAIServer
 from tests.harness.sandboxes import needs_bubblewrap
 
@@ -72,13 +73,39 @@ def test_statistics_show_success_errors_and_latency_of_each_function(
     capsys: pytest.CaptureFixture[str], ran: Path
 ) -> None:
     assert command(capsys, "stats", "--json", *SINCE_EVER, "--config", ran).json == {
-        "nap": {"runs": 6, "ok": 6, "ok_share": 1.0, "errors": {}, "p50_ms": 200, "p95_ms": 5000},
-        "fall_apart": {"runs": 1, "ok": 0, "ok_share": 0.0, "errors": {"failed": 1}, "p50_ms": 0, "p95_ms": 0},
+        "nap": {"runs": 6, "ok": 6, "asked": 0, "ok_share": 1.0, "errors": {}, "p50_ms": 200, "p95_ms": 5000},
+        "fall_apart": {
+            "runs": 1,
+            "ok": 0,
+            "asked": 0,
+            "ok_share": 0.0,
+            "errors": {"failed": 1},
+            "p50_ms": 0,
+            "p95_ms": 0,
+        },
     }
     table = command(capsys, "stats", *SINCE_EVER, "--config", ran).out.splitlines()
     assert table[0].split()[:4] == ["FUNCTION", "RUNS", "OK", "ERRORS"]
-    assert table[1].split() == ["nap", "6", "6", "0", "100.0%", "200", "5000"]
-    assert table[2].split() == ["fall_apart", "1", "0", "1", "0.0%", "0", "0", "failed", "1"]
+    assert table[1].split() == ["nap", "6", "6", "0", "0", "100.0%", "200", "5000"]
+    assert table[2].split() == ["fall_apart", "1", "0", "1", "0", "0.0%", "0", "0", "failed", "1"]
+
+
+def test_statistics_count_a_question_neither_as_good_nor_as_an_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with a_group([Asking(effect="idempotent", commands=["fill"]).spec], home=tmp_path / "var") as group:
+            await group.say("Ann", "/fill")
+            await group.say("Ann", "Oslo")
+
+    asyncio.run(scenario())
+    settings = a_settings_file(tmp_path)
+    counted = command(capsys, "stats", "--json", *SINCE_EVER, "--config", settings).json["fill"]
+    assert {name: counted[name] for name in ("runs", "ok", "asked", "ok_share", "errors")} == {
+        "runs": 2, "ok": 1, "asked": 1, "ok_share": 1.0, "errors": {},
+    }  # fmt: skip
+    [_, row] = command(capsys, "stats", *SINCE_EVER, "--config", settings).out.splitlines()
+    assert row.split()[:6] == ["fill", "2", "1", "0", "1", "100.0%"]
 
 
 def test_statistics_look_back_only_so_far(capsys: pytest.CaptureFixture[str], ran: Path) -> None:
