@@ -6,9 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.basic_scripts import compiler_of, keyword_modules, spellings_of
-from bot.missing_files import missing_files
 from bot.scratch import scratch_daemon
-from bot.script_services import folder_beside
 from config.basic import BasicSource
 from config.diagnostics import Diagnostic, Diagnostics
 from config.settings import Settings
@@ -19,7 +17,6 @@ from function_calls.registry import BEGINS_CHATS
 from function_calls.script_library.names import Names, Taker, taken_twice
 from function_calls.script_library.places import ScriptPlace, bot_of, no_such_bot, place_of, storage_of
 from function_calls.spec import FunctionSpec
-from services.script_files import LocalScriptFiles
 from services.storage import Storage, StorageError
 
 
@@ -113,10 +110,9 @@ class _Checking:
                 f"{source.path}: there are no scripts; they are <bot>.gbai/<bot>.gbdialog/*.bas, or *.bas right there"
             )
             self._nothing([fault(str(source.path), text)])
-        files = LocalScriptFiles([folder_beside(source)])
         self.checked.findings += self._strangers(storage, places)
         for place in places:
-            self._script(storage, place, Profile(source.profile), files)
+            self._script(storage, place, Profile(source.profile))
 
     def _strangers(self, storage: Storage, places: Sequence[ScriptPlace]) -> list[Diagnostic]:
         """Scripts of bots that there are not."""
@@ -126,7 +122,7 @@ class _Checking:
                 files.setdefault(place.bot, []).append(storage.place(place.path))
         return [no_such_bot(bot, of_bot, self._bots) for bot, of_bot in files.items()]
 
-    def _script(self, storage: Storage, place: ScriptPlace, profile: Profile, files: LocalScriptFiles) -> None:
+    def _script(self, storage: Storage, place: ScriptPlace, profile: Profile) -> None:
         file = storage.place(place.path)
         self.checked.scripts += 1
         try:
@@ -153,8 +149,6 @@ class _Checking:
             taken = name_taken(one.definition.name, place.bot, self._others, is_command=is_command)
             if taken:
                 found.append(Diagnostic(file, one.definition.line, 1, Code.TAKEN.value, taken))
-        if result.tools:
-            found += missing_files(content, file, place, files)
         self._tell(found)
 
     def _nothing(self, found: Sequence[Diagnostic]) -> None:

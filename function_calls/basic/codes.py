@@ -54,7 +54,6 @@ class Code(StrEnum):
     DUPLICATE_TOOL = "basic.duplicate_tool"
     UNKNOWN_BOT = "basic.unknown_bot"
     UNKNOWN_TOOL = "basic.unknown_tool"
-    MISSING_FILE = "basic.missing_file"
 
 
 class Fault(NamedTuple):

@@ -228,7 +228,7 @@ async def save_from_unstructured(
     out what they say, in the columns that the table has."""
     row = _as_json(text)
     if row is None:
-        known = await Rows(run, tables, files, clock).find(table, Filter(limit=_MOST_EXAMPLES), may_be_new=True)
+        known = await Rows(run, tables, files, clock).find(table, Filter(limit=_MOST_EXAMPLES))
         fields = dict.fromkeys(name for one in known for name in one if name.lower() != "id")
         row = await model.extract(run, text_in(run, text, "text"), tuple(fields))
     return await save(run, table, {"row": row}, tables=tables)

@@ -55,15 +55,10 @@ WEB, MODEL = Web(), Model()
 
 
 @pytest.fixture
-def scripts(tmp_path: Path) -> Path:
-    folder = tmp_path / "scripts"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-async def say(tmp_path: Path, scripts: Path) -> AsyncIterator[Saying]:
+async def say(tmp_path: Path) -> AsyncIterator[Saying]:
     clock = VirtualClock()
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
     (scripts / "people.csv").write_text(PEOPLE)
     (scripts / "sheet.xlsx").write_bytes(b"PK")
     (scripts / "bad.csv").write_bytes(b"a,b\n\0")
@@ -281,24 +276,7 @@ async def test_a_file_beside_the_script_is_a_table_too(say: Saying) -> None:
     assert len(await say(run, 'FIND "people.csv" LIMIT 2')) == 2
     await say(run, 'SAVE "people.csv", row', row={"id": 4, "name": "New", "age": 31})
     assert await names(say, 'FIND "people.csv", "age = 31"') == ["Ann", "Zoë", "New"]
-
-
-async def test_a_file_that_is_not_there_is_told_by_its_name_and_with_those_that_are(say: Saying) -> None:
-    for statement in ('FIND "poeple.csv"', 'FIND "poeple.csv", "age = 31"', 'FIND "poeple.csv" WHERE age = 31'):
-        with pytest.raises(RunFault) as caught:
-            await say(a_run(), statement)
-        assert caught.value.code is RunCode.NO_SUCH_THING
-        assert "poeple.csv" in caught.value.detail
-        assert "people.csv" in caught.value.detail.replace("poeple.csv", "")
-
-
-async def test_a_table_that_is_called_like_a_file_has_its_rows_without_one(say: Saying, scripts: Path) -> None:
-    await say(a_run(), 'SAVE "deals.csv", row', row={"name": "one"})
-    assert await names(say, 'FIND "deals.csv"') == ["one"]
-    assert await names(say, 'FIND "deals.csv", "name = 2"') == []
-    (scripts / "book.bas").write_text('rows = FIND "visits.csv"\nSAVE "visits.csv", name\nlog = "log.csv"\nFIND log')
-    assert await names(say, 'FIND "visits.csv"') == []
-    assert await names(say, 'FIND "log.csv"') == []
+    assert await names(say, 'FIND "deals.csv"') == []
 
 
 @pytest.mark.parametrize(
