@@ -37,10 +37,14 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the findings. 0: no errors; 1: errors, or nothing to check."""
+    """Print the findings. 0: no errors; 1: errors, or nothing to check; 2: a path that is not there."""
     settings = settings_or_faults(options)
     if settings is None:
         return 1
+    if absent := [path for path in options.paths if not path.exists()]:
+        for path in absent:
+            print(f"{path}: there is no such folder or file; make it, or correct the path", file=sys.stderr)
+        return 2
     sources = [BasicSource(path=path) for path in options.paths] or list(settings.sources.basic)
     if not sources:
         print("There is nothing to check: name a folder or a file, or put one under sources.basic in the settings.")
@@ -64,6 +68,9 @@ def run(options: argparse.Namespace) -> int:
 def _show(checked: Checked) -> None:
     for one in checked.findings:
         print(one if one.severity == "error" else f"{one} (warning)")
+    if not checked.scripts:
+        # What was found says why there are none.
+        return
     warned = sum(one.severity == "warning" for one in checked.findings)
     scripts = "1 script" if checked.scripts == 1 else f"{checked.scripts} scripts"
     warnings = "1 warning" if warned == 1 else f"{warned or 'no'} warnings"

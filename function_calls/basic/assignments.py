@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn, cast
 
 from function_calls.basic.expressions import Expressions
@@ -41,7 +41,7 @@ class Assignments:
 
     __slots__ = ("_read", "_reading", "_tokens")
 
-    def __init__(self, reading: Reading, read: Expressions, tokens: list[Token]) -> None:
+    def __init__(self, reading: Reading, read: Expressions, tokens: Sequence[Token]) -> None:
         self._reading = reading
         self._read = read
         self._tokens = tokens

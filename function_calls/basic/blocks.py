@@ -8,6 +8,7 @@ from typing import TypeVar
 from function_calls.basic.codes import Code, ScriptFault
 from function_calls.basic.expressions import Expressions
 from function_calls.basic.mistaken import better_told
+from function_calls.basic.nexts import DIVIDED
 from function_calls.basic.nodes import Expression, ForEach, ForTo, If, Literal, Loop, Statement
 from function_calls.basic.open_blocks import ENDING_WORDS, Ending, OpenBlocks, Opened, is_over
 from function_calls.basic.reading import Reading
@@ -245,7 +246,8 @@ class Blocks:
             body = self.body(cursor)
             ending = self.open.ending(cursor)
             if ending and cursor.is_at("NEXT") and self._is_next_of_other(cursor, opened):
-                self.open.not_closed(opened)
+                if not self._is_named_behind(cursor, opened):
+                    self.open.not_closed(opened)
             elif self.end(cursor, opened) and ending and ending.token.value == "NEXT":
                 self._behind_next(cursor, opened)
         return body
@@ -256,6 +258,16 @@ class Blocks:
         if following.kind is not Kind.WORD or not opened.variable or following.text.lower() == opened.variable:
             return False
         return any(other.kind == "FOR" and other.variable == following.text.lower() for other in self.open.stack[:-1])
+
+    def _is_named_behind(self, cursor: Cursor, opened: Opened) -> bool:
+        """Whether this is `NEXT i, j` with the inner loop behind the outer one, which is then told."""
+        behind, name = cursor.ahead(3), cursor.ahead(4)
+        if behind.text != DIVIDED or behind.value != "NEXT" or name.text.lower() != opened.variable:
+            return False
+        told = f"the inner loop ends first: write NEXT {opened.variable}, {cursor.ahead().text}"
+        self._reading.fault(cursor.now.at, Code.SYNTAX, told)
+        self.open.told = behind.at
+        return True
 
     def _behind_next(self, cursor: Cursor, opened: Opened) -> None:
         token = cursor.now

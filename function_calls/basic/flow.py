@@ -105,7 +105,7 @@ class Flow:
         """The label that `what` goes to."""
         token = cursor.now
         name = label_name(cursor)
-        self._labels.wanted(token.at, name, what, () if what == "ON ERROR GOTO" else self._open.path)
+        self._labels.wanted(token.at, name, what, self._open.outermost if what == "ON ERROR GOTO" else self._open.path)
         return name
 
     def on(self, cursor: Cursor, into: list[Statement]) -> bool:

@@ -35,7 +35,6 @@ FOREIGN: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("TRANSFER", "TRANSFER TO", "TRANSFER CONVERSATION", "ESCALATE"), _PERSON),
         "ADD MEMBER": "members are added in the chat itself",
         "CREATE DRAFT": "SEND MAIL sends one",
-        "WEATHER": "GET asks a service on the web",
         "QUERY": "FIND reads the rows of a table",
         **dict.fromkeys(("OPEN", "CLOSE", "LOAD"), _FILES),
         **dict.fromkeys(("POKE", "PEEK", "CLS", "LOCATE", "BEEP", "RESTORE", "DATA"), _NOTHING),

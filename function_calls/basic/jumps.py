@@ -130,7 +130,7 @@ class Jumps:
             elif place.path != going.path[: len(place.path)]:
                 message = (
                     f"{going.what} {going.label} goes into a block from outside: the label in line {place.at.line} "
-                    "stands within an IF, a loop or a SELECT"
+                    "stands within an IF, a loop or a SELECT; put it behind or before that"
                 )
                 self._faults.append(Fault(going.at, Code.MISPLACED, message))
             else:

@@ -91,7 +91,7 @@ class Ending(NamedTuple):
 class OpenBlocks:
     """From the outermost one inwards."""
 
-    __slots__ = ("_count", "_lookings", "_reading", "_suspects", "_wrong", "stack")
+    __slots__ = ("_count", "_lookings", "_reading", "_suspects", "_wrong", "stack", "told")
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -101,6 +101,8 @@ class OpenBlocks:
         """Where the words stand that end the innermost block, though they are those of another kind."""
         self._suspects: dict[tuple[str, int], At] = {}
         self.stack: list[Opened] = []
+        self.told: At | None = None
+        """An end of which is told already that it ends nothing."""
 
     @contextmanager
     def block(self, kind: str, token: Token, variable: str = "") -> Iterator[Opened]:
@@ -131,6 +133,11 @@ class OpenBlocks:
     def path(self) -> Path:
         """The blocks that are open."""
         return tuple(opened.number for opened in self.stack)
+
+    @property
+    def outermost(self) -> Path:
+        """Those around all that stands in the same SUB, FUNCTION or script."""
+        return tuple(opened.number for opened in self.stack if opened.kind in PROCEDURES)
 
     def innermost(self, kinds: frozenset[str]) -> Opened | None:
         """The innermost open block of these kinds, in the same SUB or FUNCTION."""
@@ -163,6 +170,8 @@ class OpenBlocks:
         """Whether no open block can be meant by the words at the cursor, which is then a fault. Words that end another
         kind of block than the innermost one, whose own end does not come any more, are a fault too, but end it."""
         kinds = [opened.kind for opened in self.stack]
+        if ending.token.at == self.told:
+            return True
         if not ending.is_end or not kinds or ending.kind == kinds[-1]:
             if ending.kind not in kinds:
                 self._stray(ending)

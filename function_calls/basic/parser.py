@@ -5,7 +5,7 @@ END, another tool begins. SUBs and FUNCTIONs belong to all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple, cast
 
@@ -16,6 +16,7 @@ from function_calls.basic.expressions import Expressions
 from function_calls.basic.keyword_forms import KeywordForms, words_of
 from function_calls.basic.lexer import as_lines, tokens_of
 from function_calls.basic.misspelt import mended
+from function_calls.basic.nexts import with_nexts_of_their_own
 from function_calls.basic.nodes import At, Goto, If, Param, Return, Script, Select, Statement, Stop, Throw, Unit
 from function_calls.basic.open_blocks import TooManyBlocks
 from function_calls.basic.procedures import Procedures
@@ -51,7 +52,8 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
 
     `functions` are those of the language, by their names in lower case. Reading goes on behind a fault, so that
     several are found at once."""
-    written, found = tokens_of(text)
+    read, found = tokens_of(text)
+    written = with_nexts_of_their_own(read)
     tokens, names, slips = _mended(written, forms, functions)
     reading = Reading(functions, forms.names, names, frozenset(fault.at.line for fault in found))
     for slip in slips:
@@ -67,8 +69,8 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
 
 
 def _mended(
-    written: list[Token], forms: KeywordForms, functions: Mapping[str, Arity]
-) -> tuple[list[Token], Survey, list[Fault]]:
+    written: Sequence[Token], forms: KeywordForms, functions: Mapping[str, Arity]
+) -> tuple[Sequence[Token], Survey, list[Fault]]:
     """The tokens with the words and blocks that were nearly right mended, their names, and what was wrong."""
     names = survey(written)
     tokens, faults = without_braces(written)

@@ -5,7 +5,7 @@ of its forms, the call of a function. A word of the language before `=` or `.` i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from function_calls.basic.assignments import Assignments
@@ -66,7 +66,7 @@ class Statements:
         "assignments", "blocks", "labels", "open",
     )  # fmt: skip
 
-    def __init__(self, forms: KeywordForms, reading: Reading, names: Survey, tokens: list[Token]) -> None:
+    def __init__(self, forms: KeywordForms, reading: Reading, names: Survey, tokens: Sequence[Token]) -> None:
         read = Expressions(forms, reading)
         self._forms = forms
         self._words = words_of(forms.names)
@@ -113,6 +113,7 @@ class Statements:
             "SET": self.assignments.set,
             "CALL": self._call,
             "CLEAR": self._clear_error,
+            "ERR": self._err_clear,
         }
 
     @property
@@ -291,6 +292,17 @@ class Statements:
         """Refuse what nobody calls a variable. Raises ScriptFault."""
         if token.value in _NO_NAMES:
             cursor.fail(f"{token.value} is a word of the language and cannot receive a value; choose another name")
+
+    def _err_clear(self, cursor: Cursor, into: list[Statement]) -> bool:
+        """ERR.CLEAR() with its parentheses, which it does not need."""
+        token, member, opener = cursor.now, cursor.ahead(2), cursor.ahead(3)
+        is_clear = _is_member(cursor.ahead()) and member.value == "CLEAR" and opener.text == "("
+        if not is_clear or "err" in self._reading.variables:
+            return False
+        cursor.index += 4
+        cursor.expect(")", "ERR.CLEAR(")
+        into.append(Evaluate(token.at, Member(member.at, Name(token.at, "err"), "clear")))
+        return True
 
     # Faults
 

@@ -157,7 +157,7 @@ async def test_an_admin_may_remove_what_a_script_has_set(tmp_path: Path) -> None
         ('CREATE TASK ""', "task.no_title", {}),
         ('CREATE TASK STRING(600, "x")', "task.too_long", {"most": 500}),
         ('SET CONTEXT "" AS "x"', "context.name", {"most": 100}),
-        ('SET SCHEDULE "sometimes"', "schedule.no_time", {"text": "sometimes"}),
+        ('x = "sometimes"\nSET SCHEDULE x', "schedule.no_time", {"text": "sometimes"}),
         ('ADD SUGGESTION ""', "suggestion.length", {"most": 200}),
         ('FOR i = 1 TO 20\nADD SUGGESTION "s" + i\nNEXT', "suggestion.too_many", {"most": 12}),
         ('USE TOOL ""', "tool.no_name", {}),

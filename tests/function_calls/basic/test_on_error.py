@@ -212,3 +212,22 @@ def test_a_limit_ends_the_run_whatever_the_script_says(code: RunCode) -> None:
 
 def test_a_script_that_fails_forever_still_ends() -> None:
     assert run("ON ERROR RESUME NEXT\nagain:\nx = 1 / 0\nGOTO again", limits=Limits(steps=500)).code is RunCode.STEPS
+
+
+@pytest.mark.parametrize("clear", ["ERR.CLEAR", "err.clear()", "CLEAR ERROR"])
+def test_an_error_may_be_cleared_in_each_spelling(clear: str) -> None:
+    assert value_of(f"ON ERROR RESUME NEXT\nx = 1 / 0\n{clear}\nRETURN [ERROR, ERR]") == [False, 0]
+
+
+def test_an_error_in_a_procedure_goes_to_a_label_of_its_own() -> None:
+    script = """
+    SUB risky()
+      ON ERROR GOTO bad
+      TALK 1 / 0
+      RETURN
+      bad:
+      TALK "caught"
+    END SUB
+    risky
+    """
+    assert run(script).texts == ["caught"]

@@ -143,3 +143,16 @@ def test_a_block_in_braces_is_told_once_with_how_it_is_written_here(
 )
 def test_a_map_is_no_block_in_braces(compiler: BasicCompiler, script: str) -> None:
     assert all("braces" not in words for _, words in told(compiler, f"{script}\n"))
+
+
+def test_next_of_two_loops_names_the_inner_one_first(compiler: BasicCompiler) -> None:
+    loops = "FOR i = 1 TO 2\nFOR j = 1 TO 2\nTALK i\n"
+    assert told(compiler, f"{loops}NEXT j, i\n") == []
+    assert told(compiler, f"{loops}NEXT i, j\n") == [(4, "the inner loop ends first: write NEXT j, i")]
+
+
+@pytest.mark.parametrize("block", ["IF 1 = 1 THEN\n{}\nEND IF", "FOR i = 1 TO 2\n{}\nNEXT"])
+def test_an_error_goes_to_no_label_within_a_block(compiler: BasicCompiler, block: str) -> None:
+    [(line, words)] = told(compiler, block.format("ON ERROR GOTO bad\nTALK 1 / 0\nbad:\nTALK 2") + "\n")
+    assert line == 2
+    assert "put it behind or before that" in words

@@ -95,7 +95,7 @@ def test_try_is_told_once_with_all_that_belongs_to_it(compiler: BasicCompiler, r
     ["QRCODE {text}", "RUN PYTHON {text}", "MERGE PDF {text}", "RUN {language:word} {text}", "USE KB {text}"],
 )
 def test_an_operators_own_keyword_of_such_a_name_wins(form: str) -> None:
-    compiler = compiler_of(SETTINGS.basic, (*SPELLINGS, form))
+    compiler = compiler_of(SETTINGS.basic, {**SPELLINGS, form: {}})
     words = form.replace("{language:word}", "PYTHON").replace("{text}", '"a"')
     assert told(compiler, f"{words}\n") == []
     assert not any("not supported" in said for *_, said in told(compiler, f"{words} 5 5\n"))
