@@ -61,7 +61,7 @@ def _is_of_header(tokens: Sequence[Token]) -> bool:
     if tokens[-1].value not in _CLAUSES or tokens[-1].kind is not Kind.WORD:
         return False
     first = next((at for at in range(len(tokens), 0, -1) if tokens[at - 1].kind is Kind.LINE), 0)
-    return tokens[first].value == ("PARAM" if first < len(tokens) - 1 else "DESCRIPTION")
+    return bool(tokens[first].value == ("PARAM" if first < len(tokens) - 1 else "DESCRIPTION"))
 
 
 def _ends_well(text: str, end: int) -> bool:
