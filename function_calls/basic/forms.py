@@ -209,10 +209,8 @@ class _Matching:
                 return self._slots.word(before=signs)
             case SlotKind.NAME:
                 return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
-            case SlotKind.SEMICOLON:
-                return self._slots.semicolon()
-            case SlotKind.KEY:
-                return self._slots.key()
+            case SlotKind.SEMICOLON | SlotKind.KEY:
+                return self._slots.key() if slot.kind is SlotKind.KEY else self._slots.semicolon()
             case SlotKind.ASSIGNMENTS:
                 return self._slots.assignments()
             case SlotKind.CONDITION:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from types import MappingProxyType
 
 from services.json_values import JsonObject, JsonValue
 
@@ -179,6 +180,30 @@ def _simple(kind: str, read: Callable[[JsonValue], JsonValue], wanted: str, **mo
 
 def _patterned(pattern: str, wanted: str, **more: str) -> ParamType:
     return ParamType({"type": "string", **more, "pattern": pattern}, _fitting(pattern), wanted)
+
+
+def _as_written(text: str) -> JsonValue:
+    return text
+
+
+def _not_told(text: str) -> JsonValue:
+    return None
+
+
+def _parts(text: str) -> JsonValue:
+    """`red, green` as a list."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+LOOSE_EXAMPLES: Mapping[str, Callable[[str], JsonValue]] = MappingProxyType(
+    {
+        **dict.fromkeys(("date", "time", "hour", "datetime"), _as_written),
+        **dict.fromkeys(("money", "currency", "percent"), _not_told),
+        **dict.fromkeys(("array", "list"), _parts),
+    }
+)
+"""What models are told of an example that people write though it is none of the type, such as `tomorrow` or
+`R$ 150,00`, by the names of the types; None: nothing."""
 
 
 def _types() -> dict[str, ParamType]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from function_calls.basic.codes import Code, Fault, Profile
 from function_calls.basic.nodes import At, Param, Unit
 from function_calls.basic.param_types import (
+    LOOSE_EXAMPLES,
     STRICT_TYPES,
     DoesNotFit,
     ParamType,
@@ -148,6 +149,9 @@ class _Reading:
         if not param.has_like or param.like is None or kind is None:
             return None
         value = _among(self._read(kind, param.like), choices)
+        is_loose = not (self._is_strict or choices) and param.type in LOOSE_EXAMPLES
+        if value is None and is_loose and isinstance(param.like, str) and param.like.strip():
+            return LOOSE_EXAMPLES[param.type](param.like)
         if value is None:
             told = self._wrong("the example behind LIKE", param.like, kind, choices)
             left = "" if self._is_strict else "; models are not shown it"

@@ -246,7 +246,7 @@ def test_the_strict_profile_requires_every_parameter_and_leaves_its_value_free(c
         ('AS "a", "b" DEFAULT "c"', "error", "the DEFAULT, `c`, has to be one of a, b"),
         ('AS integer ENUM 1, "two"', "error", "the choice, `two`, has to be a whole number such as 3"),
         ('AS number LIKE "abc"', "warning", "the example behind LIKE, `abc`, has to be a number"),
-        ('AS date LIKE "23/09/2001"', "warning", "models are not shown it"),
+        ('AS integer LIKE "many"', "warning", "models are not shown it"),
         ('AS "a", "b" LIKE "c"', "warning", "has to be one of a, b"),
     ],
 )
@@ -513,3 +513,22 @@ def test_changing_what_was_made_of_a_definition_changes_no_other() -> None:
         "description": "d",
         "default": [1],
     }
+
+
+@pytest.mark.parametrize(
+    ("clauses", "example"),
+    [
+        ('AS array LIKE "red, green"', ["red", "green"]),
+        ('AS list LIKE "red"', ["red"]),
+        ('AS date LIKE "31/12/2026"', "31/12/2026"),
+        ('AS date LIKE "tomorrow"', "tomorrow"),
+        ('AS date LIKE "2026-12-31"', "2026-12-31"),
+        ('AS time LIKE "2pm"', "2pm"),
+        ('AS money LIKE "R$ 150,00"', None),
+        ('AS money LIKE "150"', 150),
+        ("AS array DEFAULT [] LIKE []", []),
+        ("AS array LIKE [] DEFAULT [1]", []),
+    ],
+)
+def test_an_example_as_people_write_it_is_no_warning(clauses: str, example: object) -> None:
+    assert property_of(clauses).get("example") == example

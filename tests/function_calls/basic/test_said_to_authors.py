@@ -196,3 +196,19 @@ def test_what_is_told_of_one_mistake_is_short(compiler: BasicCompiler, line: str
 @pytest.mark.parametrize("ends", ["", "\n", "\r\n", "\r", "   ", "\t\r\n\r\n", " _"])
 def test_it_does_not_matter_how_the_last_line_ends(compiler: BasicCompiler, ends: str) -> None:
     assert told(compiler, f'{HEAD}IF 1 = 1 THEN\nTALK "a"\nEND IF{ends}') == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = (1 +", "TALK", "x = [1,", 'x = "a" +', "x =", "x = GET", 'TALK "a', "FOR i = 1 TO", 'SEND MAIL "a",',
+        "IF x = 1 THEN", "BEGIN TALK", "WITH a", "SELECT CASE x", "SUB s()", "HEAR x AS", "GOTO", "CALL",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("behind", ["", "\n\n\n", "\n\n' a comment\n\n", "\n  \n\t\n"])
+def test_what_is_missing_at_the_end_is_told_of_the_last_line_that_holds_something(
+    compiler: BasicCompiler, line: str, behind: str
+) -> None:
+    found = told(compiler, f"{HEAD}{line}{behind}")
+    assert found
+    assert {place for place, *_ in found} == {HEAD.count("\n") + 1}
