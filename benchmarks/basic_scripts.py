@@ -24,6 +24,7 @@ from function_calls.basic.program import Program
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.definition import build_spec, schema_arguments
+from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.script_keywords import talk
 from function_calls.script_library.kept_tools import LibraryTool
@@ -37,6 +38,7 @@ from function_calls.spec import FunctionResult, FunctionSpec, Handler, Touch
 from function_calls.turn import Path as Way
 from services.basic_tools import BasicTools
 from services.clock import SystemClock
+from services.json_values import JsonValue
 from services.known_members import KnownMembers
 from services.refs import Effect
 from services.store.port import Store
@@ -90,6 +92,9 @@ class _Runs:
 
     def seconds_of(self, keywords: Iterable[str]) -> float:
         return 30.0
+
+    def heard(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
+        raise ValueError(text)
 
     def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
         async def handle(context: MessageContext, arguments: object, call: Call) -> FunctionResult:

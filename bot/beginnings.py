@@ -10,6 +10,7 @@ from function_calls.context import Kind, MessageContext
 from function_calls.router import FunctionCallRouter
 from function_calls.turn import OutcomeKind, Turn, TurnOutcome
 from services.clock import Clock
+from services.refs import ErrorCode
 from services.store import chat_notes
 from services.store.port import Store, Write
 
@@ -23,23 +24,31 @@ class Beginnings:
         self._store = store
         self._clock = clock
         self._begun: set[tuple[str, str]] = set()
+        self._claims: dict[tuple[str, str], str] = {}
+        """The turns that are about to begin chats."""
 
     async def load(self) -> None:
         """Read which chats have begun."""
         self._begun = {(row["chat"], row["bot"]) for row in await self._store.read(chat_notes.begun())}
 
-    def is_due(self, context: MessageContext, turn: Turn) -> bool:
-        """Whether this is the first message of its chat that the bot answers, and it has something for that."""
-        return (
+    def claim(self, context: MessageContext, turn: Turn, *, is_aside: bool) -> bool:
+        """Whether this is the first message of its chat that the bot answers, and it has something for that: no other
+        turn begins the chat then. One that is tried again has it still. `is_aside`: the turn runs beside those of its
+        chat, and so begins nothing."""
+        key = (context.chat.key, context.bot)
+        is_due = (
             turn.functions.beginning is not None
+            and not is_aside
             and context.kind is Kind.MESSAGE
             and turn.addressed
             and turn.answering is None
-            and (context.chat.key, context.bot) not in self._begun
+            and key not in self._begun
         )
+        return is_due and self._claims.setdefault(key, turn.id) == turn.id
 
     async def begin(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome | None:
-        """How it ended; None where it failed, which the log tells: whoever speaks first has asked for none of it."""
+        """How it ended. Why it failed tells the log alone, since whoever speaks first has asked for none of it; what it
+        had said before is said, and that nobody knows what became of an effect."""
         spec = turn.functions.beginning
         if spec is None:
             return None
@@ -47,8 +56,20 @@ class Beginnings:
         outcome = await router.begin(context, turn, spec)
         if outcome.error is not None:
             _log.error("beginning_failed", chat=context.chat.key, function=spec.name, code=outcome.error.value)
-            return None
+            is_unknown = outcome.error is ErrorCode.UNKNOWN_OUTCOME
+            return outcome if is_unknown else replace(outcome, messages=outcome.messages[:-1])
         return outcome
+
+    async def give_way(
+        self, context: MessageContext, turn: Turn, begun: TurnOutcome, router: FunctionCallRouter
+    ) -> TurnOutcome:
+        """`begun` without its question, where what was asked for asks something too: nobody can answer both at once.
+        The run comes to its end, as if nobody had answered; what it had said before it asked is said."""
+        if begun.question is None:
+            return begun
+        _log.warning("beginning_not_answered", chat=context.chat.key, function=begun.detail)
+        ended = await router.end_run(context, turn, begun.question)
+        return replace(begun, messages=(*begun.messages[:-1], *ended), question=None)
 
     def note(self, context: MessageContext) -> Write:
         """What notes that the chat has begun: it belongs into the unit that ends the turn."""
@@ -56,11 +77,13 @@ class Beginnings:
 
     def is_noted(self, context: MessageContext) -> None:
         """That is kept now."""
-        self._begun.add((context.chat.key, context.bot))
+        key = (context.chat.key, context.bot)
+        self._begun.add(key)
+        self._claims.pop(key, None)
 
 
 def with_beginning(begun: TurnOutcome | None, outcome: TurnOutcome) -> TurnOutcome:
-    """`outcome` of the first message, behind what the beginning said; its question waits where the answer asks none."""
+    """`outcome` of the first message, behind what the beginning said; one of them asks at most."""
     if begun is None or not (begun.messages or begun.question):
         return outcome
     return replace(

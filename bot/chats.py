@@ -56,7 +56,15 @@ class Chats:
             at_hand.setdefault(row["chat"], []).append(row["name"])
         notes: dict[str, list[ChatNote]] = {}
         for row in await store.read(chat_notes.everything()):
-            note = ChatNote(row["name"], row["words"], bool(row["is_instruction"]))
+            note = ChatNote(
+                row["name"],
+                row["words"],
+                bool(row["is_instruction"]),
+                row["bot"],
+                row["script"],
+                from_outside=bool(row["from_outside"]),
+                of_member=row["set_by"] if row["from_member"] else "",
+            )
             notes.setdefault(row["chat"], []).append(note)
         self._stored = stored
         self._notes = {chat: tuple(told) for chat, told in notes.items()}
@@ -115,8 +123,13 @@ class Chats:
         self._resolved.pop(chat, None)
 
     def notes(self, chat: ChatRef) -> Sequence[ChatNote]:
-        """What scripts want models to know in `chat`, the oldest first."""
+        """What scripts of all bots want models to know in `chat`, the oldest first."""
         return self._notes.get(chat.key, ())
+
+    @property
+    def all_notes(self) -> Mapping[str, Sequence[ChatNote]]:
+        """The same of every chat that has some, by the chats' keys."""
+        return self._notes
 
     def has_notes(self, chat: ChatRef, notes: Sequence[ChatNote]) -> None:
         """Models are told this in `chat` and nothing else; it is kept already."""
@@ -154,6 +167,6 @@ class Chats:
             layers=resolved.layers,
             at_hand=frozenset(self._at_hand.get(chat.key, ())),
             context_scope=resolved.context_scope,
-            notes=self._notes.get(chat.key, ()),
+            notes=tuple(note for note in self._notes.get(chat.key, ()) if note.bot == resolved.bot),
         )
         return ServedChat(is_allowed(self._settings, chat.key), resolved, profile)

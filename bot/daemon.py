@@ -10,6 +10,7 @@ from typing import Protocol
 import structlog
 
 from bot.beginnings import Beginnings
+from bot.chat_notes import ScriptNotes
 from bot.chats import Chats
 from bot.delivery import Delivery
 from bot.direct_calls import DirectCalls
@@ -84,6 +85,7 @@ class Daemon:
     grants: Grants
     schedules: SettingsSchedules
     script_schedules: ScriptSchedules
+    script_notes: ScriptNotes
     engine: EmbeddedEngine
     delivery: Delivery
     summaries: Summaries
@@ -105,6 +107,7 @@ class Daemon:
         await self.functions.start()
         await self.timers.start(taken_ms(max(newest)) if newest else None)
         await self.chats.load(self.store)
+        await self.script_notes.keep_in_step()
         await self.beginnings.load()
         await self.questions.load(self.store)
         await self.grants.load()
@@ -159,6 +162,7 @@ class Daemon:
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
         ticker.every(_SCHEDULES_SECONDS, "keep schedules in step", self.schedules.keep_in_step)
         ticker.every(_SCHEDULES_SECONDS, "keep schedules of scripts in step", self.script_schedules.keep_in_step)
+        ticker.every(_SCHEDULES_SECONDS, "keep notes of scripts in step", self.script_notes.keep_in_step)
         return ticker
 
     async def settle(self) -> None:

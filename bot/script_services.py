@@ -7,6 +7,7 @@ from functools import partial
 from typing import cast
 
 from bot.live_settings import LiveSettings, Use
+from config.basic import BasicSource
 from config.settings import Settings
 from function_calls.ports import ChatWriter
 from function_calls.script_library.places import bot_of
@@ -64,7 +65,9 @@ def script_services_live(live: LiveSettings, services: Mapping[type, object]) ->
 
 def _folders(settings: Settings) -> list[ScriptFolder]:
     """Where the files lie that scripts may read: beside the scripts."""
-    return [
-        ScriptFolder(source.path if source.path.is_dir() else source.path.parent, bot_of(source))
-        for source in settings.sources.basic
-    ]
+    return [folder_beside(source) for source in settings.sources.basic]
+
+
+def folder_beside(source: BasicSource) -> ScriptFolder:
+    """Where the files lie that the scripts of this entry may read."""
+    return ScriptFolder(source.path if source.path.is_dir() else source.path.parent, bot_of(source))

@@ -118,6 +118,9 @@ class Turns:
         sign = self._signs.begin(job.context.chat)
         past = self._past(job)
         turn = self._turn(job, log, sign, past)
+        if job.attempts or job.repeated:
+            # An earlier attempt may have begun the chat, however this one ends.
+            turn.begins = self._beginnings.claim(job.context, turn, is_aside=job.immediate)
         try:
             outcome = stopped(turn) if job.stopped else await self._outcome(job, turn, log, self._router)
             job.answered = True
@@ -182,9 +185,7 @@ class Turns:
             if unserved is not None:
                 await self._deadlines.run(router.end_waiting(job.context, turn), turn.deadline + _GRACE_SECONDS)
                 return unserved
-            return await self._deadlines.run(
-                self._dispatched(job.context, turn, router), turn.deadline + _GRACE_SECONDS
-            )
+            return await self._deadlines.run(self._dispatched(job, turn, router), turn.deadline + _GRACE_SECONDS)
         except asyncio.CancelledError:
             if not job.stopped:
                 raise
@@ -211,15 +212,19 @@ class Turns:
             return sent(ReasonCode.CHAT_OFF, [], served.settings.layers["enabled"])
         return None
 
-    async def _dispatched(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
+    async def _dispatched(self, job: Job, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
+        context = job.context
         # Rights are those of now, not those of the moment when the message came.
         role = self._chats.role(context.sender.ref.key, context.sender.role)
         if role is not context.sender.role:
             context = replace(context, sender=replace(context.sender, role=role))
-        if not self._beginnings.is_due(context, turn):
+        if not self._beginnings.claim(context, turn, is_aside=job.immediate):
             return await self._answered(context, turn, router)
         begun = await self._beginnings.begin(context, turn, router)
-        return with_beginning(begun, await self._answered(context, turn, router))
+        outcome = await self._answered(context, turn, router)
+        if begun is not None and outcome.question is not None:
+            begun = await self._beginnings.give_way(context, turn, begun, router)
+        return with_beginning(begun, outcome)
 
     async def _answered(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         outcome = await router.dispatch(context, turn)

@@ -14,7 +14,7 @@ from typing import cast
 from bot.at_hand import StoredAtHand
 from bot.beginnings import Beginnings
 from bot.call_records import CallRecords
-from bot.chat_notes import StoredChatNotes
+from bot.chat_notes import ScriptNotes, StoredChatNotes
 from bot.chat_writer import ModelWriter
 from bot.chats import Chats
 from bot.current_model import CurrentModel
@@ -97,7 +97,7 @@ from services.llm.model import ChatModel
 from services.mcp.pins import COUNTER, Pins
 from services.mcp.sandboxed import SandboxedStart
 from services.news import News
-from services.redaction import Redactor
+from services.redaction import Redactor, names_a_secret
 from services.refs import ChatRef
 from services.sandbox import Sandbox
 from services.schedule_times import WhenReader
@@ -172,7 +172,13 @@ def secrets_of(settings: Settings) -> list[str]:
     programs = [client.token.get_secret_value() for client in settings.mcp.serve.clients]
     servers = [secret for server in settings.mcp.servers for secret in server.secrets]
     mail = settings.mail.secrets
-    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers, *mail]
+    scripts = [
+        str(value)
+        for one in settings.bots.values()
+        for name, value in one.parameters.items()
+        if isinstance(value, str | int) and names_a_secret(name)
+    ]
+    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers, *mail, *scripts]
 
 
 def build_daemon(
@@ -202,18 +208,20 @@ def build_daemon(
     reader = WhenReader(Times(), time.fromisoformat(settings.reminders.default_time))
     most_here, most_in_all = settings.limits.schedules_per_chat, settings.timers.per_member
     schedules, rehearsal = Schedules(timetable, reader, store, clock, ids, most_here, most_in_all), Rehearsal()
+    notes = StoredChatNotes(chats, store, clock)
     ports: dict[type, object] = {
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,
         OwnSettings: own_settings,
         AtHand: StoredAtHand(chats, store, ids, clock),
-        ChatNotes: StoredChatNotes(chats, store, clock),
+        ChatNotes: notes,
         ChatWriter: ModelWriter(paid, store, deadlines, clock),
     }
     scripts = BasicTools(store, clock)
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
-    shared |= {BasicTools: scripts, Random: given.rng}
+    redact = Redactor(secrets_of(settings))
+    shared |= {BasicTools: scripts, Random: given.rng, Redactor: redact}
     own = services_of(settings, store, clock, ids, given.rng, given.web, timetable)
     services = {**own, **shared, **ports}
     services |= script_services_of(settings, services, store, ids)
@@ -235,7 +243,6 @@ def build_daemon(
     metrics = Metrics()
     call_log = _lines(settings, "function_calls.jsonl")
     model_log = _lines(settings, "model_requests.jsonl")
-    redact = Redactor(secrets_of(settings))
     records = CallRecords(call_log, metrics, clock, redact)
     factory = FilterFactory(store, clock, deadlines, redact)
 
@@ -398,7 +405,8 @@ def build_daemon(
         questions=questions,
         grants=grants,
         schedules=SettingsSchedules(chats, SchedulePlans(chats, rehearsal, reader, clock, texts.of("en")), schedules),
-        script_schedules=ScriptSchedules(schedules, registry.of, cast(BasicTools, services[BasicTools])),
+        script_schedules=ScriptSchedules(schedules, registry.of, scripts),
+        script_notes=ScriptNotes(notes, chats, registry.of, scripts),
         engine=engine,
         delivery=delivery,
         summaries=summaries,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from function_calls.profile import ChatProfile
     from function_calls.spec import FunctionResult, FunctionSpec
     from services.llm.model import OfferedFunction
+    from services.refs import Role
 
 
 ResumedKind = Literal["answered", "cancelled", "expired"]
@@ -83,6 +84,12 @@ class Doors(Protocol):
 
     def has_read_outside(self) -> None:
         """Note that the run holds words of others from now on."""
+
+    async def role_now(self) -> Role:
+        """What the member is in the chat at this moment."""
+
+    def would_ask(self, spec: FunctionSpec) -> bool:
+        """Whether a person would be asked before `spec` runs, for what the turn has read."""
 
     async def status(self, text: str) -> None:
         """Tell the chat what is going on."""
@@ -180,6 +187,14 @@ class Call:
         """The handler is about to run, perhaps once more: its nested runs are counted anew, so that each is the same
         run as the last time."""
         self._nested = 0
+
+    async def role_now(self) -> Role:
+        """What whoever asks is in the chat at this moment, as the platform tells; a mere member where it does not."""
+        return await self._doors.role_now()
+
+    def would_ask(self, spec: FunctionSpec) -> bool:
+        """Whether words from outside may have led to a run of `spec` now: a person would be asked before it."""
+        return self._doors.would_ask(spec)
 
     async def status(self, text: str) -> None:
         """Tell the chat what is going on while this takes long; never kept in history."""

@@ -12,11 +12,13 @@ from function_calls.context import MessageContext
 from function_calls.groups import Takeable
 from function_calls.permissions import callable_here
 from function_calls.profile import ChatProfile
+from function_calls.registry import begins_chats
 from function_calls.shortlist import found_here
 from function_calls.spec import FunctionResult, FunctionSpec, Question
+from function_calls.touches import is_tainted
 from function_calls.turn import Path, Turn
 from services.llm.model import OfferedFunction
-from services.refs import ErrorCode
+from services.refs import ErrorCode, Role
 from services.threads import Threads
 
 DEEPEST_NESTING = 4
@@ -105,6 +107,11 @@ class RunDoors:
     ) -> FunctionResult:
         if self._depth >= DEEPEST_NESTING:
             return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.too_deep"))
+        spec = self._turn.functions.find(name)
+        if spec is not None and begins_chats(spec) and goes_on is None:
+            return FunctionResult.fail(
+                ErrorCode.NOT_FOUND, self._profile.texts.say("refusals.unknown_function", name=name)
+            )
         if self._key in self._turn.ending:
             return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.only_ends"))
         turn, key = self._turn, f"{self._key}.{number}"
@@ -129,6 +136,12 @@ class RunDoors:
 
     def has_read_outside(self) -> None:
         self._turn.holds_words_of_others(self._key)
+
+    async def role_now(self) -> Role:
+        return await self._turn.role_now(self._context.sender)
+
+    def would_ask(self, spec: FunctionSpec) -> bool:
+        return is_tainted(spec, self._turn)
 
     async def status(self, text: str) -> None:
         if self._key not in self._turn.ending:

@@ -15,6 +15,7 @@ from function_calls.results import plain
 from function_calls.spec import FunctionResult, FunctionSpec, Question
 from function_calls.turn import Path, Run
 from function_calls.usage import spoken_name
+from services.json_values import JsonObject
 from services.refs import ErrorCode
 
 MOST_QUESTIONS = 50
@@ -39,7 +40,7 @@ def with_its_run(
     before = resumed.number if resumed is not None else 0
     state = question.resume or {}
     too_much = "too_many_questions" if before >= MOST_QUESTIONS else ""
-    if not too_much and len(orjson.dumps(state, default=str)) > MOST_STATE_BYTES:
+    if not too_much and is_too_much(state):
         too_much = "too_much_state"
     if too_much:
         _log.error(too_much, function=spec.name, source=spec.source, questions=before)
@@ -56,6 +57,11 @@ def with_its_run(
         said=tuple(message.text for message in asking_messages(result, texts) if message.to is None),
     )
     return replace(result, question=asked)
+
+
+def is_too_much(state: JsonObject) -> bool:
+    """Whether a run that waits for a person leaves more than is kept for it."""
+    return len(orjson.dumps(state, default=str)) > MOST_STATE_BYTES
 
 
 def has_asked(result: FunctionResult, path: Path, depth: int, *, can_ask: bool) -> Question | None:

@@ -25,6 +25,7 @@ from function_calls.profile import ChatProfile
 from function_calls.questions import confirm_question
 from function_calls.results import plain, storable
 from function_calls.run_ends import Ended, end, end_key, held_up, only_ends, with_unknown
+from function_calls.saying_arguments import as_said
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Retry, ToolError
 from function_calls.turn import Path, Run, Turn
 from function_calls.usage import spoken_name
@@ -109,7 +110,7 @@ class Invoker:
         try:
             if path is _NESTED:
                 require_json(raw, spec.parameters)
-            arguments = spec.arguments.parse(raw)
+            arguments = spec.arguments.parse(as_said(spec.arguments, raw, profile))
         except ArgumentFault as fault:
             asked = Run(key, spec, raw, path, round_number, request_id)
             return await self._not_run(context, asked, faulty(spec, fault, raw, profile), turn, raw)

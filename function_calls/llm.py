@@ -120,7 +120,7 @@ class FunctionCallLLM:
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer a message from the beginning."""
         messages = await opened(context, turn, self._settings)
-        turn.taint |= taint_of(context)
+        turn.taint |= taint_of(context, turn.profile().notes)
         progress = Progress(messages, turn.said, told_before=told_before(context.text, messages))
         return await self._rounds(context, turn, progress)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -98,18 +98,27 @@ class AtHand(Protocol):
         """Have these at hand in `chat` no more."""
 
 
+class NotesFull(Exception):
+    """It is more than models may be told in a chat: `most_notes` of `most_chars` characters together."""
+
+    def __init__(self, most_notes: int, most_chars: int) -> None:
+        super().__init__(most_notes, most_chars)
+        self.most_notes = most_notes
+        self.most_chars = most_chars
+
+
 class ChatNotes(Protocol):
     """What models are told in chats. Changes are in force when they return."""
 
-    def of(self, chat: ChatRef) -> Sequence[ChatNote]:
-        """What models are told in `chat`, the oldest first."""
+    def of(self, chat: ChatRef, bot: str) -> Sequence[ChatNote]:
+        """What the models of `bot` are told in `chat`, the oldest first."""
 
     async def put(self, chat: ChatRef, note: ChatNote, by: MemberRef) -> None:
-        """Tell it, in the place of what was told under its name. Raises ValueError, which says why, where it is more
-        than a chat may have."""
+        """Tell it, in the place of what was told under its name. Raises NotesFull where it is more than a chat may
+        have."""
 
-    async def clear(self, chat: ChatRef, name: str = "") -> None:
-        """Tell no more what stands under that name; without one nothing at all."""
+    async def clear(self, chat: ChatRef, bot: str, names: Collection[str]) -> None:
+        """Tell the models of `bot` no more what stands under these names."""
 
 
 class Unwritten(Enum):

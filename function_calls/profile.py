@@ -19,6 +19,14 @@ class ChatNote(NamedTuple):
     words: str
     is_instruction: bool
     """True: how to behave, in the operator's own words. False: information."""
+    bot: str
+    """Whose models are told."""
+    script: str
+    """Which one wants it."""
+    from_outside: bool = False
+    """It may hold words from outside."""
+    of_member: str = ""
+    """The key of the member whose words may be in it; empty where none may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +52,4 @@ class ChatProfile:
     context_scope: ContextScope = "chat"
     """What of a group a model is shown."""
     notes: tuple[ChatNote, ...] = ()
-    """What scripts want models to know here, the oldest first."""
+    """What scripts of this bot want models to know here, the oldest first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import NamedTuple
 
@@ -27,6 +28,11 @@ BEGINS_CHATS = "session"
 _OFFERS_KEPT = 1024
 
 
+def begins_chats(spec: FunctionSpec) -> bool:
+    """Whether it runs once when a chat begins, and nobody calls it."""
+    return spec.metadata.get(BEGINS_CHATS) is True
+
+
 class CommandLine(NamedTuple):
     """A message that starts with the word of a function."""
 
@@ -49,7 +55,7 @@ class BotFunctions:
         """By their names."""
         self.on_request = OnRequest(self.specs, self.groups.values())
         """What chats may take to hand."""
-        self.beginning = next((spec for spec in self.specs if spec.metadata.get(BEGINS_CHATS) is True), None)
+        self.beginning = next(filter(begins_chats, self.specs), None)
         """The one that runs once when a chat begins; None where there is none."""
         self._by_name = {spec.name: spec for spec in self.specs}
         self._offered_names = offered_names([spec.name for spec in self.specs])
@@ -234,6 +240,13 @@ class FunctionRegistry:
             everything: list[FunctionSpec | ToolGroup] = [*published, *named]
             for one in everything:
                 clashes = taken.clashes(one)
+                if clashes and isinstance(one, FunctionSpec) and one.commands == (one.name.casefold(),):
+                    # Its command is but its name: without that it can be called by models and by other functions.
+                    without = replace(one, commands=())
+                    if not taken.clashes(without):
+                        told = [fault(one.source, clash, Code.TAKEN) for clash in clashes]
+                        left_out += [replace(problem, severity="warning") for problem in told]
+                        one, clashes = without, []
                 if clashes:
                     left_out += [fault(one.source, clash, Code.TAKEN) for clash in clashes]
                     continue

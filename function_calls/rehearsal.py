@@ -16,6 +16,7 @@ from function_calls.invocation import Invoker
 from function_calls.policies import Policy, Verdict
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
+from function_calls.saying_arguments import as_said
 from function_calls.spec import ArgumentFault, FunctionSpec, OfferedTo
 from function_calls.turn import Path, Turn
 from function_calls.usage import fault_text, spoken_name
@@ -117,7 +118,7 @@ class Rehearsal:
         texts = profile.texts
         name = spoken_name(spec, texts.language)
         try:
-            arguments = spec.arguments.parse(raw)
+            arguments = spec.arguments.parse(as_said(spec.arguments, raw, profile))
         except ArgumentFault as fault:
             code = ErrorCode.BAD_ARGUMENTS if fault.problems else ErrorCode.MISSING_ARGUMENTS
             raise Unfit(code, fault_text(spec, fault, texts)) from None

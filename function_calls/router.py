@@ -114,6 +114,11 @@ class FunctionCallRouter:
         turn.effects = before
         return outcome_of(turn, spec, result.from_nested(), ReasonCode.COMMAND, ())
 
+    async def end_run(self, context: MessageContext, turn: Turn, asked: OpenQuestion) -> Sequence[Message]:
+        """Let the run that has asked `asked` in this turn come to its end without an answer. What the chat has to hear
+        of that."""
+        return await self._resuming.end(context, turn, asked)
+
     async def end_waiting(self, context: MessageContext, turn: Turn) -> None:
         """Let a run come to its end that waits for what the message answers. Nothing else is done, and nothing said:
         nobody is served here any more."""

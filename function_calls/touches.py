@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from function_calls.context import MessageContext
+from function_calls.profile import ChatNote
 from function_calls.spec import FunctionSpec, Touch
 from function_calls.turn import Turn
 from services.refs import Effect, Role
@@ -26,10 +29,11 @@ def is_tainted(spec: FunctionSpec, turn: Turn) -> bool:
     return bool(turn.taint) and reaches_out(spec)
 
 
-def taint_of(context: MessageContext) -> frozenset[Touch]:
+def taint_of(context: MessageContext, notes: Sequence[ChatNote]) -> frozenset[Touch]:
     """What a model reads with the message beside the words of who asks: a quoted message is somebody else's, unless it
-    is the bot's own."""
-    quoted = context.reply_to
-    if quoted is not None and quoted.text and not quoted.from_bot:
+    is the bot's own, and so is what scripts have noted of others."""
+    quoted, asker = context.reply_to, context.sender.ref.key
+    is_quoted = quoted is not None and quoted.text and not quoted.from_bot
+    if is_quoted or any(note.from_outside or note.of_member not in ("", asker) for note in notes):
         return frozenset({Touch.READS_OUTSIDE})
     return frozenset()

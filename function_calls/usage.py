@@ -48,10 +48,16 @@ def usage_line(spec: FunctionSpec) -> str:
     return " ".join([f"/{spec.commands[0]}", *parts])
 
 
+KIND = "x-said-as"
+"""In the schema of an argument fault: which of `arguments.kinds` of the texts says what people may write."""
+
+
 def allowed(schema: JsonObject, texts: Phrases) -> str:
     """What a value may be: `a whole number from 1 to 7`, `one of low, normal, high`."""
     if "enum" in schema:
         return texts.say("arguments.one_of", values=", ".join(str(value) for value in schema["enum"]))
+    if KIND in schema:
+        return texts.say(f"arguments.kinds.{schema[KIND]}")
     kind = schema.get("type")
     words = texts.say(f"arguments.{kind}") if isinstance(kind, str) and texts.has(f"arguments.{kind}") else ""
     low, high = _bound(schema, "minimum", "minItems", "minLength"), _bound(schema, "maximum", "maxItems", "maxLength")

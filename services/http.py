@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from services.json_values import JsonValue
 from services.refs import ErrorCode
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["WebAnswer", "WebClient", "WebError", "WebLimits"]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_ANSWER_LOST = frozenset({502, 504})
+"""A server in between says that it has handed the request on and has no usable answer. Any other status is an answer of
+who was asked: with 503 it was not taken on, and with 500 the server itself says that it failed."""
 _OURS = {"accept-encoding": "gzip", "connection": "close"}
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 MayAsk = Callable[[str], bool]
@@ -57,7 +60,7 @@ class WebAnswer:
         try:
             return json.loads(self.body)
         except ValueError as error:
-            raise WebError(ErrorCode.FAILED, f"{self.url} did not answer in JSON") from error
+            raise WebError(ErrorCode.FAILED, f"{urlsplit(self.url).hostname} did not answer in JSON") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +319,8 @@ def _with_query(url: str, query: Mapping[str, object] | None) -> str:
 def _status_error(target: Target, status: int) -> WebError:
     transient = status >= 500 or status in (408, 425, 429)
     code = ErrorCode.TRANSIENT if transient else ErrorCode.FAILED
-    return WebError(code, f"{target.host} answers with status {status}", status=status)
+    text = f"{target.host} answers with status {status}"
+    return WebError(code, text, status=status, is_unknown=status in _ANSWER_LOST)
 
 
 def _broken(target: Target) -> WebError:

@@ -48,6 +48,7 @@ _NAMED = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_SAYS_KEY = re.compile(r"(?:.*[^A-Za-z0-9])?key", re.IGNORECASE)
 _SECRET_KEY = re.compile(rf"(?:.*[^A-Za-z0-9])?(?:{_NAMES_OF_SECRETS}|authorization|(?:set-)?cookie)", re.IGNORECASE)
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}")
 
@@ -76,6 +77,10 @@ class Redactor:
             return text
         return _ENCODED.sub(self._hidden_if_encoded, _without_secrets(text))
 
+    def known(self, text: str) -> str:
+        """`text` with the secrets replaced that were named, and nothing that only looks like one."""
+        return text if self._known is None else self._known.sub(HIDDEN, text)
+
     def value(self, value: JsonValue, depth: int = 0) -> JsonValue:
         """`value` with every secret in it replaced, and all that stands under a key that names one. What is no JSON
         becomes text."""
@@ -101,6 +106,11 @@ class Redactor:
             return found[0]
         is_harmless = _without_secrets(text) == text and (self._known is None or not self._known.search(text))
         return found[0] if is_harmless else HIDDEN
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether a setting of that name is one: `api_key`, `weather_key`, `password`."""
+    return bool(_SECRET_KEY.fullmatch(name) or _SAYS_KEY.fullmatch(name))
 
 
 def _forms(secret: str) -> Iterator[str]:

@@ -143,9 +143,7 @@ class Schedules:
     async def create(self, draft: Draft, *, call_key: str) -> Timer:
         """The schedule that `draft` describes, kept. Raises ChatFull, MemberFull and BadRule."""
         if not await self._timetable.added_by(call_key):
-            here = await self._timetable.of_chat(draft.chat, kind=TimerKind.SCHEDULE, private_to=draft.private_to)
-            if sum(not timer.source for timer in here) >= self._most_per_chat:
-                raise ChatFull(self._most_per_chat)
+            await self._check_room(draft.chat, draft.private_to)
         try:
             [timer] = await self._timetable.add([draft], call_key=call_key, most_per_owner=self._most_per_member)
         except TooMany:
@@ -223,13 +221,21 @@ class Schedules:
 
     async def declare(self, origin: str, name: str, wanted: Wanted | None) -> Timer | None:
         """The same for one name alone, as a script that runs may ask: what is kept for it then. None takes it away.
-        Raises BadRule, and has changed nothing then."""
+        Raises ChatFull where it would be one more than a chat may have, and BadRule, and has changed nothing then."""
         kept = (await self._declared(origin)).get(name)
         if wanted is not None:
+            if kept is None:
+                await self._check_room(wanted.chat, None)
             await self._bring_about(_draft(f"{origin}.{name}", wanted), wanted.when, kept, name, Reconciled())
         elif kept is not None:
             await self._forget(kept)
         return (await self._declared(origin)).get(name)
+
+    async def _check_room(self, chat: ChatRef, private_to: MemberRef | None) -> None:
+        """Raises ChatFull. What stands in the settings takes no room: that is the operator's."""
+        here = await self._timetable.of_chat(chat, kind=TimerKind.SCHEDULE, private_to=private_to)
+        if sum(not timer.source or is_of_a_script(timer.source) for timer in here) >= self._most_per_chat:
+            raise ChatFull(self._most_per_chat)
 
     async def _bring_about(self, draft: Draft, when: When, timer: Timer | None, name: str, done: Reconciled) -> None:
         """Raises BadRule, and has changed nothing then."""

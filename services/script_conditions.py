@@ -20,7 +20,6 @@ from services.script_filters import (
     FilterFault,
     Not,
     Operand,
-    Order,
     Problem,
 )
 from services.script_values import (
@@ -31,7 +30,6 @@ from services.script_values import (
     key_of,
     order,
     same,
-    sorted_by,
 )
 
 Test = Callable[[JsonValue], bool]
@@ -107,14 +105,6 @@ def field_getter(name: str) -> Getter:
 
     outer = field_getter(first) if inner is not None else get
     return get
-
-
-def in_order(rows: Sequence[JsonValue], orders: Sequence[Order], now: datetime) -> list[JsonValue]:
-    """The rows, sorted by the first of `orders`, and where they are equal in it by the next."""
-    ordered = list(rows)
-    for one in reversed(orders):
-        ordered = sorted_by(ordered, getter_of(one.by, now), descending=one.descending)
-    return ordered
 
 
 def id_asked_for(condition: Condition | None) -> str | None:

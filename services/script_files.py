@@ -3,14 +3,19 @@ lies beside its `.gbdialog`."""
 
 from __future__ import annotations
 
+import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from services.storage import StorageError
 
 _OF_A_BOT, _DIALOG, _DATA = ".gbai", ".gbdialog", ".gbdata"
+_TABLES = (".csv", ".tsv")
+_MOST_SCRIPTS = 500
+_WRITES = re.compile(rb"(?<!\w)(?:SAVE|INSERT|MERGE)(?!\w)", re.IGNORECASE)
+_GIVEN_A_VALUE = rb"=\s*"
 
 
 class NoSuchScriptFile(LookupError):
@@ -60,6 +65,35 @@ class LocalScriptFiles:
                     return content
         raise NoSuchScriptFile(name)
 
+    def tables(self, bot: str, folder: str) -> list[str]:
+        """The names of the CSV files that `read` would find there. Blocks."""
+        names = {
+            path.name
+            for root, beside in self._places(bot, folder)
+            for path in _entries(root, beside)
+            if path.name.lower().endswith(_TABLES) and _is_plain(path.name)
+        }
+        return sorted(names)
+
+    def is_written(self, bot: str, folder: str, name: str) -> bool:
+        """Whether a script in that folder keeps rows under `name`, so that it may be a table of the chat that has none
+        yet. Blocks."""
+        quoted = rb"[\"']" + re.escape(name.encode()) + rb"[\"']"
+        named = re.compile(quoted, re.IGNORECASE)
+        in_variable = re.compile(_GIVEN_A_VALUE + quoted, re.IGNORECASE)
+        scripts = (path for root, beside in self._places(bot, folder) for path in _entries(root, beside))
+        found = [path for path in scripts if path.name.lower().endswith(".bas")]
+        return any(_writes(path, named, in_variable, self._most_bytes) for path in found[:_MOST_SCRIPTS])
+
+    def _places(self, bot: str, folder: str) -> list[tuple[Path, Path]]:
+        """Where `read` looks: beside the scripts, and in the data of the bot; each with its root."""
+        return [
+            (place.root, place.root / beside)
+            for place in self._folders
+            if _belongs(folder, bot, place)
+            for beside in (folder, _data_folder(folder))
+        ]
+
     def _content(self, root: Path, folder: str, name: str) -> bytes | None:
         try:
             within = root.resolve()
@@ -80,6 +114,30 @@ class LocalScriptFiles:
         if len(content) > self._most_bytes:
             raise ScriptFileTooLarge(self._most_bytes)
         return content
+
+
+def _entries(root: Path, folder: Path) -> Iterator[Path]:
+    """The files there; none where they cannot be listed."""
+    try:
+        within = root.resolve()
+        found = (path for path in sorted(folder.iterdir()) if path.resolve().is_relative_to(within))
+        yield from (path for path in found if path.is_file())
+    except OSError:
+        return
+
+
+def _writes(script: Path, named: re.Pattern[bytes], in_variable: re.Pattern[bytes], most_bytes: int) -> bool:
+    """Whether a line of the script keeps rows under the name, or it keeps some and the name is in a variable."""
+    try:
+        with script.open("rb") as file:
+            content = file.read(most_bytes)
+    except OSError:
+        return False
+    if not named.search(content) or not _WRITES.search(content):
+        return False
+    if in_variable.search(content):
+        return True
+    return any(named.search(line) and _WRITES.search(line) for line in content.splitlines())
 
 
 def _is_plain(name: str) -> bool:

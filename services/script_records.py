@@ -11,9 +11,13 @@ from enum import StrEnum
 from services.json_values import JsonObject, JsonValue
 from services.script_conditions import field_getter
 from services.script_values import as_number, as_text, is_nothing, key_of, order
+from services.written_amounts import Mark, as_amount, mark_of
 
 MOST_ROWS = 50_000
 MOST_COLUMNS = 200
+MOST_CELLS = 100_000
+"""Values in the rows of one result: what a script may hold of them is hardly more, and they are counted before they are
+made."""
 MOST_CHARACTERS = 1_000_000
 _ALL_COLUMNS = frozenset({"", "*"})
 _PLACEHOLDER = re.compile(r"\{\{\s{0,9}([^{}]{1,200}?)\s{0,9}\}\}")
@@ -28,16 +32,27 @@ class RecordProblem(StrEnum):
     NO_MAPPING = "no_mapping"
     TOO_MANY_ROWS = "too_many_rows"
     TOO_MANY_COLUMNS = "too_many_columns"
+    TOO_MANY_CELLS = "too_many_cells"
     TOO_LARGE = "too_large"
+    NO_COLUMN = "no_column"
+    NO_NUMBER = "no_number"
 
 
 class RecordFault(ValueError):
     """A list that cannot be worked on so."""
 
-    def __init__(self, problem: RecordProblem, found: str = "") -> None:
+    def __init__(
+        self, problem: RecordProblem, found: str = "", *, columns: Sequence[str] = (), row: int = 0, value: str = ""
+    ) -> None:
         super().__init__(f"{problem}: {found}")
         self.problem = problem
         self.found = found[:60]
+        self.columns = tuple(columns)
+        """Those that there are."""
+        self.row = row
+        """The row that it is about, from 1."""
+        self.value = value
+        """What stands there: `text`, `truth`, `list` or `map`."""
 
 
 class Total(StrEnum):
@@ -59,18 +74,48 @@ def total_named(word: JsonValue) -> Total | None:
 
 
 def total_of(how: Total, rows: Sequence[JsonValue], field: str) -> JsonValue:
-    """The total of a field of all rows. What is no number counts for nothing in a sum or an average; an average of none
-    is 0, the least and the greatest of none are NULL. COUNT without a field, or of `*`, is the number of rows, else of
-    those that have something in it."""
-    if how is Total.COUNT and field in _ALL_COLUMNS:
-        return len(rows)
-    get = field_getter(field or "item")
-    values = [value for value in map(get, rows) if not is_nothing(value)]
+    """The total of a field of all rows, whose numbers are read as people write them. What has nothing there does not
+    count; an average of none is 0, the least and the greatest of none are NULL. COUNT without a field, or of `*`, is
+    the number of rows, else of those that have something in it. Raises RecordFault for a field that no row has, and
+    for a sum or an average of what is no number."""
+    return _Column(rows, how, field).total(rows)
+
+
+class _Column:
+    """A field of some rows, of which parts can be totalled as well: how its numbers are written is told by all of
+    them."""
+
+    def __init__(self, rows: Sequence[JsonValue], how: Total, field: str) -> None:
+        """Raises RecordFault."""
+        self._how = how
+        self._is_all = how is Total.COUNT and field in _ALL_COLUMNS
+        self._get = field_getter(field or "item")
+        self._mark: Mark | None = None
+        if self._is_all:
+            return
+        values = [self._get(row) for row in rows]
+        if all(value is None for value in values):
+            _check_column(rows, field)
+        self._mark = mark_of(values)
+        if how in (Total.SUM, Total.AVG):
+            for row, value in enumerate(values, 1):
+                if not is_nothing(value) and as_amount(value, self._mark) is None:
+                    raise RecordFault(RecordProblem.NO_NUMBER, field or "item", row=row, value=_kind(value))
+
+    def total(self, rows: Sequence[JsonValue]) -> JsonValue:
+        """That of some of the rows."""
+        if self._is_all:
+            return len(rows)
+        return _total(self._how, [value for value in map(self._get, rows) if not is_nothing(value)], self._mark)
+
+
+def _total(how: Total, values: Sequence[JsonValue], mark: Mark | None) -> JsonValue:
     if how is Total.COUNT:
         return len(values)
+    read = [as_amount(value, mark) for value in values]
+    numbers = [number for number in read if number is not None]
     if how in (Total.MIN, Total.MAX):
-        return _furthest(values, -1 if how is Total.MIN else 1)
-    numbers = [number for value in values if (number := as_number(value)) is not None]
+        return _furthest(numbers if len(numbers) == len(values) else values, -1 if how is Total.MIN else 1)
     if how is Total.AVG:
         return _sum(numbers) / len(numbers) if numbers else 0
     return _sum(numbers)
@@ -100,36 +145,39 @@ def joined(left: Sequence[JsonValue], right: Sequence[JsonValue], key: str, kind
     for place, row in enumerate(right):
         if not is_nothing(of_right(row)):
             partners.setdefault(key_of(of_right(row)), []).append(place)
-    result: list[JsonObject] = []
+    result = _Growing()
     met: set[int] = set()
     for row in left:
         value = of_left(row)
         places = [] if is_nothing(value) else partners.get(key_of(value), [])
         met.update(places)
-        result += [_both(row, right[place]) for place in places]
+        for place in places:
+            result.add(_both(row, right[place]))
         if not places and "l" in kept:
-            result.append(_map_of(row))
-        if len(result) > MOST_ROWS:
-            raise RecordFault(RecordProblem.TOO_MANY_ROWS)
+            result.add(_map_of(row))
     if "r" in kept:
-        result += [_map_of(row) for place, row in enumerate(right) if place not in met]
-    return result
+        for place, row in enumerate(right):
+            if place not in met:
+                result.add(_map_of(row))
+    return result.rows
 
 
 def grouped(
     rows: Sequence[JsonValue], fields: Sequence[str], totals: Mapping[str, tuple[Total, str]]
 ) -> list[JsonObject]:
     """One map for each value of the fields, in the order in which they first come: the fields themselves, `key` (the
-    value, or the texts of several), `items`, `count`, and `totals` of the items by their names."""
+    value, or the texts of several), `items`, `count`, and `totals` of the items by their names. Raises RecordFault."""
     getters = [(name, field_getter(name)) for name in fields]
+    wanted = {name: _Column(rows, how, field) for name, (how, field) in totals.items()}
     groups: dict[tuple[str, ...], list[JsonValue]] = {}
     for row in rows:
         groups.setdefault(tuple(key_of(get(row)) for _, get in getters), []).append(row)
+    _check_cells(len(groups) * (len(fields) + len(totals) + 3))
     result: list[JsonObject] = []
     for items in groups.values():
         values = {name: get(items[0]) for name, get in getters}
         key = next(iter(values.values())) if len(values) == 1 else ", ".join(map(as_text, values.values()))
-        more = {name: total_of(how, items, field) for name, (how, field) in totals.items()}
+        more = {name: one.total(items) for name, one in wanted.items()}
         result.append({**values, "key": key, "items": items, "count": len(items), **more})
     return result
 
@@ -139,15 +187,16 @@ def turned(rows: Sequence[JsonValue], down: str, across: str, field: str, how: T
     `field`; 0 where a sum or count has nothing, else NULL. Without `across` there is one field, `field` itself. Every
     map has the value as `row_header` too. Raises RecordFault."""
     of_across = field_getter(across) if across else None
-    columns = list(dict.fromkeys(as_text(of_across(row)) for row in rows)) if of_across else [field]
-    if len(columns) > MOST_COLUMNS:
-        raise RecordFault(RecordProblem.TOO_MANY_COLUMNS, across)
+    columns = list(_columns(rows, across, of_across)) if of_across else [field]
+    groups = grouped(rows, [down], {})
+    _check_cells(len(groups) * (len(columns) + 2))
     result: list[JsonObject] = []
-    for group in grouped(rows, [down], {}):
+    totalled = _Column(rows, how, field)
+    for group in groups:
         parts: dict[str, list[JsonValue]] = {column: [] for column in columns}
         for row in group["items"]:
             parts[as_text(of_across(row)) if of_across else field].append(row)
-        cells = {column: total_of(how, part, field) for column, part in parts.items()}
+        cells = {column: totalled.total(part) for column, part in parts.items()}
         result.append({down: group["key"], "row_header": group["key"], **cells})
     return result
 
@@ -171,6 +220,37 @@ def named_totals(wanted: Mapping[str, JsonValue]) -> dict[str, tuple[Total, str]
             raise RecordFault(RecordProblem.NO_TOTAL, as_text(text))
         totals[name] = (how, rest.rstrip()[:-1].strip())
     return totals
+
+
+def _columns(rows: Sequence[JsonValue], across: str, of_across: Callable[[JsonValue], JsonValue]) -> dict[str, None]:
+    """The texts that are to be columns, in the order in which they first come. Raises RecordFault."""
+    columns: dict[str, None] = {}
+    for row in rows:
+        columns[as_text(of_across(row))] = None
+        if len(columns) > MOST_COLUMNS:
+            raise RecordFault(RecordProblem.TOO_MANY_COLUMNS, across)
+    return columns
+
+
+def _check_cells(count: int) -> None:
+    if count > MOST_CELLS:
+        raise RecordFault(RecordProblem.TOO_MANY_CELLS)
+
+
+class _Growing:
+    """Rows of a result, counted while they are made."""
+
+    def __init__(self) -> None:
+        self.rows: list[JsonObject] = []
+        self._cells = 0
+
+    def add(self, row: JsonObject) -> None:
+        """Raises RecordFault where that would be too much."""
+        self._cells += len(row)
+        _check_cells(self._cells)
+        if len(self.rows) >= MOST_ROWS:
+            raise RecordFault(RecordProblem.TOO_MANY_ROWS)
+        self.rows.append(row)
 
 
 class _Filling:
@@ -231,6 +311,22 @@ def _both(left: JsonValue, right: JsonValue) -> JsonObject:
     there = {name.casefold() for name in result}
     result.update({name: value for name, value in _map_of(right).items() if name.casefold() not in there})
     return result
+
+
+def _check_column(rows: Sequence[JsonValue], field: str) -> None:
+    """Raises RecordFault for a field that no row has, where it would be taken for one that has nothing in it."""
+    maps = [row for row in rows if isinstance(row, dict)]
+    columns = list(dict.fromkeys(name for row in maps for name in row))
+    known = {name.casefold() for name in columns}
+    first = field.partition(".")[0].casefold()
+    if maps and field and first != "item" and not {field.casefold(), first} & known:
+        raise RecordFault(RecordProblem.NO_COLUMN, field, columns=columns)
+
+
+def _kind(value: JsonValue) -> str:
+    if isinstance(value, bool):
+        return "truth"
+    return "text" if isinstance(value, str) else "list" if isinstance(value, list) else "map"
 
 
 def _furthest(values: Sequence[JsonValue], side: int) -> JsonValue:

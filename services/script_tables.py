@@ -15,9 +15,10 @@ from typing import TypeVar
 
 from services.clock import Clock
 from services.json_values import JsonObject, JsonValue
-from services.script_conditions import Test, id_asked_for, in_order, test_of
+from services.script_conditions import Test, id_asked_for, test_of
 from services.script_filters import Condition, Filter
 from services.script_row_units import RowUnit, TableFull, TableLimits, id_in, in_slices, like
+from services.script_sorting import in_order
 from services.script_values import is_nothing, key_of
 from services.store import script_rows
 from services.store.ids import Ids
@@ -108,7 +109,7 @@ class ScriptTables:
             return not wanted.orders and len(rows) > limit
 
         await self._look_at(place, wanted.condition, is_enough)
-        ordered = in_order(rows, wanted.orders, now) if wanted.orders else rows
+        ordered = await in_order(rows, wanted.orders, now) if wanted.orders else rows
         return Found(ordered[:limit], len(ordered) > limit and (wanted.limit is None or wanted.limit > most))
 
     async def save(self, place: TablePlace, rows: Sequence[JsonObject]) -> list[str]:

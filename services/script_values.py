@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from services.json_values import JsonValue
@@ -15,7 +14,9 @@ _NUMBER = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.{0,20})?", re.ASCII)
 _TRUTHS = {"true": True, "false": False}
 _DEEPEST = 100
-_LAST = (9, 0.0, "")
+SortKey = tuple[int, float, str]
+LAST_KEY: SortKey = (9, 0.0, "")
+"""Of what has no value to be sorted by."""
 
 
 class NotKeepable(ValueError):
@@ -135,21 +136,10 @@ def key_of(value: JsonValue) -> str:
     return as_text(value)
 
 
-def sorted_by(
-    rows: Sequence[JsonValue], value: Callable[[JsonValue], JsonValue], *, descending: bool
-) -> list[JsonValue]:
-    """The rows in the order of a value of theirs: numbers, dates and times, texts without regard to capitals, and then
-    all else; those without one stand last either way. Rows that are equal in it keep their order."""
-    keys = [(sort_key(value(row)), row) for row in rows]
-    there = [pair for pair in keys if pair[0] != _LAST]
-    there.sort(key=lambda pair: pair[0], reverse=descending)
-    return [row for _, row in there] + [row for key, row in keys if key == _LAST]
-
-
-def sort_key(value: JsonValue) -> tuple[int, float, str]:
+def sort_key(value: JsonValue) -> SortKey:
     """By which any values can be put in order."""
     if is_nothing(value):
-        return _LAST
+        return LAST_KEY
     number = as_number(value)
     if number is not None:
         return 0, _as_float(number), ""

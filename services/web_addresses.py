@@ -20,6 +20,7 @@ _PORTS = {"http": 80, "https": 443}
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
 _LABEL = re.compile(r"(?!0x)[a-z]([a-z0-9_-]{0,61}[a-z0-9])?\Z")
 _NAME = re.compile(r"(?=.{1,253}\Z)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]\Z")
+_SHOWN = re.compile(r"[\w.:-]{1,100}\Z")
 _LOCAL_NAMES = (
     ".localhost",
     ".local",
@@ -57,7 +58,8 @@ _REFUSED = tuple(
 
 class WebError(Exception):
     """The web gave no usable answer. `code` says whether trying again may help; `status` is the HTTP status, 0 when
-    there was none. `is_unknown`: it was sent and the answer was lost, so what it asked for may have happened. `barred`:
+    there was none. `is_unknown`: it was sent and the answer was lost, on the way or
+    behind a server in between (502, 504), so what it asked for may have happened. `barred`:
     the host that may not be asked. The text names hosts and causes, never a stranger's words."""
 
     def __init__(
@@ -132,6 +134,16 @@ def read_url(url: str, *, local_names: bool = False) -> Target:
     query = quote(parts.query, safe="/%:@!$&'()*+,;=~-._?[]")
     host = _host(parts.hostname or "", local_names=local_names)
     return Target(parts.scheme, host, port, f"{path}?{query}" if parts.query else path)
+
+
+def host_of(url: str) -> str:
+    """The host of what may be no address that can be asked, for people to be told: what else stands in it may be a
+    secret. Empty where it cannot be told from the rest."""
+    try:
+        host = urlsplit(url.strip()).hostname or ""
+    except ValueError:
+        return ""
+    return host if _SHOWN.match(host) else ""
 
 
 def is_public(address: Address) -> bool:

@@ -75,6 +75,16 @@ class Assignments:
             cursor.fail(f"behind LET stands `name = value`, {cursor.found()}")
         self.assign(cursor, into, token.at)
 
+    def const(self, cursor: Cursor, into: list[Statement]) -> None:
+        """CONST of one or more names, which then are variables like others."""
+        token = cursor.take()
+        while True:
+            if cursor.now.kind is not Kind.WORD or cursor.ahead().text != "=":
+                cursor.fail(f"behind CONST stands `name = value`, {cursor.found()}")
+            self.assign(cursor, into, token.at)
+            if not cursor.symbol(","):
+                return
+
     def set(self, cursor: Cursor, into: list[Statement]) -> bool:
         """SET target = value; whether it is that and no keyword such as SET CONTEXT."""
         if cursor.ahead().kind is not Kind.WORD or not is_assignment(self._tokens, cursor.index + 1):

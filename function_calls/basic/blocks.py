@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from function_calls.basic.codes import Code, ScriptFault
 from function_calls.basic.expressions import Expressions
+from function_calls.basic.mistaken import better_told
 from function_calls.basic.nodes import Expression, ForEach, ForTo, If, Literal, Loop, Statement
 from function_calls.basic.open_blocks import ENDING_WORDS, Ending, OpenBlocks, Opened, is_over
 from function_calls.basic.reading import Reading
@@ -43,7 +44,7 @@ class Blocks:
             elif token.kind is not Kind.WORD:
                 self._one(cursor, found, False)
             elif token.value in ENDING_WORDS and (ending := self.open.ending(cursor)):
-                if not self.open.is_stray(ending):
+                if not self.open.is_stray(cursor, ending):
                     break
                 self.skip_line(cursor)
             elif token.value in _HEADERS and self._begins_anew(cursor, token):
@@ -60,6 +61,12 @@ class Blocks:
             return False
         assert ending is not None
         cursor.index += ending.words
+        if ending.kind != opened.kind:
+            # It has been told; what belongs to such an end needs no word of its own.
+            if ending.token.value == "LOOP":
+                self.skip_line(cursor)
+            elif ending.token.value == "NEXT" and not is_over(cursor):
+                cursor.index += 1
         return True
 
     def header(self, cursor: Cursor, read: Callable[[], Read]) -> Read | None:
@@ -68,7 +75,8 @@ class Blocks:
         try:
             return read()
         except ScriptFault as error:
-            self._reading.failed(error.fault, error.fault.at.line, error.fault.at.line)
+            fault = better_told(cursor, error.fault, self._reading)
+            self._reading.failed(fault, fault.at.line, fault.at.line)
             self.skip_line(cursor)
             return None
 
@@ -94,7 +102,8 @@ class Blocks:
         try:
             condition = self._condition(cursor)
         except ScriptFault as error:
-            self._reading.failed(error.fault, error.fault.at.line, error.fault.at.line)
+            fault = better_told(cursor, error.fault, self._reading)
+            self._reading.failed(fault, fault.at.line, fault.at.line)
             cursor.index = begin
             if not self._leads_to_lines(cursor):
                 return
@@ -298,6 +307,8 @@ class Blocks:
         """Whether a tool, a SUB or a FUNCTION begins here, so that no block is meant to be open any more."""
         following = cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text in ("=", ".", "(", "["):
+            return False
+        if self.open.is_nested(cursor):
             return False
         outermost = self.open.stack[0] if self.open.stack else None
         return outermost is None or token.at.column <= outermost.at.column

@@ -37,6 +37,8 @@ def entries(cursor: Cursor, read: Read) -> Iterator[tuple[str, Expression]]:
         yield name, read(cursor)
         if not cursor.symbol(","):
             break
+        if cursor.is_line_end:
+            close(cursor, opener, "}")
     close(cursor, opener, "}")
 
 
@@ -56,7 +58,8 @@ def close(cursor: Cursor, opener: Token, closer: str) -> None:
     """Pass the bracket that closes. Raises ScriptFault, at the bracket that is not closed where the statement ends."""
     if cursor.symbol(closer):
         return
-    if cursor.is_line_end:
+    is_behind = cursor.is_symbol(",") or cursor.is_at("THEN")
+    if cursor.is_line_end or (opener.text == "(" and is_behind and not _is_closed(cursor)):
         cursor.fail(
             f"`{opener.text}` is not closed; `{closer}` is missing before the statement ends", Code.SYNTAX, opener.at
         )
@@ -64,6 +67,16 @@ def close(cursor: Cursor, opener: Token, closer: str) -> None:
         cursor.fail(f"there is no keyword {phrase}", Code.UNKNOWN_STATEMENT, before(cursor).at)
     between = "an operator" if opener.text == "(" else "a comma"
     cursor.fail(f"`{closer}`, or {between} before the next value, is missing, {cursor.found()}")
+
+
+def _is_closed(cursor: Cursor) -> bool:
+    """Whether a parenthesis that is open at the cursor is closed in this statement."""
+    depth, count = 1, 0
+    while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END) and depth:
+        depth += token.kind is Kind.SYMBOL and token.text == "("
+        depth -= token.kind is Kind.SYMBOL and token.text == ")"
+        count += 1
+    return not depth
 
 
 def unknown_phrase(cursor: Cursor) -> str:

@@ -1,11 +1,13 @@
-"""What makes a script hard to use or is probably not meant, though it runs. Warnings all: a good script has none."""
+"""What makes a script hard to use or is probably not meant, though it runs. Warnings nearly all: a good script has
+none."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
+from types import MappingProxyType
 from typing import get_args
 
 from function_calls.basic.codes import Code, Fault
@@ -45,22 +47,31 @@ _PARTS = {
     for node in (Script, Unit, *get_args(Expression), *get_args(Statement), Case)
 }
 """What may be read below a node, by its type."""
+_NONE: Mapping[str, str] = MappingProxyType({})
 _NEAR = 0.75
 _MOST_HINTS = 20
 """Finding what a name nearly is takes long where there are many."""
 
 
-def lints_of(script: Script, *, variables: Collection[str] = (), functions: Collection[str] = ()) -> list[Fault]:
+def lints_of(
+    script: Script,
+    *,
+    variables: Collection[str] = (),
+    functions: Collection[str] = (),
+    usages: Mapping[str, str] = _NONE,
+) -> list[Fault]:
     """Names that say nothing, parameters without an example, and variables that nothing sets, in
     the order of their places. Only for a script that was read without error: what sets a variable may stand in a line
     that was not. `variables`: those that the configuration of the bot sets, such as `x` of `param-x`; `functions`: what
-    may be called without parentheses. What a description lacks `definitions_of` tells."""
+    may be called without parentheses; `usages`: how the keywords of one word are written that need something, by their
+    names in lower case. Where no variable is called so, such a name for a value is an error: the keyword was meant.
+    What a description lacks `definitions_of` tells."""
     known = {name.lower() for name in (*variables, *functions)} | SESSION_VARIABLES
     used = _Use()
     used.note(script)
     params = [param for unit in script.units for param in unit.params]
     faults = [fault for param in params for fault in _of_param(param)]
-    faults += _unknown(used, known, {param.name.lower() for param in params})
+    faults += _unknown(used, known, {param.name.lower() for param in params}, usages)
     return sorted(faults, key=lambda fault: fault.at)
 
 
@@ -73,13 +84,17 @@ def _of_param(param: Param) -> Iterator[Fault]:
         yield Fault(param.at, Code.MISSING_LIKE, told, "warning")
 
 
-def _unknown(used: _Use, known: set[str], params: set[str]) -> Iterator[Fault]:
+def _unknown(used: _Use, known: set[str], params: set[str], usages: Mapping[str, str]) -> Iterator[Fault]:
     there = used.written | known | params
     unknown = [(name, node) for name, node in used.read.items() if name not in there]
     for number, (name, node) in enumerate(unknown):
         meant = sorted(used.written | params) if number < _MOST_HINTS else ()
         if name in used.heard_as:
             yield Fault(node.at, Code.UNKNOWN_VARIABLE, _no_kind(name, meant), "warning")
+            continue
+        if name in usages:
+            told = f"{name.upper()} needs more than its name here, and no variable is called so; write {usages[name]}"
+            yield Fault(node.at, Code.SYNTAX, told)
             continue
         near = difflib.get_close_matches(name, meant, n=1, cutoff=_NEAR)
         hint = f"; did you mean `{near[0]}`?" if near else "; set it first, or take it with PARAM"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import NamedTuple
 
 from config.diagnostics import Diagnostic, Severity
 from function_calls.basic.nodes import At
+
+_LONGEST_NAME = 60
+_LONG_NAME = re.compile(rf"\w{{{_LONGEST_NAME + 1},}}")
 
 
 class Profile(StrEnum):
@@ -30,6 +34,7 @@ class Code(StrEnum):
     UNKNOWN_STATEMENT = "basic.unknown_statement"
     UNKNOWN_FUNCTION = "basic.unknown_function"
     WRONG_COUNT = "basic.wrong_count"
+    BAD_ARGUMENT = "basic.bad_argument"
     NOT_CLOSED = "basic.not_closed"
     STRAY_END = "basic.stray_end"
     MISPLACED = "basic.misplaced"
@@ -49,6 +54,7 @@ class Code(StrEnum):
     DUPLICATE_TOOL = "basic.duplicate_tool"
     UNKNOWN_BOT = "basic.unknown_bot"
     UNKNOWN_TOOL = "basic.unknown_tool"
+    MISSING_FILE = "basic.missing_file"
 
 
 class Fault(NamedTuple):
@@ -62,7 +68,8 @@ class Fault(NamedTuple):
 
     def diagnostic(self, file: str) -> Diagnostic:
         """The same, of this file."""
-        return Diagnostic(file, self.at.line, self.at.column, self.code.value, self.message, self.severity)
+        message = _LONG_NAME.sub(lambda name: f"{name[0][:_LONGEST_NAME]}…", self.message)
+        return Diagnostic(file, self.at.line, self.at.column, self.code.value, message, self.severity)
 
 
 class ScriptFault(Exception):

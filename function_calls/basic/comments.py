@@ -2,7 +2,7 @@
 
 A comment begins with `REM`, `'`, `//` or `#` (but not `#{`) and goes on to the line's end. A `'` is a quote instead
 where a value is expected and the line has the other quote too: behind an operator, a comma, an open bracket or a word
-that takes a value. Everywhere else it begins a comment."""
+that takes a value; and where a PARAM or DESCRIPTION needs its text. Everywhere else it begins a comment."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _TAKES_NONE = frozenset((
     "NULL", "NOTHING", "TRUE", "FALSE", "ENDIF", "ENDSELECT", "ENDSWITCH", "ENDWITH", "ENDSUB", "ENDFUNCTION",
     "ENDWHILE", "ENDFOR",
 ))  # fmt: skip
+_CLAUSES = frozenset(("DESCRIPTION", "LIKE", "DEFAULT", "ENUM"))
 _ENDS_WELL = re.compile(
     r"""[ \t]*(?: $ | [,)\]}+&:;=<>*/] | ' | // | \#
       | (?:AND|OR|THEN|ELSE|ELSEIF|END|ENDIF|TO|AS|IN|LIKE|IS|NOT|WITH|WHERE|BY|ON|FROM|REM)\b
@@ -41,6 +42,8 @@ def begins_text(tokens: Sequence[Token], text: str, start: int, end: int) -> boo
     before = tokens[-1] if tokens else None
     if before is None or before.kind is Kind.LINE:
         return False
+    if end >= 0 and _is_of_header(tokens):
+        return True
     spaced = text[start + 1 : start + 2] in (" ", "\t", "\n", "")
     if before.kind is Kind.SYMBOL:
         if before.text in ")]}":
@@ -51,6 +54,14 @@ def begins_text(tokens: Sequence[Token], text: str, start: int, end: int) -> boo
     if len(tokens) > 1 and (tokens[-2].text == "." or tokens[-2].value in ("END", "EXIT")):
         return False
     return before.value in _TAKES_A_VALUE or _is_keyword(tokens)
+
+
+def _is_of_header(tokens: Sequence[Token]) -> bool:
+    """Whether the value of a clause of PARAM, or the text of a DESCRIPTION, has to stand behind `tokens`."""
+    if tokens[-1].value not in _CLAUSES or tokens[-1].kind is not Kind.WORD:
+        return False
+    first = next((at for at in range(len(tokens), 0, -1) if tokens[at - 1].kind is Kind.LINE), 0)
+    return bool(tokens[first].value == ("PARAM" if first < len(tokens) - 1 else "DESCRIPTION"))
 
 
 def _ends_well(text: str, end: int) -> bool:

@@ -114,7 +114,9 @@ class BasicCompiler:
             found += faults
             if not _has_errors(found):
                 # Of half a script it cannot be told what is never used.
-                found += lints_of(parsed.script, variables=variables, functions=self.functions)
+                found += lints_of(
+                    parsed.script, variables=variables, functions=self.functions, usages=self.forms.usages
+                )
             tools = () if _has_errors(found) else self._tools(parsed.script, definitions, found)
         except ScriptFault as error:
             return _result((), [error.fault], file)

@@ -85,6 +85,51 @@ def _is_code(last: Token, text: str, position: int) -> bool:
     return last.text in _OF_VALUES and _ASSIGNMENT.match(text, position) is not None
 
 
+_ROWS = {
+    "WHERE": frozenset(("UPDATE", "FIND", "DELETE", "FILTER", "AGGREGATE")),
+    "SET": frozenset(("UPDATE", "INSERT")),
+    "VALUES": frozenset(("INSERT",)),
+    "(": frozenset(("INSERT",)),
+    "WITH": frozenset(("SAVE", "UPDATE", "FIND", "MERGE")),
+    "ORDER": frozenset(("FIND",)),
+    "LIMIT": frozenset(("FIND",)),
+}
+"""The parts of statements on rows that may have a line of their own, by their first words."""
+_BEGINS_PART = re.compile(
+    r"""[ \t]*(?: (?P<part>WHERE|LIMIT|VALUES|SET|WITH)(?=[ \t]+["'(\w]|[ \t]*\(|[ \t]*$)
+      | (?P<order>ORDER)(?=[ \t]+BY\b) | (?P<bracket>\() )""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+_COLUMNS = re.compile(r"""[ \t]+["']?\w+["']?[ \t]*(?:=|AS\b)|[ \t]*$""", re.IGNORECASE | re.MULTILINE)
+_PART_WORDS = frozenset(("WHERE", "SET", "VALUES", "WITH", "ORDER", "BY", "LIMIT"))
+
+
+def goes_on_with_rows(tokens: Sequence[Token], text: str, position: int) -> bool:
+    """Whether `tokens` end in a statement on rows, such as `UPDATE stock`, of which another part stands in the line at
+    `position`: `SET count = 1`, or what SET at the end of the line waits for."""
+    last = tokens[-1]
+    waiting = last.kind is Kind.WORD and last.value in _PART_WORDS
+    found = _BEGINS_PART.match(text, position)
+    if found is None and not waiting:
+        return False
+    first = next((at for at in range(len(tokens), 0, -1) if tokens[at - 1].kind is Kind.LINE), 0)
+    words = [token.value for token in tokens[first:] if token.kind is Kind.WORD]
+    if waiting:
+        part = "ORDER" if last.value == "BY" else str(last.value)
+        if _ROWS[part].intersection(words[:-1]):
+            return not _ALONE.match(text, position)
+    if found is None:
+        return False
+    part = (found["part"] or found["order"] or found["bracket"]).upper()
+    if not _ROWS[part].intersection(words):
+        return False
+    if part not in ("SET", "WITH", "("):
+        return True
+    # These could also begin a statement, so that the one before must need them.
+    is_open = not any(token.text == "," or token.value in _PART_WORDS for token in tokens[first:])
+    return is_open and (part == "(" or _COLUMNS.match(text, found.end("part")) is not None)
+
+
 def waits(last: Token) -> bool:
     """Whether a value has to follow this token."""
     if last.kind is Kind.SYMBOL:

@@ -34,7 +34,7 @@ from function_calls.basic.tokens import Cursor, Kind, Token
 from function_calls.basic.word_values import WordValues
 
 _WORD, _NUMBER, _TEXT, _SYMBOL = Kind.WORD, Kind.NUMBER, Kind.TEXT, Kind.SYMBOL
-_LOOSEST, _COMPARISON, _SIGN, _POWER = 1, 4, 10, 11
+_LOOSEST, _COMPARISON, _SIGN, _POWER, _CLOSEST = 1, 4, 10, 11, 12
 _SYMBOL_RANKS = {
     "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "&": 5, "+": 6, "-": 6, "\\": 8, "*": 9, "/": 9, "^": _POWER,
 }  # fmt: skip
@@ -65,6 +65,13 @@ class Expressions:
             reading.depth -= 1
         if self.height > self.highest:
             self.highest = self.height
+        return found
+
+    def operand(self, cursor: Cursor) -> Expression:
+        """The same up to the first operator."""
+        with self._reading.deeper(cursor.now.at):
+            found = self._climb(cursor, _CLOSEST)
+        self.highest = max(self.highest, self.height)
         return found
 
     def target(self, cursor: Cursor) -> Target:

@@ -5,6 +5,8 @@ graph of steps, made once, along which a statement is matched.
     {slot}                a value                       {slot...}          one or more values with commas between
     {slot:word}           a word, `weather.bas`, or a value that begins with a quote
     {slot:name}           the same, of a table: a bare word is its name
+    {slot:key}            a value; of a text or `(…)` with an operator behind it only that
+    {slot:semicolon}      TRUE for a `;`
     {slot=A|B}            one of these words            {slot:variable}    a variable that receives the result
     {slot:assignments}    `a = 1, b = 2`                {slot:condition}   `a = 1 AND b > 2`
     {slot:block}          what stands between BEGIN … and END …

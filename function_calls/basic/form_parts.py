@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
+
+from services.json_values import JsonValue
 
 _COMMA = ","
 _MOST_WORDS = 8
+_MOST_USAGES = 3
+_FEWEST_SHOWN = 40
+_CALLED = "`{0} name(1, 2)`, or `{0} name WITH a = 1, b = 2`"
+_AS_PEOPLE_WRITE: Mapping[str, str] = MappingProxyType(
+    {
+        "HEAR": "HEAR name, or HEAR name AS EMAIL",
+        "PRINT": '`PRINT "total:", total`',
+        **{name: _CALLED.format(name) for name in ("CALL", "TOOL", "RUN TOOL")},
+    }
+)
 
 
 class SlotKind(StrEnum):
@@ -27,6 +40,8 @@ class SlotKind(StrEnum):
     NAMES = "names"
     ROW = "row"
     PAIR = "pair"
+    KEY = "key"
+    SEMICOLON = "semicolon"
 
 
 class Exactly(NamedTuple):
@@ -57,6 +72,8 @@ class Either(NamedTuple):
     branches: tuple[tuple[Part, ...], ...]
 
 
+LiteralCheck = Callable[[JsonValue], str]
+"""What is wrong with a value that a script has written out, for its author; empty where nothing is."""
 Part = Exactly | Slot | Maybe | Either
 
 
@@ -94,6 +111,8 @@ class Form:
     """The slots that every statement of this form fills."""
     words: frozenset[str]
     """All words behind the lead that stand in the form itself."""
+    checks: Mapping[str, LiteralCheck] = field(default_factory=dict, compare=False, repr=False)
+    """By the names of slots."""
 
     @property
     def name(self) -> str:
@@ -106,6 +125,20 @@ def usage_of(form: Form) -> str:
     usage = _joined([*form.lead, *(_shown(part) for part in form.parts)])
     has_block = any(slot.kind is SlotKind.BLOCK for slot in slots_of(form.parts))
     return f"{usage} END {' '.join(form.lead[1:])}" if has_block and form.lead[0] == "BEGIN" else usage
+
+
+def usages_of(forms: Sequence[Form], most: int) -> str:
+    """How a keyword with these forms is written, in at most so many characters where more than one is told; as people
+    write it, where its forms say more than can be read at a glance."""
+    first = forms[0]
+    if first.name in _AS_PEOPLE_WRITE:
+        return _AS_PEOPLE_WRITE[first.name]
+    told = ""
+    for usage in list(dict.fromkeys(f"`{usage_of(form)}`" for form in forms))[:_MOST_USAGES]:
+        if told and len(told) + len(usage) > most:
+            break
+        told += f" or {usage}" if told else usage
+    return told if len(told) <= most else f"{told[: max(most, _FEWEST_SHOWN) - 2]}…`"
 
 
 def some_of(words: Sequence[str]) -> tuple[str, ...]:
@@ -191,6 +224,8 @@ def _shown_slot(slot: Slot) -> str:
         return f"({name}, …)"
     if slot.kind is SlotKind.PAIR:
         return "name = value"
+    if slot.kind is SlotKind.SEMICOLON:
+        return ";"
     if slot.kind is SlotKind.ONE_OF:
         return "|".join(some_of(slot.words))
     if slot.kind is SlotKind.ASSIGNMENTS:

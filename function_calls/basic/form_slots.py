@@ -15,9 +15,11 @@ _IN_WORDS = frozenset("./\\-:*#@&")
 """Signs that belong to a word where no space is around them: `bot.gbdialog/weather.bas`, `follow-up`."""
 _GO_ON = frozenset({"+", "&", "*", "/", "\\", "^", "(", "["})
 """Behind a word, these make it the beginning of an expression."""
+_GLUE = ("_", "-", ":", ".", "/", "#", " ", "@", "|")
+"""A name of which more follows ends in one of these."""
 _DECLARES = frozenset({"PARAM", "EACH", "FOR", "HEAR"})
 _DEFINES = frozenset({"SUB", "FUNCTION"})
-_BEFORE_ASSIGNMENT = frozenset({"LET", "SET", "THEN", "ELSE"})
+_BEFORE_ASSIGNMENT = frozenset({"LET", "SET", "CONST", "THEN", "ELSE"})
 
 
 class Reads(Protocol):
@@ -25,6 +27,9 @@ class Reads(Protocol):
 
     def expression(self, cursor: Cursor) -> Expression:
         """The expression that begins here, as long as it goes."""
+
+    def operand(self, cursor: Cursor) -> Expression:
+        """The same up to the first operator."""
 
     def target(self, cursor: Cursor) -> Target:
         """What can be assigned to."""
@@ -65,10 +70,13 @@ class Slots:
         if not self._may_begin():
             raise Absent
         begin = cursor.now.at
+        opens = cursor.is_symbol("(", "[", "{", "#{")
         try:
             expression = self.read.expression(cursor)
         except ScriptFault as error:
-            if error.fault.at > begin or error.fault.code is not Code.SYNTAX:
+            # A bracket that is not closed is told where it stands, though it is read up to the end of the line.
+            is_open = opens and cursor.index > index and (cursor.is_line_end or cursor.is_symbol(","))
+            if error.fault.at > begin or error.fault.code is not Code.SYNTAX or is_open:
                 raise
             cursor.index = index
             raise Absent from None
@@ -110,6 +118,29 @@ class Slots:
             self.cursor.index = index
             return self.value()
         return Literal(token.at, text)
+
+    def semicolon(self) -> Expression:
+        """TRUE where one stands."""
+        at = self.cursor.now.at
+        if not self.cursor.symbol(";"):
+            raise Absent
+        return Literal(at, value=True)
+
+    def key(self) -> Expression:
+        """A value under whose name something is kept. A text is the whole of it where an operator follows, so that
+        `"visits" + 1` counts up what is kept under `visits`; but a text that ends in the middle of a name, `"visits_" +
+        user`, is the beginning of one."""
+        token = self.cursor.now
+        if token.kind is not Kind.TEXT:
+            return self.read.operand(self.cursor) if self.cursor.is_symbol("(") else self.value()
+        text = self.read.text(token)
+        is_whole = not isinstance(text, Literal) or not str(text.value).endswith(_GLUE)
+        behind = self.cursor.ahead()
+        joins = behind.kind is Kind.SYMBOL and behind.text in ("+", "&")
+        if (joins and not is_whole) or (behind.kind is Kind.SYMBOL and behind.text in (".", "[")):
+            return self.value()
+        self.cursor.take()
+        return text
 
     def name(self, *, before_names: bool = False) -> Expression:
         """The name of a table: a bare word means itself, unless the script has set a variable of that name.

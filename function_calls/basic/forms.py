@@ -4,17 +4,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
+from function_calls.basic.codes import Code
 from function_calls.basic.form_columns import columns_in
 from function_calls.basic.form_language import BadForm as BadForm
 from function_calls.basic.form_language import form_of as form_of
-from function_calls.basic.form_parts import Exactly, Fork, Node, Slot, SlotKind, Step, first_of, some_of
+from function_calls.basic.form_parts import (
+    Exactly,
+    Fork,
+    LiteralCheck,
+    Node,
+    Slot,
+    SlotKind,
+    Step,
+    first_of,
+    some_of,
+    usages_of,
+)
 from function_calls.basic.form_parts import Form as Form
 from function_calls.basic.form_parts import usage_of as usage_of
 from function_calls.basic.form_slots import Absent, Reads, Slots
-from function_calls.basic.nodes import At, Expression, Target, Want
+from function_calls.basic.nodes import At, Expression, Literal, Target, Want
 from function_calls.basic.tokens import Cursor, Kind, Token
 
 _ENDS = frozenset({"ELSE", "ELSEIF", "END", "ENDIF"})
@@ -22,7 +34,9 @@ _ENDS = frozenset({"ELSE", "ELSEIF", "END", "ENDIF"})
 _OPERATORS = frozenset({"AND", "OR", "NOT", "IN", "IS", "LIKE", "MOD", "XOR"})
 _NOT_AFTER_NAMES = _OPERATORS - {"NOT"} | {"THEN", "TO", "STEP", "AS", "ELSE"}
 _BEGINS_VALUE = frozenset({"(", "{", "#{", "["})
-_MOST_USAGES = 3
+_MOST_MISSING = 3
+_LONGEST = 238
+"""Of what is said of one mistake, in characters."""
 
 
 class Matched(NamedTuple):
@@ -47,6 +61,13 @@ class Forms:
         forms = tuple(forms)
         self.names: tuple[str, ...] = tuple(dict.fromkeys(form.name for form in forms))
         """Of the keywords, each once: `SEND MAIL`."""
+        single: dict[str, list[Form]] = {}
+        for form in forms:
+            if len(form.lead) == 1:
+                single.setdefault(form.name.lower(), []).append(form)
+        alone = {form.name.lower() for form in forms if not form.required}
+        self.usages = {name: usages_of(found, _LONGEST) for name, found in single.items() if name not in alone}
+        """How the keywords of one word are written that cannot stand alone, by their names in lower case."""
         ways: dict[str, list[_Way]] = {}
         # The longest beginning wins; among equals the order in which they were given.
         for form in sorted(forms, key=lambda form: -len(form.lead)):
@@ -109,6 +130,7 @@ class _Matching:
         that takes the most."""
         cursor, start = self._cursor, self._cursor.index
         best: Matched | None = None
+        checks: Mapping[str, LiteralCheck] = {}
         ends, lead = start, 0
         for way in ways:
             if best is not None and len(way.form.lead) < lead:
@@ -119,6 +141,7 @@ class _Matching:
                 continue
             if best is None or cursor.index > ends:
                 best = Matched(Want(at, way.form.name, tuple(self._filled)), self._into)
+                checks = way.form.checks
                 ends, lead = cursor.index, len(way.form.lead)
             if not self._inside:
                 break
@@ -126,6 +149,9 @@ class _Matching:
             cursor.index = self._furthest
             self._fail(ways)
         cursor.index = ends
+        for name, given in best.want.arguments:
+            if name in checks and isinstance(given, Literal) and (wrong := checks[name](given.value)):
+                cursor.fail(wrong, Code.BAD_ARGUMENT, given.at)
         return best
 
     def _fits(self, way: _Way) -> bool:
@@ -170,7 +196,7 @@ class _Matching:
             return self._misses(absent.what or _called(part))
         return True
 
-    def _filling(self, slot: Slot, after: Node) -> Expression:
+    def _filling(self, slot: Slot, after: Node) -> Expression:  # noqa: C901 - one line for each kind of slot
         match slot.kind:
             case SlotKind.VALUE:
                 return self._slots.value()
@@ -183,6 +209,10 @@ class _Matching:
                 return self._slots.word(before=signs)
             case SlotKind.NAME:
                 return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
+            case SlotKind.SEMICOLON:
+                return self._slots.semicolon()
+            case SlotKind.KEY:
+                return self._slots.key()
             case SlotKind.ASSIGNMENTS:
                 return self._slots.assignments()
             case SlotKind.CONDITION:
@@ -214,12 +244,12 @@ class _Matching:
 
     def _fail(self, ways: Sequence[_Way]) -> NoReturn:
         cursor, name = self._cursor, self._furthest_form
-        usages = dict.fromkeys(f"`{usage_of(way.form)}`" for way in ways if way.form.name == name)
-        write = f"write {' or '.join(list(usages)[:_MOST_USAGES])}"
         missing = [one for one in self._expected if one]
         if "" in self._expected or not missing:
-            cursor.fail(f"{name} is over before this, {cursor.found()}{_quotes(cursor)}; {write}")
-        cursor.fail(f"{name}: {' or '.join(missing)} is missing, {cursor.found()}; {write}")
+            told = f"{name} is over before this, {cursor.found()}{_quotes(cursor)}; write "
+        else:
+            told = f"{name}: {' or '.join(missing[:_MOST_MISSING])} is missing, {cursor.found()}; write "
+        cursor.fail(told + usages_of([way.form for way in ways if way.form.name == name], _LONGEST - len(told)))
 
 
 def _quotes(cursor: Cursor) -> str:
@@ -239,7 +269,8 @@ def _called(slot: Slot) -> str:
     """What the slot takes, for whoever left it out."""
     match slot.kind:
         case SlotKind.ONE_OF:
-            return " or ".join(f"`{word}`" for word in some_of(slot.words))
+            few = some_of(slot.words)
+            return " or ".join(f"`{word}`" for word in few) if few == slot.words else f"a word such as `{few[0]}`"
         case SlotKind.VARIABLE:
             return "a variable"
         case SlotKind.ASSIGNMENTS:
@@ -248,6 +279,8 @@ def _called(slot: Slot) -> str:
             return "a condition"
         case SlotKind.PAIR:
             return "`name = value`"
+        case SlotKind.SEMICOLON:
+            return "`;`"
         case SlotKind.NAMES:
             return "`(column, …)`"
         case SlotKind.ROW:

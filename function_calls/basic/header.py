@@ -170,10 +170,11 @@ class _ParamReader:
         quotes up to the next clause or one of `ends`."""
         cursor, token = self.cursor, self.cursor.now
         if token.kind is Kind.TEXT:
+            self._check_quotes(token, behind)
             return _Written(_joined_texts(cursor), "")
         if cursor.is_symbol("[", "{", "#{"):
             try:
-                return _Written(self._constant(self.read.expression(cursor)), "")
+                return _Written(self._constant(self.read.operand(cursor)), "")
             except ScriptFault as error:
                 if error.fault.code is Code.TOO_DEEP:
                     raise
@@ -187,6 +188,11 @@ class _ParamReader:
             self._bad(f"a value is missing behind {behind} of PARAM {self.name}, {cursor.found()}")
         raw = _text_of(found)
         return _Written(_plain(found, raw), raw)
+
+    def _check_quotes(self, token: Token, behind: str) -> None:
+        """Raises ScriptFault for `Ann"`, which has lost its first quote and is read as words without quotes."""
+        if token.text.endswith('"') and token.text.count('"') == 1 and len(token.text) > 1:
+            self._bad(f"a quote is missing before {token.text} behind {behind} of PARAM {self.name}", token.at)
 
     def _constant(self, expression: Expression) -> JsonValue:
         if isinstance(expression, Literal):

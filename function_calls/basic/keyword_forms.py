@@ -15,6 +15,9 @@ class Reads(Protocol):
     def expression(self, cursor: Cursor) -> Expression:
         """The expression at the cursor, as long as it goes."""
 
+    def operand(self, cursor: Cursor) -> Expression:
+        """The same up to the first operator."""
+
     def target(self, cursor: Cursor) -> Target:
         """What can be assigned to."""
 

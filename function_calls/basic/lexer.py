@@ -14,7 +14,7 @@ from function_calls.basic import raw_text
 from function_calls.basic.characters import MEANT, QUOTES, out_of_place
 from function_calls.basic.codes import Code, Fault
 from function_calls.basic.comments import begins_text
-from function_calls.basic.continuation import goes_on
+from function_calls.basic.continuation import goes_on, goes_on_with_rows
 from function_calls.basic.nodes import At
 from function_calls.basic.quoted import Quoted, parts_of, quoted
 from function_calls.basic.scanned import Scanned
@@ -49,6 +49,11 @@ _NOTHING_MORE = re.compile(r"[ \t]*(?:\n|\Z|'|//|#)")
 _BLOCK_BEGINS = re.compile(r"[ \t]+([^\W\d]\w*)")
 _TYPOGRAPHIC_ENDS = {'"': re.compile('[^“”„‟«»「」『』＂〝〞"\n]*'), "'": re.compile("[^‘’‚‛＇'\n]*")}
 _FOREIGN = {"&&": "AND", "||": "OR", "|": "OR", "!": "NOT"}
+_TYPED = re.compile(
+    r"(?:^|:|\b(?:LET|FOR|THEN|ELSE|CONST))[ \t]*(?!\d)(\w+(?:%(?=[ \t])|[!#]))[ \t]*=(?!=)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A name that says its type, `n% = 5`; `n%=5` could also be a slip for `n = n % 5`."""
 _FAR = 100
 """No bracket closes one that so many others are within."""
 _MOST_DIGITS = 300
@@ -107,6 +112,7 @@ class _Lexer:
     def run(self) -> None:
         text, append, match, rare = self._text, self._tokens.append, _TOKEN.match, self._rare
         new = tuple.__new__  # what NamedTuple would call: a third of the time goes into making tokens
+        typed = {name.upper() for name in _TYPED.findall(text)}
         position, line, base = 0, self._made.line, self._made.base
         while True:
             found = match(text, position)
@@ -118,6 +124,8 @@ class _Lexer:
             if kind == "word":
                 start = found.start(kind)
                 value = piece.upper()
+                if typed and value + text[position : position + 1] in typed:
+                    position += 1
                 if value in _SPECIAL and (moved := self._special(piece, value, start)) >= 0:
                     position, line, base = moved, self._made.line, self._made.base
                 else:
@@ -207,7 +215,10 @@ class _Lexer:
         if last is None or last.kind is _LINE:
             if last and last.text == ":":
                 self._tokens[-1] = last._replace(text=":\n")
-        elif not goes_on(last, self._text, end, self._brackets, piece.count("\n") > 1):
+        elif not (
+            goes_on(last, self._text, end, self._brackets, piece.count("\n") > 1)
+            or (not self._brackets and goes_on_with_rows(self._tokens, self._text, end))
+        ):
             self._made.put(_LINE, "\n", None, start)
             self._brackets.clear()
             self._param = False
@@ -274,6 +285,8 @@ class _Lexer:
     def _mark(self, piece: str, start: int, end: int) -> int:
         if piece == "%":
             self._made.put(_WORD, piece, "MOD", start)
+        elif piece == ":" and not self._brackets and self._text.startswith("=", end):
+            pass  # `x := 1` gives a value as `x = 1` does
         elif piece == ":" and not self._brackets:
             if self._tokens and self._tokens[-1].kind is not _LINE:
                 self._made.put(_LINE, piece, None, start)
@@ -281,13 +294,22 @@ class _Lexer:
         elif piece in (":", "&"):
             self._made.put(_SYMBOL, piece, None, start)
         elif piece == ";":
-            if self._brackets or not _NOTHING_MORE.match(self._text, end):
+            if self._brackets or not _NOTHING_MORE.match(self._text, end) or self._is_print():
                 self._made.put(_SYMBOL, piece, None, start)
         else:
             self._made.fault(self._made.at(start), Code.BAD_CHARACTER, out_of_place(piece))
             if piece in _FOREIGN:
                 self._made.put(_WORD, piece, _FOREIGN[piece], start)
         return end
+
+    def _is_print(self) -> bool:
+        """Whether the statement is a PRINT, of which `;` at its end says that the next one goes on in its line."""
+        for token in reversed(self._tokens):
+            if token.kind is _LINE:
+                return False
+            if token.value == "PRINT":
+                return True
+        return False
 
     def _other(self, piece: str, start: int, end: int) -> int:
         """A character that is none of the language's."""

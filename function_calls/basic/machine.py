@@ -36,13 +36,21 @@ class Machine:
 
     __slots__ = ("_fault", "_over", "_program", "_run", "_steps", "_waits")
 
-    def __init__(self, program: Program, arguments: Mapping[str, JsonValue], world: World, limits: Limits) -> None:
+    def __init__(
+        self,
+        program: Program,
+        arguments: Mapping[str, JsonValue],
+        world: World,
+        limits: Limits,
+        top: JsonObject | None = None,
+    ) -> None:
+        """`top` keeps the script's own variables, for whoever wants to notice how they are read."""
         self._program = program
         self._steps = 0
         self._waits = False
         self._fault: RunFault | None = None
         self._over: Event | None = None
-        self._run = Running(program.procedures, {}, world, limits)
+        self._run = Running(program.procedures, {} if top is None else top, world, limits)
         self._run.frames.append(Frame(program.procedures[""], self._run.top))
         self._begin(arguments)
 
@@ -78,10 +86,11 @@ class Machine:
             "frames": [frame.to_json(frame.variables is run.top) for frame in run.frames],
         }
 
-    def give(self, value: JsonValue) -> None:
-        """The value of the keyword that was wanted; the next `go` goes on with it. Ignored when none is wanted."""
+    def give(self, value: JsonValue, *, is_taken: bool = False) -> None:
+        """The value of the keyword that was wanted; the next `go` goes on with it. Ignored when none is wanted.
+        `is_taken`: `taken` has made it, and nobody else has it."""
         if self._waits and self._fault is None and self._over is None:
-            self._answer(value)
+            self._answer(value, is_taken)
 
     def fail(self, fault: RunFault) -> None:
         """Let the statement at which the run stands fail, which ON ERROR of the script may hold, with the next `go`. So
@@ -243,10 +252,10 @@ class Machine:
         except Exception as error:  # noqa: BLE001 - as in `go`: it ends this run
             self._over = self._broken(error)
 
-    def _answer(self, value: JsonValue) -> None:
+    def _answer(self, value: JsonValue, is_taken: bool) -> None:
         frame = self._run.frames[-1]
         try:
-            answer = taken(value)
+            answer = value if is_taken else taken(value)
             _, (_, slots) = frame.procedure.code[frame.position]
             del frame.stack[len(frame.stack) - len(slots) :]
             frame.stack.append(answer)

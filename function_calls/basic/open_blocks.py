@@ -29,6 +29,11 @@ _ENDS_BEHIND_END = {
     word: word if word != "SWITCH" else "SELECT"
     for word in ("IF", "FOR", "WHILE", "SELECT", "SWITCH", "WITH", "SUB", "FUNCTION")
 }
+_OPENS = {
+    **{word: word for word in ("IF", "FOR", "WHILE", "DO", "SELECT", "WITH", "SUB", "FUNCTION")},
+    "FOREACH": "FOR",
+    "SWITCH": "SELECT",
+}
 _DIVIDES = {"ELSE": "IF", "ELSEIF": "IF", "CASE": "SELECT", "DEFAULT": "SELECT"}
 ENDING_WORDS = frozenset({*_ENDS, *_DIVIDES, "END"})
 """With these a line may begin that ends or divides a block."""
@@ -46,6 +51,10 @@ WRITTEN = {
 _FAMILIES = (frozenset(("FOR", "WHILE", "DO")), frozenset(("SUB", "FUNCTION")))
 LOOPS = _FAMILIES[0]
 PROCEDURES = _FAMILIES[1]
+
+
+_MOST_LOOKINGS = 20
+"""Of one script: how often all that follows is looked through for the end of a block."""
 
 
 class TooManyBlocks(Exception):
@@ -82,11 +91,14 @@ class Ending(NamedTuple):
 class OpenBlocks:
     """From the outermost one inwards."""
 
-    __slots__ = ("_count", "_reading", "_suspects", "stack")
+    __slots__ = ("_count", "_lookings", "_reading", "_suspects", "_wrong", "stack")
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._count = 0
+        self._lookings = 0
+        self._wrong: At | None = None
+        """Where the words stand that end the innermost block, though they are those of another kind."""
         self._suspects: dict[tuple[str, int], At] = {}
         self.stack: list[Opened] = []
 
@@ -147,27 +159,61 @@ class OpenBlocks:
     def _is_case(self, token: Token) -> bool:
         return token.value == "CASE" and bool(self.stack) and self.stack[-1].kind == "SELECT"
 
-    def is_stray(self, ending: Ending) -> bool:
-        """Whether no open block can be meant, which is then a fault. A word that ends a block like the innermost one,
-        such as LOOP for WEND, is a fault too, but ends it."""
+    def is_stray(self, cursor: Cursor, ending: Ending) -> bool:
+        """Whether no open block can be meant by the words at the cursor, which is then a fault. Words that end another
+        kind of block than the innermost one, whose own end does not come any more, are a fault too, but end it."""
         kinds = [opened.kind for opened in self.stack]
-        if ending.kind in kinds:
-            return False
-        if ending.is_end and kinds and any({kinds[-1], ending.kind} <= family for family in _FAMILIES):
+        if not ending.is_end or not kinds or ending.kind == kinds[-1]:
+            if ending.kind not in kinds:
+                self._stray(ending)
+            return ending.kind not in kinds
+        if self._is_wrong(cursor, ending, kinds):
             innermost = self.stack[-1]
             message = (
-                f"{ending.written} ends a {ending.kind}, but here the {innermost.written} of line {innermost.at.line} "
-                f"is open: write {WRITTEN[innermost.kind]}"
+                f"{ending.written} ends {_a(ending.kind)}, but here the {innermost.written} of line "
+                f"{innermost.at.line} is open: write {WRITTEN[innermost.kind]}"
             )
             self._reading.fault(ending.token.at, Code.SYNTAX, message)
+            self._wrong = ending.token.at
+            return False
+        if ending.kind in kinds:
             return False
         self._stray(ending)
         return True
+
+    def _is_wrong(self, cursor: Cursor, ending: Ending, kinds: list[str]) -> bool:
+        """Whether the words at the cursor were written for the end of the innermost block."""
+        is_open = ending.kind in kinds
+        if not is_open and any({kinds[-1], ending.kind} <= family for family in _FAMILIES):
+            return True
+        if self._lookings >= _MOST_LOOKINGS:
+            return False
+        self._lookings += 1
+        if _count(cursor, kinds[-1]) >= kinds.count(kinds[-1]):
+            return False
+        return not is_open or _count(cursor, ending.kind) >= kinds.count(ending.kind)
+
+    def is_nested(self, cursor: Cursor) -> bool:
+        """Whether a SUB or FUNCTION that begins at the cursor stands within another one, as both have an end."""
+        if self.innermost(PROCEDURES) is None or cursor.now.value not in PROCEDURES:
+            return False
+        self._lookings += 1
+        return self._lookings <= _MOST_LOOKINGS and _count(cursor, "SUB") > 1
+
+    def skip_procedure(self, cursor: Cursor) -> None:
+        """Pass the SUB or FUNCTION at the cursor with all that stands in it; without an end only its first line."""
+        self._lookings += 1
+        if self._lookings <= _MOST_LOOKINGS:
+            cursor.index += next(ends_ahead(cursor, "SUB"), 0)
+        while not cursor.is_line_end:
+            cursor.index += 1
 
     def closes(self, ending: Ending | None, opened: Opened) -> bool:
         """Whether this ends `opened`, the innermost block."""
         if ending is None or not ending.is_end:
             return False
+        if ending.token.at == self._wrong:
+            return True
         if ending.kind == opened.kind:
             if ending.token.at.column < opened.at.column and ending.token.at.line > opened.at.line:
                 # Its indentation says that it was meant for a block around this one.
@@ -185,8 +231,10 @@ class OpenBlocks:
     def _stray(self, ending: Ending) -> None:
         written = ending.written
         if ending.is_end:
-            kind = f"{'an' if ending.kind == 'IF' else 'a'} {ending.kind}"
-            message = f"{written} ends {kind}, but none is open here; delete it, or look where its {ending.kind} is"
+            message = (
+                f"{written} ends {_a(ending.kind)}, but none is open here; delete it, or look where "
+                f"its {ending.kind} is"
+            )
             self._reading.fault(ending.token.at, Code.STRAY_END, message)
             return
         hint = "; behind an IF that has its statement on the same line, ELSE stands on that line too"
@@ -200,3 +248,42 @@ def is_over(cursor: Cursor) -> bool:
     if token.kind is Kind.WORD and token.value in ENDING_WORDS:
         return token.value in ("ELSE", "ELSEIF", "ENDIF") or cursor.is_at("END", "IF")
     return cursor.is_line_end
+
+
+def ends_ahead(cursor: Cursor, kind: str) -> Iterator[int]:
+    """How far from the cursor each block of this kind ends that begins before or at it; those of a SUB and a FUNCTION
+    are of one kind."""
+    kinds = PROCEDURES if kind in PROCEDURES else frozenset((kind,))
+    count, depth, begins = 1, 0, False
+    while (token := cursor.ahead(count)).kind is not Kind.END:
+        following = cursor.ahead(count + 1)
+        if begins and token.kind is Kind.WORD and following.text not in ("=", "."):
+            word = str(token.value)
+            ends = _ENDS_BEHIND_END.get(str(following.value)) if word == "END" else _ENDS.get(word)
+            if ends in kinds and not depth:
+                yield count
+            elif ends in kinds:
+                depth -= 1
+            elif _OPENS.get(word) in kinds and (word != "IF" or _has_lines(cursor, count)):
+                depth += 1
+        if token.kind is not Kind.NUMBER:
+            begins = token.kind is Kind.LINE
+        count += 1
+
+
+def _count(cursor: Cursor, kind: str) -> int:
+    return sum(1 for _ in ends_ahead(cursor, kind))
+
+
+def _has_lines(cursor: Cursor, count: int) -> bool:
+    """Whether the IF so many tokens ahead has its statements on lines of their own."""
+    while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
+        if token.kind is Kind.WORD and token.value == "THEN":
+            behind = cursor.ahead(count + 1)
+            return behind.kind is Kind.LINE and behind.text != ":"
+        count += 1
+    return True
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind == 'IF' else 'a'} {kind}"

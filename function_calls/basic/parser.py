@@ -9,19 +9,21 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import NamedTuple, cast
 
+from function_calls.basic.braces import without_braces
 from function_calls.basic.codes import Code, Fault, ScriptFault
 from function_calls.basic.comments import comments_above, name_above
 from function_calls.basic.expressions import Expressions
-from function_calls.basic.keyword_forms import KeywordForms
+from function_calls.basic.keyword_forms import KeywordForms, words_of
 from function_calls.basic.lexer import as_lines, tokens_of
+from function_calls.basic.misspelt import mended
 from function_calls.basic.nodes import At, Goto, If, Param, Return, Script, Select, Statement, Stop, Throw, Unit
 from function_calls.basic.open_blocks import TooManyBlocks
 from function_calls.basic.procedures import Procedures
 from function_calls.basic.reading import Arity as Arity
 from function_calls.basic.reading import Reading
-from function_calls.basic.statements import Statements
-from function_calls.basic.survey import survey
-from function_calls.basic.tokens import Cursor, Kind
+from function_calls.basic.statements import LANGUAGE, Statements
+from function_calls.basic.survey import Survey, survey
+from function_calls.basic.tokens import Cursor, Kind, Token
 
 ReadParam = Callable[[Cursor, Expressions], Param]
 ReadDescription = Callable[[Cursor, Expressions], tuple[str, At]]
@@ -49,9 +51,11 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
 
     `functions` are those of the language, by their names in lower case. Reading goes on behind a fault, so that
     several are found at once."""
-    tokens, found = tokens_of(text)
-    names = survey(tokens)
+    written, found = tokens_of(text)
+    tokens, names, slips = _mended(written, forms, functions)
     reading = Reading(functions, forms.names, names, frozenset(fault.at.line for fault in found))
+    for slip in slips:
+        reading.failed(slip, slip.at.line, slip.at.line)
     statements = Statements(forms, reading, names, tokens)
     units = _Units(statements, header or _own_header(), reading, as_lines(text).split("\n"))
     try:
@@ -60,6 +64,29 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
         units.finish()
     script = Script(tuple(units.found), tuple(units.procedures.found))
     return Parsed(script, _in_order((*found, *reading.faults)))
+
+
+def _mended(
+    written: list[Token], forms: KeywordForms, functions: Mapping[str, Arity]
+) -> tuple[list[Token], Survey, list[Fault]]:
+    """The tokens with the words and blocks that were nearly right mended, their names, and what was wrong."""
+    names = survey(written)
+    tokens, faults = without_braces(written)
+    first = words_of(forms.names).first
+
+    def knows(token: Token) -> bool:
+        name = token.text.lower()
+        callable_names = name in functions or name in names.definitions
+        return callable_names or token.value in LANGUAGE or token.value in first or name in names.goals
+
+    tokens, slips = mended(tokens, knows)
+    faults += slips
+    if not faults:
+        return written, names, faults
+    again = survey(tokens)
+    # What stands in a block that was passed over may be called from outside of it.
+    definitions = {**names.definitions, **again.definitions}
+    return tokens, Survey(names.variables | again.variables, definitions, names.goals | again.goals), faults
 
 
 def _own_header() -> Header:

@@ -36,8 +36,9 @@ class Procedures:
             self._lines[name] = token.at.line
         with self._blocks.open.block(str(token.value), token) as opened, self._labels.of_their_own():
             body = self._blocks.body(cursor)
-            self._blocks.end(cursor, opened)
-        self._blocks.line_end(cursor, "the end of the block")
+            has_end = self._blocks.end(cursor, opened)
+        if has_end:
+            self._blocks.line_end(cursor, "the end of the block")
         if name:
             self.found.append(Define(token.at, name, parameters, body))
 

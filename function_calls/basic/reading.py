@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from function_calls.basic.codes import Code, Fault, ScriptFault
+from function_calls.basic.foreign import foreign_phrase, told_of
 from function_calls.basic.nearest import Nearest
 from function_calls.basic.nodes import At, Expression, Literal
 from function_calls.basic.survey import Survey
@@ -24,13 +25,17 @@ _LONGEST_SHOWN = 60
 class Reading:
     """Of one script."""
 
-    __slots__ = ("_faulty_lines", "_keywords", "definitions", "depth", "faults", "functions", "nearest", "variables")
+    __slots__ = (
+        "_faulty_lines", "definitions", "depth", "faults", "foreign", "functions", "keywords", "nearest", "variables",
+    )  # fmt: skip
 
     def __init__(
         self, functions: Mapping[str, Arity], keywords: tuple[str, ...], names: Survey, faulty_lines: frozenset[int]
     ) -> None:
         self.functions = functions
-        self._keywords = keywords
+        self.keywords = keywords
+        self.foreign: set[str] = set()
+        """The statements of other languages that were told."""
         self._faulty_lines = faulty_lines
         """Lines whose characters are wrong. Nothing more is said of them: what is read there is not what was meant."""
         self.definitions: Mapping[str, int] = names.definitions
@@ -80,9 +85,11 @@ class Reading:
 
     def no_function(self, at: At, name: str, arguments: Sequence[Expression] | None = None) -> Fault:
         """What is called here by `name` is not there. `arguments`: what it is given, where that was read."""
-        known = (*(one.upper() for one in (*self.functions, *self.definitions)), *self._keywords)
+        if (phrase := foreign_phrase((name.upper(),), self.keywords)) and not self.knows(name):
+            return Fault(at, Code.UNKNOWN_FUNCTION, told_of(phrase))
+        known = (*(one.upper() for one in (*self.functions, *self.definitions)), *self.keywords)
         hint = self.nearest.hint((name.upper(),), known)
-        if "CALL" in self._keywords:
+        if "CALL" in self.keywords:
             hint += f"; to run a function of the bot write CALL {name}({_written(arguments)})"
         return Fault(at, Code.UNKNOWN_FUNCTION, f"there is no function {name.upper()}{hint}")
 

@@ -15,8 +15,10 @@ from function_calls.basic.characters import plain
 from function_calls.basic.codes import Code, ScriptFault
 from function_calls.basic.expressions import Expressions
 from function_calls.basic.flow import Flow, label_name
-from function_calls.basic.keyword_forms import KeywordForms, words_of
+from function_calls.basic.foreign import belongs_to, foreign_phrase, told_of, words_at
+from function_calls.basic.keyword_forms import KeywordForms, MatchedForm, words_of
 from function_calls.basic.labels import Labels
+from function_calls.basic.mistaken import better_told, mistaken_word
 from function_calls.basic.nodes import (
     Apply,
     Assign,
@@ -29,7 +31,7 @@ from function_calls.basic.nodes import (
     Name,
     Statement,
 )
-from function_calls.basic.open_blocks import OpenBlocks, is_over
+from function_calls.basic.open_blocks import ENDING_WORDS, PROCEDURES, OpenBlocks, is_over
 from function_calls.basic.reading import Reading
 from function_calls.basic.selects import Selects
 from function_calls.basic.survey import Survey
@@ -40,8 +42,20 @@ Reader = Callable[[Cursor, list[Statement]], None]
 _OPERATORS = ("+", "-", "*", "/", "\\", "^", "&")
 _BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
 _OVER_LINES = frozenset(("IF", "FOR", "FOREACH", "WHILE", "DO", "SELECT", "SWITCH", "WITH"))
+_NO_NAMES = frozenset((
+    "IF", "THEN", "ELSE", "ELSEIF", "ENDIF", "END", "FOR", "WHILE", "WEND", "LOOP", "DO", "GOTO", "GOSUB", "LET", "DIM",
+    "TALK", "PRINT", "HEAR", "SUB", "FUNCTION", "RETURN", "AND", "OR", "NOT", "MOD", "CONST",
+))  # fmt: skip
+"""Before `=` these are a slip; all other words of the language are names there: next, error, description."""
+_MORE_OF_THE_LANGUAGE = (
+    "EXIT", "BREAK", "CONTINUE", "RETURN", "STOP", "GOTO", "GOSUB", "THROW", "ERROR", "ASSERT", "LET", "DIM", "REDIM",
+    "PARAM", "DESCRIPTION", "SUB", "FUNCTION", "ON", "SET", "CALL", "CLEAR", "THEN", "ERR", "REM",
+)  # fmt: skip
+LANGUAGE = ENDING_WORDS | _OVER_LINES | frozenset(_MORE_OF_THE_LANGUAGE)
+"""The words with which statements of the language begin."""
 _FENCE = "``"
 _LONGEST_SHOWN = 60
+_MOST_BEGUN = 8
 
 
 class Statements:
@@ -86,6 +100,7 @@ class Statements:
             "ERROR": flow.throw,
             "ASSERT": flow.assert_,
             "LET": self.assignments.let,
+            "CONST": self.assignments.const,
             "DIM": self.assignments.dim,
             "REDIM": self.assignments.dim,
             "PARAM": self._misplaced,
@@ -114,8 +129,9 @@ class Statements:
             if not cursor.is_line_end and not self._is_over(cursor, token, is_inline):
                 self._more(cursor, token)
         except ScriptFault as error:
+            fault = better_told(cursor, error.fault, self._reading)
             self.blocks.skip_line(cursor)
-            self._reading.failed(error.fault, token.at.line, cursor.now.at.line)
+            self._reading.failed(fault, token.at.line, cursor.now.at.line)
         except RecursionError:
             self._reading.fault(token.at, Code.TOO_DEEP, "too much stands within one another here; divide it")
             self.blocks.skip_line(cursor)
@@ -138,10 +154,13 @@ class Statements:
             self._no_statement(cursor)
         following = cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text == "=":
+            self._check_name(cursor, token)
             self.assignments.simple(cursor, into)
             return
         value = token.value
-        if value in self._language and not _is_member(following):
+        if self._reading.foreign and self._belongs_to_told(cursor):
+            self.blocks.skip_line(cursor)
+        elif value in self._language and not _is_member(following):
             self._language[value](cursor, into)
         elif not (value in self._maybe and self._maybe[value](cursor, into)):
             self._other(cursor, token, following, into)
@@ -161,16 +180,41 @@ class Statements:
             into.append(Evaluate(token.at, self._called(cursor)))
             return
         if token.value in self._words.first and not _is_member(following):
-            matched = self._forms.match(cursor, self._read, inside=False)
+            matched = self._match(cursor)
             if matched is not None:
                 want = matched.want
                 into.append(Evaluate(token.at, want) if matched.into is None else Assign(token.at, matched.into, want))
                 return
         self._function(cursor, token, following, into)
 
+    def _match(self, cursor: Cursor) -> MatchedForm | None:
+        """The keyword at the cursor. One that goes on as only a statement of another language does is told as that."""
+        begin = cursor.index
+        try:
+            return self._forms.match(cursor, self._read, inside=False)
+        except ScriptFault:
+            reached, cursor.index = cursor.index, begin
+            if len(words := words_at(cursor)) == 2 and cursor.ahead(2).kind is Kind.TEXT:
+                self._check_foreign(cursor, words)
+            cursor.index = reached
+            raise
+
+    def _check_foreign(self, cursor: Cursor, words: list[str]) -> None:
+        """Raise ScriptFault if the statement at the cursor begins as one of another language."""
+        if phrase := foreign_phrase(words, self._forms.names):
+            self._reading.foreign.add(phrase)
+            cursor.fail(told_of(phrase), Code.UNKNOWN_STATEMENT)
+
+    def _belongs_to_told(self, cursor: Cursor) -> bool:
+        """Whether this is a part of a statement of another language that was told: CATCH of TRY."""
+        words = words_at(cursor)
+        return any(belongs_to(" ".join(words[:count])) in self._reading.foreign for count in (1, 2))
+
     def _function(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> None:
         """The call of a function: `name(…)`, `x.name(…)`, and `name …` where there is such a function."""
         is_known = token.text.lower() in self._reading.functions
+        if token.value in ("CONSOLE", "DOCUMENT") and token.text.lower() not in self._reading.variables:
+            self._check_foreign(cursor, [str(token.value)])
         if following.kind is Kind.SYMBOL and following.text in ("(", ".", "["):
             if is_known or following.text != "(" or token.text.lower() in self._reading.variables:
                 found = self._read.expression(cursor)
@@ -243,12 +287,25 @@ class Statements:
         into.append(Assign(token.at, Name(token.at, "err"), Literal(token.at, 0)))
         return True
 
+    def _check_name(self, cursor: Cursor, token: Token) -> None:
+        """Refuse what nobody calls a variable. Raises ScriptFault."""
+        if token.value in _NO_NAMES:
+            cursor.fail(f"{token.value} is a word of the language and cannot receive a value; choose another name")
+
     # Faults
 
     def _misplaced(self, cursor: Cursor, into: list[Statement]) -> None:
         """What belongs to the top of a script, within a block."""
         token, around = cursor.now, self.open.stack[-1] if self.open.stack else None
         where = f"not within the {around.written} of line {around.at.line}" if around else "and something else here"
+        if token.value in PROCEDURES:
+            of = self.open.innermost(PROCEDURES)
+            if of is not None:
+                where = f"and none within another: put it behind the END {of.kind} of the one in line {of.at.line}"
+            message = f"{token.value} stands at the top of a script, {where}"
+            self._reading.fault(token.at, Code.MISPLACED, message)
+            self.open.skip_procedure(cursor)
+            return
         hint = "; a SUB has its parameters in parentheses behind its name" if token.value == "PARAM" else ""
         cursor.fail(f"{token.value} stands at the top of a script, {where}{hint}", Code.MISPLACED)
 
@@ -287,7 +344,13 @@ class Statements:
             cursor.fail("statements on one line are separated with `:`, where `;` stands")
         if token.kind is Kind.WORD and token.value == "THEN":
             cursor.fail("THEN belongs to an IF, but none is before it on this line")
+        if fault := mistaken_word(cursor, self._reading):
+            raise ScriptFault(*fault[:3])
         if phrase := unknown_phrase(cursor):
+            first_word = phrase.split()[0]
+            if begun := self._begun_with(first_word):
+                cursor.index -= 1
+                cursor.fail(f"{first_word} goes on as one of {begun}; this is none of them", Code.UNKNOWN_STATEMENT)
             known = (*self._forms.names, *(name.upper() for name in self._reading.functions))
             hint = self._reading.nearest.hint((phrase, phrase.split()[0]), known)
             cursor.index -= 1
@@ -310,19 +373,24 @@ class Statements:
         word = plain(token.text)
         if word != token.text:
             cursor.fail(f"`{token.text}` is written in full-width letters; write {word}", Code.UNKNOWN_STATEMENT)
-        begun = [name for name in self._forms.names if name.split()[0] == token.value]
-        if begun:
-            message = f"{token.value} goes on as one of {', '.join(begun[:6])}; this is none of them"
-            if token.value == "SET" and following.kind is Kind.WORD:
+        words = words_at(cursor)
+        self._check_foreign(cursor, words)
+        phrases = [" ".join(words[:count]) for count in range(len(words), 0, -1)]
+        if begun := self._begun_with(str(token.value)):
+            longer = [one for one in phrases if " " in one]
+            if hint := self._reading.nearest.hint(longer, begun.split(", ")):
+                cursor.fail(f"there is no statement {longer[-1]}{hint}", Code.UNKNOWN_STATEMENT)
+            message = f"{token.value} goes on as one of {begun}; this is none of them"
+            if token.value == "SET" and following.kind is Kind.WORD and len(following.text) <= _LONGEST_SHOWN // 4:
                 message += f". To give a variable a value, write SET {following.text} = …"
             cursor.fail(message, Code.UNKNOWN_STATEMENT)
-        phrase = [str(token.value)]
-        while (behind := cursor.ahead(len(phrase))).kind is Kind.WORD and len(phrase) < 3:
-            phrase.append(str(behind.value))
-        words = [" ".join(phrase[:count]) for count in range(len(phrase), 0, -1)]
         known = (*self._forms.names, *self._language, *(name.upper() for name in self._reading.definitions))
-        hint = self._reading.nearest.hint(words, known)
+        hint = self._reading.nearest.hint(phrases, known)
         cursor.fail(f"there is no statement {name.upper()}{hint}", Code.UNKNOWN_STATEMENT)
+
+    def _begun_with(self, word: str) -> str:
+        """The keywords of more than one word that begin with this one."""
+        return ", ".join([name for name in self._forms.names if name.startswith(f"{word} ")][:_MOST_BEGUN])
 
 
 def _is_member(token: Token) -> bool:

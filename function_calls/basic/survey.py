@@ -13,7 +13,7 @@ _DECLARES = frozenset(["EACH", "DIM", "REDIM", "PRESERVE", "PARAM"])
 _GIVES = frozenset(["FOR", "HEAR", "INPUT", "GOTO", "GOSUB"]) | _DECLARES
 """What stands behind these receives a value, or is gone to; behind FOR, HEAR and INPUT only where no other words
 follow."""
-_BEFORE_ASSIGNMENT = frozenset(["THEN", "ELSE", "SET", "LET"])
+_BEFORE_ASSIGNMENT = frozenset(["THEN", "ELSE", "SET", "LET", "CONST"])
 _OPENERS = frozenset(("(", "[", "{", "#{"))
 _CLOSERS = frozenset((")", "]", "}"))
 CHANGES = frozenset(["+", "-", "*", "/", "&", "\\"])

@@ -31,6 +31,8 @@ PlainInstruction = Callable[[Running, Stack, JsonValue], None]
 
 _GROWING = frozenset({"push", "append", "unshift", "prepend"})
 """Functions that put values into a list: what they give is measured by what is new in it."""
+_ORDERING = frozenset({"sort", "unique", "distinct", "min", "max", "median", "join", "tojson", "toyaml"})
+"""Functions to which the items of a list are more work than a look: they are compared, or written out."""
 _AT_ONCE = frozenset(
     {
         *("len", "length", "size", "count", "ubound", "lbound", "first", "last", "left", "right", "mid", "substr"),
@@ -158,6 +160,8 @@ def _function(run: Running, stack: Stack, operand: JsonValue) -> None:
     at_once = name in _AT_ONCE and not (name == "count" and count > 1)
     if not at_once and name not in _GROWING:
         run.memory.looked_at(arguments)
+        if name in _ORDERING:
+            run.memory.ordered(arguments)
     result = FUNCTIONS[name].run(run.world, arguments)
     stack.append(result)
     if name in _GROWING:

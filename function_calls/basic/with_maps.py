@@ -88,7 +88,7 @@ class WithMaps:
             ending = self._blocks.open.ending(cursor)
             if ending is None:
                 return _is_none(cursor) and not _has_end(cursor)
-            if not self._blocks.open.is_stray(ending):
+            if not self._blocks.open.is_stray(cursor, ending):
                 return True
             self._blocks.skip_line(cursor)
 

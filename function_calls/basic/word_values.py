@@ -16,6 +16,8 @@ _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None, "NOTHING": None}
 _NO_OPERANDS = frozenset(["THEN", "ELSE", "ELSEIF", "AND", "OR", "MOD", "LIKE", "IS"])
 _NO_OPERANDS_UNLESS_VARIABLES = frozenset(["IN", "TO", "STEP", "AS"])
 _ENDS_OPERAND = _NO_OPERANDS | _NO_OPERANDS_UNLESS_VARIABLES
+_BEGIN_STATEMENTS = frozenset(["IF", "FOR", "WHILE", "WEND", "LOOP", "GOTO", "GOSUB", "ENDIF", "DIM", "LET", "RETURN"])
+"""A value of such a name would be a statement that lost its line."""
 _OF_A_KEYWORD = 5
 """A keyword in an expression counts like so many brackets: reading its form takes that much more of the stack."""
 
@@ -87,6 +89,8 @@ class WordValues:
             return want
         if value in _NO_OPERANDS or (value in _NO_OPERANDS_UNLESS_VARIABLES and name not in reading.variables):
             cursor.fail(f"a value is missing before {value}")
+        if value in _BEGIN_STATEMENTS and name not in reading.variables:
+            cursor.fail(f"a value is missing, where {value} stands, which begins a statement of its own")
         if calls:
             return self._call(cursor, token)
         cursor.index += 1

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.form_parts import some_of
 from function_calls.basic.keywords import ScriptRun, Value
 from services.csv_rows import MOST_ROWS as MOST_CSV_ROWS
 from services.csv_rows import CsvFault
@@ -20,9 +21,17 @@ from services.script_tables import BadTableName, Busy, NoKey, RowExists
 from services.script_values import NotKeepable, TooLarge
 from services.storage import StorageError
 from services.visible_text import visible_line
+from services.web_addresses import host_of
 
 _LONGEST_SHOWN = 60
-_MEMORY = frozenset({RecordProblem.TOO_LARGE, RecordProblem.TOO_MANY_ROWS, RecordProblem.TOO_MANY_COLUMNS})
+_MEMORY = frozenset(
+    {
+        RecordProblem.TOO_LARGE,
+        RecordProblem.TOO_MANY_ROWS,
+        RecordProblem.TOO_MANY_COLUMNS,
+        RecordProblem.TOO_MANY_CELLS,
+    }
+)
 
 
 @contextmanager
@@ -56,11 +65,14 @@ def told(run: ScriptRun, name: str = "") -> Iterator[None]:
 
 def fault_of(run: ScriptRun, code: RunCode, key: str, **values: object) -> RunFault:
     """The fault with the sentence `script_data.<key>`; of what strangers may have put into its values, one line."""
-    shown = {
-        name: visible_line(value)[:_LONGEST_SHOWN] if isinstance(value, str) else value
-        for name, value in values.items()
-    }
+    shown = {name: _one_line(value) if isinstance(value, str) else value for name, value in values.items()}
     return RunFault(code, run.call.say(f"script_data.{key}", **shown))
+
+
+def _one_line(value: str) -> str:
+    """What a script takes for a name may be an address of the web, with a key in it."""
+    shown = host_of(value) if "://" in value else value
+    return visible_line(shown)[:_LONGEST_SHOWN]
 
 
 def wrong_type(run: ScriptRun, key: str) -> RunFault:
@@ -108,6 +120,10 @@ def _of_a_problem(run: ScriptRun, fault: FilterFault | RecordFault | CsvFault, n
         return RunFault(RunCode.BAD_VALUE, where)
     if isinstance(fault, RecordFault):
         code = RunCode.MEMORY if fault.problem in _MEMORY else RunCode.BAD_VALUE
-        return fault_of(run, code, f"records.{fault.problem}", found=fault.found)
+        kind = run.call.say(f"script_data.records.kinds.{fault.value}") if fault.value else ""
+        shown = ", ".join(map(_one_line, some_of(fault.columns)))
+        found = _one_line(fault.found)
+        said = f"script_data.records.{fault.problem}"
+        return RunFault(code, run.call.say(said, found=found, columns=shown, row=fault.row, kind=kind))
     most = MOST_CSV_ROWS if fault.problem == "too_many_rows" else 1000
     return fault_of(run, RunCode.BAD_VALUE, f"csv.{fault.problem}", name=name, line=fault.line, most=most)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from function_calls.basic.codes import RunCode
+from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.form_parts import some_of
 from function_calls.basic.keywords import ScriptRun, Value
 from function_calls.script_keywords._faults import fault_of, text_in, told, wrong_type
 from function_calls.scripts.ports import ScriptFiles
@@ -15,14 +16,16 @@ from function_calls.spec import Message
 from services.clock import Clock
 from services.csv_rows import csv_rows
 from services.json_values import JsonObject
-from services.script_conditions import in_order, test_of
+from services.script_conditions import test_of
 from services.script_files import NoSuchScriptFile
 from services.script_filter_texts import filter_of
 from services.script_filter_trees import condition_of
 from services.script_filters import AllOf, AnyOf, Comparison, Condition, Constant, Field, Filter, FilterFault
+from services.script_sorting import in_order
 from services.script_tables import MOST_RESULTS, ScriptTables, table_place
 from services.script_values import as_number
 from services.store.script_rows import TablePlace
+from services.visible_text import visible_line
 from services.wildcards import name_matches
 
 MOST_UNASKED = 1000
@@ -30,6 +33,7 @@ MOST_UNASKED = 1000
 _FILES = (".csv", ".tsv")
 _SHEETS = (".xlsx", ".xls", ".ods")
 _AT_ONCE = 200
+_LONGEST_SHOWN = 60
 _CUT = "data.cut"
 ALL: Final[Value] = object()
 """In the place of a filter where a statement has none; NULL is what a variable holds that has nothing."""
@@ -44,9 +48,10 @@ class Rows:
         self._files = files
         self.now = now_of(run, clock)
 
-    async def find(self, table: Value, wanted: Filter) -> list[JsonObject]:
+    async def find(self, table: Value, wanted: Filter, *, may_be_new: bool = False) -> list[JsonObject]:
         """The rows of a table that fit: those of the file of that name beside the script, then those that scripts have
-        saved under it. Without a limit at most `MOST_UNASKED`; the chat is told when there are more. Raises
+        saved under it. A file that is not there is a fault, unless a script keeps rows under its name or `may_be_new`.
+        Without a limit at most `MOST_UNASKED`; the chat is told when there are more. Raises
         RunFault."""
         name = text_in(self._run, table, "table")
         most = MOST_UNASKED if wanted.limit is None else min(wanted.limit, MOST_RESULTS)
@@ -60,6 +65,8 @@ class Rows:
                 rows, own_count = found.rows, len(found.rows)
                 if found.is_cut:
                     self._tell_of_cut(name, most)
+        if of_file is None and not rows and not may_be_new:
+            await self._check_is_kept(place, name)
         if own_count:
             self._run.outside = True
         if of_file and wanted.limit is None and len(rows) > most:
@@ -82,7 +89,7 @@ class Rows:
             return list(await self.find(data, wanted if wanted.limit is not None else _unlimited(wanted)))
         with told(self._run):
             rows = await self.fitting(await self.of(data), wanted.condition)
-            ordered = in_order(rows, wanted.orders, self.now) if wanted.orders else rows
+            ordered = await in_order(rows, wanted.orders, self.now) if wanted.orders else rows
         return ordered if wanted.limit is None else ordered[: wanted.limit]
 
     async def fitting(self, rows: Sequence[Value], condition: Condition | None) -> list[Value]:
@@ -100,21 +107,35 @@ class Rows:
         """The rows of the file and then the table's own that fit, and how many of these there are."""
         own = (await self._tables.find(place, _unlimited(wanted), self.now, MOST_RESULTS)).rows
         rows = [*await self.fitting(of_file, wanted.condition), *own]
-        return (in_order(rows, wanted.orders, self.now) if wanted.orders else rows), len(own)
+        return (await in_order(rows, wanted.orders, self.now) if wanted.orders else rows), len(own)
 
-    async def _of_file(self, name: str) -> list[JsonObject]:
-        """The rows of the file of that name beside the script; none where there is none."""
-        if not name.lower().endswith((*_FILES, *_SHEETS)):
-            return []
+    async def _of_file(self, name: str) -> list[JsonObject] | None:
+        """The rows of the file of that name beside the script; None where there is none."""
+        if not _names_a_file(name):
+            return None
         run, threads = self._run, self._run.call.threads
         with told(run, name):
             try:
                 content = await threads.run(self._files.read, run.bot, run.folder, name)
             except NoSuchScriptFile:
-                return []
+                return None
             if name.lower().endswith(_SHEETS):
                 raise fault_of(run, RunCode.BAD_VALUE, "csv.sheet", name=name)
             return await threads.run(csv_rows, content)
+
+    async def _check_is_kept(self, place: TablePlace, name: str) -> None:
+        """Raises RunFault for the name of a file that is neither there nor a table of the chat: its writer has lost
+        it, or misspelt it, and would take no rows for an answer."""
+        run, threads = self._run, self._run.call.threads
+        if not _names_a_file(name) or (await self._tables.find(place, Filter(limit=1), self.now, 1)).rows:
+            return
+        if await threads.run(self._files.is_written, run.bot, run.folder, name.strip()):
+            return
+        there = await threads.run(self._files.tables, run.bot, run.folder)
+        key = "csv.not_there" if there else "csv.none_there"
+        shown = [visible_line(one)[:_LONGEST_SHOWN] for one in (name, *some_of(there))]
+        text = run.call.say(f"script_data.{key}", name=shown[0], files=", ".join(shown[1:]))
+        raise RunFault(RunCode.NO_SUCH_THING, text)
 
     def _tell_of_cut(self, name: str, most: int) -> None:
         """Once for each table."""
@@ -123,6 +144,10 @@ class Rows:
         if name not in told_of:
             told_of.append(name)
             run.say(Message(run.call.say("script_data.cut", most=most, name=name[:60])))
+
+
+def _names_a_file(name: str) -> bool:
+    return name.strip().lower().endswith((*_FILES, *_SHEETS))
 
 
 def now_of(run: ScriptRun, clock: Clock) -> datetime:

@@ -3,6 +3,8 @@ All of them lie in the chat's own folder, within its limits."""
 
 from __future__ import annotations
 
+import re
+
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.values import text_of
@@ -12,11 +14,13 @@ from function_calls.scripts.files import file_name, in_folder, loaded, media_typ
 from function_calls.scripts.web import WebOfScripts
 from function_calls.spec import Message
 from services.data_urls import data_url
+from services.visible_text import visible_line
 from services.workspace import Workspaces
 
 _MOST_SENT_BYTES = 256 * 1024
 _MOST_SENT = 5
 """Files in one run."""
+_MEDIA_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,100}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,100}\Z")
 _CHANGES = ("reaches_out",)
 _MOVES = ("reads_outside", "reaches_out")
 
@@ -94,13 +98,21 @@ async def _attachment(run: ScriptRun, workspaces: Workspaces, file: Value) -> At
     url = given.get("url")
     if isinstance(url, str) and url.lower().startswith(("https://", "http://")):
         name = file_name(str(given.get("name") or ""), "text/html") if given.get("name") else name_in(url)
-        return Attachment(name, str(given.get("type") or media_type_of(name)), _link(run, url))
+        return Attachment(name, _media_type(run, given.get("type")) or media_type_of(name), _link(run, url))
     found = await loaded(run, workspaces, file)
     if len(found.content) > _MOST_SENT_BYTES:
         raise worded(run, RunCode.NOT_ALLOWED, "files.too_big", most=_MOST_SENT_BYTES // 1024)
     return Attachment(
         found.name, found.media_type, data_url(found.content, found.media_type), size_bytes=len(found.content)
     )
+
+
+def _media_type(run: ScriptRun, given: Value) -> str:
+    """What a script says a file is; empty where it says nothing. Raises RunFault for what is no media type."""
+    said = text_of(given).partition(";")[0].strip()
+    if said and not _MEDIA_TYPE.match(said):
+        raise worded(run, RunCode.BAD_VALUE, "files.no_media_type", found=visible_line(said)[:60])
+    return said
 
 
 def _link(run: ScriptRun, url: str) -> str:

@@ -35,7 +35,7 @@ async def set_bot_memory(
     await _put(run, memory, _of_bot(run, name), name, kept)
 
 
-@basic_keyword("GET BOT MEMORY {key}")
+@basic_keyword("GET BOT MEMORY {key:key}")
 async def get_bot_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
     """What SET BOT MEMORY has put under this name; NULL when there is nothing."""
     name = text_in(run, key, "memory_name")
@@ -51,7 +51,7 @@ async def set_chat_memory(
     await _put(run, memory, of_chat(run.bot, run.context.chat), name, kept)
 
 
-@basic_keyword("GET CHAT MEMORY {key}")
+@basic_keyword("GET CHAT MEMORY {key:key}")
 async def get_chat_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
     """What SET CHAT MEMORY has put under this name in this chat; NULL when there is nothing."""
     return await _others_words(run, memory, of_chat(run.bot, run.context.chat), text_in(run, key, "memory_name"))
@@ -77,7 +77,7 @@ async def set_user_memory(
     await _put(run, memory, _of_member(run, name)[0], name, kept, duration)
 
 
-@basic_keyword("GET USER MEMORY {key}")
+@basic_keyword("GET USER MEMORY {key:key}")
 async def get_user_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
     """What SET USER MEMORY has put under this name for this member; NULL when there is nothing, or nothing any more."""
     name = text_in(run, key, "memory_name")
@@ -99,7 +99,7 @@ async def remember(
     await _put(run, memory, _of_member(run, name)[0], name, kept, duration)
 
 
-@basic_keyword("RECALL {key}")
+@basic_keyword("RECALL {key:key}")
 async def recall(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
     """What REMEMBER has put under this name for this member; NULL when there is nothing, or nothing any more."""
     name = text_in(run, key, "memory_name")
@@ -182,6 +182,7 @@ async def _others_words(run: ScriptRun, memory: ScriptMemory, owner: Owner, name
 async def _own_words(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], name: str) -> Value:
     found = await _found(run, memory, owners, name)
     run.outside = run.outside or (found is not None and found.from_outside)
+    run.heard = run.heard or found is not None
     return None if found is None else found.value
 
 

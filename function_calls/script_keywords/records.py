@@ -7,6 +7,7 @@ from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.measuring import check_length
 from function_calls.basic.values import text_of
+from function_calls.script_keywords._beside import MANY, beside
 from function_calls.script_keywords._faults import fault_of, text_in, told, wrong_type
 from function_calls.script_keywords._rows import ALL, Rows, filter_in, limit_in
 from function_calls.scripts.ports import ScriptFiles
@@ -66,7 +67,8 @@ async def aggregate(
     if total is None:
         raise fault_of(run, RunCode.BAD_VALUE, "records.no_total", found=text_of(how))
     rows = await Rows(run, tables, files, clock).narrowed(data, filter_in(run, filter))
-    return total_of(total, rows, text_of(field).strip())
+    with told(run):
+        return await beside(run, len(rows), total_of, total, rows, text_of(field).strip())
 
 
 @basic_keyword("SORT {data} BY {field:word} [{direction=ASC|DESC}]", "SORT {data} [, {field} [, {direction}]]")
@@ -98,7 +100,7 @@ async def map_rows(
     fields alone, `MAP files, "name, size"`."""
     rows = await Rows(run, tables, files, clock).of(data)
     with told(run):
-        return renamed(rows, fields)
+        return await beside(run, len(rows), renamed, rows, fields)
 
 
 @basic_keyword("FILL {data}, {template}")
@@ -110,7 +112,7 @@ async def fill(run: ScriptRun, data: Value, template: Value) -> Value:
     if not isinstance(data, dict | list) or not isinstance(template, str | dict | list):
         raise wrong_type(run, "fill")
     with told(run):
-        return filled(template, data)
+        return await beside(run, MANY, filled, template, data)
 
 
 @basic_keyword("JOIN {left} [, {right} [, {key} [, {kind}]]]")
@@ -132,7 +134,8 @@ async def join(
     rows = Rows(run, tables, files, clock)
     first, second = await rows.of(left), await rows.of(right)
     with told(run):
-        return joined(first, second, text_in(run, key, "field"), text_of(kind))
+        field, how = text_in(run, key, "field"), text_of(kind)
+        return await beside(run, len(first) * len(second), joined, first, second, field, how)
 
 
 @basic_keyword("GROUP BY {data}, {field} [, {totals}]")
@@ -151,7 +154,8 @@ async def group_by(
     fields = [part.strip() for part in text_in(run, field, "field").split(",") if part.strip()]
     rows = await Rows(run, tables, files, clock).of(data)
     with told(run):
-        return grouped(rows, fields, named_totals(totals if isinstance(totals, dict) else {}))
+        wanted = named_totals(totals if isinstance(totals, dict) else {})
+        return await beside(run, len(rows) * (1 + len(wanted)), grouped, rows, fields, wanted)
 
 
 @basic_keyword("PIVOT {data}, {down}, {across} [, {field} [, {how}]]")
@@ -176,8 +180,8 @@ async def pivot(
         if total is None:
             raise RecordFault(RecordProblem.NO_TOTAL, text_of(how))
         if field is None:
-            return turned(rows, names[0], "", names[1], total)
-        return turned(rows, names[0], names[1], names[2], total)
+            return await beside(run, len(rows), turned, rows, names[0], "", names[1], total)
+        return await beside(run, MANY, turned, rows, names[0], names[1], names[2], total)
 
 
 @basic_keyword("FIRST {data} [, {count}]")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import structlog
 
@@ -11,14 +13,19 @@ from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.values import text_of
 from function_calls.rehearsal import Rehearsal, Unfit
+from function_calls.scripts.faults import worded
+from function_calls.scripts.rights import may_call
+from function_calls.spec import FunctionSpec
 from services.clock import Clock
-from services.recurrence import BadRule
+from services.recurrence import BadRule, check
 from services.refs import Role
-from services.schedule_times import UnclearWhen, When
-from services.schedules import SCRIPTS, Schedules, Wanted, script_name
+from services.schedule_times import UnclearWhen, When, WhenReader
+from services.schedules import SCRIPTS, ChatFull, Schedules, Wanted, script_name
+from services.times import Times
 
 KEYWORD = "SET SCHEDULE"
 """What a script bears that keeps its schedules."""
+_UTC = ZoneInfo("UTC")
 _SECONDS_FIRST = re.compile(r"\d+\s+(\S+(?:\s+\S+){4})")
 _WORDS = {
     "business hours": "0 9-17 * * 1-5",
@@ -26,10 +33,27 @@ _WORDS = {
     "weekends": "0 9 * * 0,6",
 }
 _FROM_TO = re.compile(r"every\s+hour\s+from\s+(\d{1,2})\s+to\s+(\d{1,2})", re.IGNORECASE)
+_SOME_MOMENT = datetime(2027, 1, 1, tzinfo=_UTC)
+"""What stands in a file means the same on every day, so that any will do to check it."""
 _log = structlog.get_logger("scripts")
 
 
-@basic_keyword("SET SCHEDULE {when} [, {tool} [, {arguments}]]", effect="idempotent", touches=("stays_here",))
+def _no_time(when: Value) -> str:
+    """What is wrong with a time that is written out: it is read as when the script runs, at some moment."""
+    try:
+        rule = _read(text_of(when), WhenReader(Times()), _SOME_MOMENT, _UTC.key)
+        check(rule.rule, _UTC, _SOME_MOMENT)
+    except (BadRule, UnclearWhen):
+        return _unclear(text_of(when))
+    return ""
+
+
+@basic_keyword(
+    "SET SCHEDULE {when} [, {tool} [, {arguments}]]",
+    effect="idempotent",
+    touches=("stays_here",),
+    check={"when": _no_time},
+)
 async def set_schedule(
     run: ScriptRun,
     when: Value,
@@ -40,18 +64,19 @@ async def set_schedule(
     rehearsal: Rehearsal,
     clock: Clock,
 ) -> Value:
-    """Let this script, or another tool, run in this chat by the clock, in the place of what was set for it before. TRUE
-    when it is set; FALSE for whoever is no admin, for whom it changes nothing."""
-    if run.context.sender.role.rank < Role.ADMIN.rank:
+    """Let this script, or another tool that it may call, run in this chat by the clock, in the place of what was set
+    for it before. TRUE when it is set; FALSE for whoever is no admin, for whom it changes nothing."""
+    if not await _is_admin(run):
         _log.info("schedule_not_set", script=run.tool, chat=run.context.chat.key, why="only admins set schedules")
         return False
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
     given = dict(arguments) if isinstance(arguments, Mapping) else {}
     profile = run.call.profile
-    rule = _when(text_of(when), schedules, clock, profile.timezone.key)
+    rule = _when(run, text_of(when), schedules, clock)
     context = run.context
     try:
         rehearsed = rehearsal.call(context, name, given, profile)
+        _check(run, rehearsed.spec, given)
         await schedules.declare(
             SCRIPTS,
             script_name(run.bot, run.tool, name, run.context.chat),
@@ -69,33 +94,59 @@ async def set_schedule(
         )
     except Unfit as error:
         raise RunFault(RunCode.NOT_ALLOWED, error.text) from None
+    except ChatFull as full:
+        raise worded(run, RunCode.NOT_ALLOWED, "schedule.full", most=full.most) from None
     except BadRule:
-        raise RunFault(RunCode.BAD_VALUE, f"“{text_of(when)}” is no time at which something can run") from None
+        raise worded(run, RunCode.BAD_VALUE, "schedule.never", text=text_of(when)) from None
     return True
 
 
 @basic_keyword("CLEAR SCHEDULE [{tool}]", effect="idempotent", touches=("stays_here",))
 async def clear_schedule(run: ScriptRun, tool: Value = None, *, schedules: Schedules) -> Value:
     """Let it run by the clock in this chat no more. FALSE for whoever is no admin."""
-    if run.context.sender.role.rank < Role.ADMIN.rank:
+    if not await _is_admin(run):
         return False
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
     await schedules.declare(SCRIPTS, script_name(run.bot, run.tool, name, run.context.chat), None)
     return True
 
 
-def _when(text: str, schedules: Schedules, clock: Clock, zone: str) -> When:
+async def _is_admin(run: ScriptRun) -> bool:
+    """Whether whoever asks may look after schedules: by what the message says, and by what holds at this moment."""
+    least = Role.ADMIN.rank
+    return run.context.sender.role.rank >= least and (await run.call.role_now()).rank >= least
+
+
+def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> None:
+    """That the script may call `spec`, and that nobody would have to be asked before: by the clock nobody is there.
+    Raises RunFault. The script itself was called by an admin, who need not be asked whether it may run again."""
+    if spec.name == run.tool and not given:
+        return
+    if spec.name != run.tool and not may_call(spec, run.grants):
+        raise RunFault(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=spec.name))
+    if run.call.would_ask(spec):
+        raise worded(run, RunCode.NOT_ALLOWED, "schedule.from_outside", name=spec.name)
+
+
+def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When:
     """Raises RunFault."""
+    try:
+        return _read(text, schedules.reader, clock.now(), run.call.profile.timezone.key)
+    except UnclearWhen:
+        raise worded(run, RunCode.BAD_VALUE, "schedule.no_time", text=text) from None
+
+
+def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
+    """Raises UnclearWhen."""
     words = " ".join(text.split())
     hours = _FROM_TO.fullmatch(words)
     if hours is not None:
         words = f"0 {int(hours[1])}-{int(hours[2])} * * *"
     seconds = _SECONDS_FIRST.fullmatch(words)
     words = seconds[1] if seconds is not None else _WORDS.get(words.casefold(), words)
-    try:
-        return schedules.reader.written(words, clock.now(), zone)
-    except UnclearWhen:
-        raise RunFault(
-            RunCode.BAD_VALUE,
-            f"“{text}” is no time of a schedule; write it like “every day at 7:30”, “every 5 minutes” or “0 7 * * 1-5”",
-        ) from None
+    return reader.written(words, now, zone)
+
+
+def _unclear(text: str) -> str:
+    right = "write it like “every day at 7:30”, “every 5 minutes” or “0 7 * * 1-5”"
+    return f"“{text}” is no time of a schedule; {right}"

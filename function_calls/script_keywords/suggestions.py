@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.values import text_of
+from function_calls.scripts.faults import worded
 from function_calls.scripts.said import SUGGESTIONS
 
 _MOST = 12
@@ -20,11 +21,11 @@ async def add_suggestion(run: ScriptRun, value: Value, label: Value = None, kind
     said = f"/{words.removesuffix('.bas')}" if kind == "TOOL" else words
     shown = text_of(label).strip() or words
     if not said or len(said) > _MOST_CHARS or len(shown) > _MOST_CHARS:
-        raise RunFault(RunCode.BAD_VALUE, f"a suggestion has 1 to {_MOST_CHARS} characters")
+        raise worded(run, RunCode.BAD_VALUE, "suggestion.length", most=_MOST_CHARS)
     kept: list[Any] = run.kept.setdefault(SUGGESTIONS, [])
     if [said, shown] not in kept:
         if len(kept) >= _MOST:
-            raise RunFault(RunCode.NOT_ALLOWED, f"there are {_MOST} suggestions at most")
+            raise worded(run, RunCode.NOT_ALLOWED, "suggestion.too_many", most=_MOST)
         kept.append([said, shown])
     return None
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+from function_calls.basic.values import text_of
 from function_calls.script_keywords._faults import fault_of, text_in, told, wrong_type
 from function_calls.script_keywords._rows import ALL, Rows, filter_in, is_filter, limit_in, now_of, place_of, some_in
 from function_calls.scripts.ports import ScriptFiles, ScriptModel, ScriptWeb
@@ -227,7 +228,7 @@ async def save_from_unstructured(
     out what they say, in the columns that the table has."""
     row = _as_json(text)
     if row is None:
-        known = await Rows(run, tables, files, clock).find(table, Filter(limit=_MOST_EXAMPLES))
+        known = await Rows(run, tables, files, clock).find(table, Filter(limit=_MOST_EXAMPLES), may_be_new=True)
         fields = dict.fromkeys(name for one in known for name in one if name.lower() != "id")
         row = await model.extract(run, text_in(run, text, "text"), tuple(fields))
     return await save(run, table, {"row": row}, tables=tables)
@@ -251,8 +252,10 @@ def _given_rows(run: ScriptRun, fields: Value) -> tuple[list[JsonObject], bool]:
     values = list(fields.values()) if isinstance(fields, dict) else []
     if len(values) == 1 and isinstance(values[0], dict | list):
         return _maps(run, values[0]), isinstance(values[0], list)
-    if len(values) == _PAIR and isinstance(values[1], dict) and not isinstance(values[0], dict | list):
-        return [_with_id(values[1], values[0])], False
+    if len(values) == _PAIR and not isinstance(values[0], dict | list):
+        row = _row_of(values[1], values[0], next(iter(fields)))
+        if row is not None:
+            return [_with_id(row, values[0])], False
     if not values or (len(values) == 1 and values[0] is None):
         raise wrong_type(run, "row")
     return [_columns(fields)], False
@@ -261,14 +264,38 @@ def _given_rows(run: ScriptRun, fields: Value) -> tuple[list[JsonObject], bool]:
 def _given_changes(run: ScriptRun, fields: Value) -> JsonObject:
     """What rows are to get: a map; a field's name and a value; or values by the names of their columns."""
     entries = list(fields.items()) if isinstance(fields, dict) else []
-    if len(entries) == 1 and isinstance(entries[0][1], dict):
-        changes: JsonObject = entries[0][1]
+    if len(entries) == 1 and isinstance(entries[0][1], dict | list):
+        changes = _first(entries[0][1])
+        if not isinstance(changes, dict):
+            raise wrong_type(run, "row")
         return changes
     if len(entries) == _PAIR and entries[0][0].startswith("#") and isinstance(entries[0][1], str):
         return {entries[0][1]: entries[1][1]}
     if not entries or (len(entries) == 1 and entries[0][1] is None):
         raise wrong_type(run, "row")
     return _columns(fields)
+
+
+def _row_of(value: Value, row_id: Value, name: str) -> JsonObject | None:
+    """The row that stands behind an id: a map, or the first of the rows of a table where these are meant and not a
+    list that belongs into a column, as in `SAVE "orders", number, items`. They are meant where the first one has the
+    same id, or where it is the only one and `name`, under which the script knows the id, says nothing else."""
+    if not isinstance(value, list):
+        return value if isinstance(value, dict) else None
+    if not all(isinstance(one, dict) and like(one, "id") is not None for one in value):
+        return None
+    row = _first(value)
+    if not isinstance(row, dict):
+        return None
+    is_same = row_id is not None and text_of(like(row, "id")) == text_of(row_id)
+    return row if is_same or (len(value) == 1 and (name.lower() == "id" or name.startswith("#"))) else None
+
+
+def _first(value: Value) -> Value:
+    """Of several rows the first one, as everywhere where one is wanted."""
+    if isinstance(value, list):
+        return value[0] if value else None
+    return value
 
 
 def _columns(fields: JsonObject) -> JsonObject:
@@ -289,9 +316,13 @@ def _maps(run: ScriptRun, data: Value) -> list[JsonObject]:
 
 
 def _together(run: ScriptRun, left: Value, right: Value) -> Value:
-    """Two maps as one, the second one's fields before the first one's; two lists as one, without what is there."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        return merged(left, right)
+    """Two maps as one, the second one's fields before the first one's; of rows beside a map the first one. Two lists
+    as one, without what is there."""
+    if isinstance(left, dict) or isinstance(right, dict):
+        one, other = _first(left) or {}, _first(right) or {}
+        if not isinstance(one, dict) or not isinstance(other, dict):
+            raise wrong_type(run, "rows")
+        return merged(one, other)
     if not isinstance(left, list | None) or not isinstance(right, list | None):
         raise wrong_type(run, "rows")
     both = [*(left or []), *(right or [])]

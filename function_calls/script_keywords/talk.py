@@ -13,6 +13,8 @@ from function_calls.spec import Message
 from services.known_members import KnownMembers, SeveralMembers, UnknownMember, called
 from services.refs import MemberRef
 
+_LINE = "talk.line"
+"""Under which a run keeps the line that its next PRINT goes on with."""
 _LOGGED_CHARS = 1000
 _log = structlog.get_logger("scripts")
 
@@ -38,12 +40,25 @@ async def talk_to(run: ScriptRun, to: Value, text: Value, *, members: KnownMembe
         run.say(Message(said, to=member))
 
 
-@basic_keyword("PRINT [{values...} [; {second...} [; {third...} [; {fourth...}]]] [;]]", effect="idempotent")
+@basic_keyword(
+    "PRINT [{values...} [; {second...} [; {third...} [; {fourth...}]]] [{more:semicolon}]]", effect="idempotent"
+)
 async def print_line(
-    run: ScriptRun, values: Value = None, second: Value = None, third: Value = None, fourth: Value = None
+    run: ScriptRun,
+    values: Value = None,
+    second: Value = None,
+    third: Value = None,
+    fourth: Value = None,
+    more: Value = None,
 ) -> None:
-    """Say values in a line: with spaces between them at commas, with none at semicolons."""
-    _say(run, "".join(map(_line, (values, second, third, fourth))))
+    """Say values in a line: with spaces between them at commas, with none at semicolons. Behind a semicolon at its end
+    the next PRINT goes on in the same line."""
+    before, text = run.kept.pop(_LINE, ""), "".join(map(_line, (values, second, third, fourth)))
+    if not (before and run.say_on(before, text)):
+        before = ""
+        _say(run, text)
+    if more is not None:
+        run.kept[_LINE] = before + text
 
 
 @basic_keyword("LOG {values...}", "DEBUG {values...}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from function_calls.basic.codes import RunCode, RunFault
+from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.values import text_of
+from function_calls.scripts.faults import worded
 from services.todo import MOST_OPEN, ListFull, Priority, TodoLists
 
 _MOST_CHARS = 500
@@ -29,12 +30,12 @@ async def create_task(
     """Put an entry on the chat's to-do list. Its value is the entry's number."""
     words = text_of(title).strip()
     if not words:
-        raise RunFault(RunCode.BAD_VALUE, "the task has no title")
+        raise worded(run, RunCode.BAD_VALUE, "task.no_title")
     facts = [text_of(one).strip() for one in (assignee, due, project)]
     told = ", ".join(one for one in facts if one)
     text = f"{words} ({told})" if told else words
     if len(text) > _MOST_CHARS:
-        raise RunFault(RunCode.BAD_VALUE, f"a task has {_MOST_CHARS} characters at most")
+        raise worded(run, RunCode.BAD_VALUE, "task.too_long", most=_MOST_CHARS)
     number = run.kept[_TASKS] = run.kept.get(_TASKS, 0) + 1
     sender = run.context.sender
     try:
@@ -47,5 +48,5 @@ async def create_task(
             call_key=f"{run.call.key}:task:{number}",
         )
     except ListFull:
-        raise RunFault(RunCode.NOT_ALLOWED, f"the list has {MOST_OPEN} open entries, which is the most") from None
+        raise worded(run, RunCode.NOT_ALLOWED, "task.full", most=MOST_OPEN) from None
     return entry.number

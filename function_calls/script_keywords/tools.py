@@ -6,12 +6,13 @@ from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.handlers.on_request import MOST_AT_HAND
 from function_calls.ports import AtHand
+from function_calls.scripts.faults import worded
 
 
 @basic_keyword("USE TOOL {tool:word}", "ADD TOOL {tool:word}", effect="idempotent", touches=("stays_here",))
 async def use_tool(run: ScriptRun, tool: Value, *, at_hand: AtHand) -> Value:
     """Offer a function or a group of functions to models in this chat. Its value says what it did."""
-    name = _name(tool)
+    name = _name(run, tool)
     takeable = {one.name.casefold(): one.name for one in run.call.on_request()}
     found = takeable.get(name.casefold())
     if found is None:
@@ -30,7 +31,7 @@ async def use_tool(run: ScriptRun, tool: Value, *, at_hand: AtHand) -> Value:
 @basic_keyword("REMOVE TOOL {tool:word}", effect="idempotent", touches=("stays_here",))
 async def remove_tool(run: ScriptRun, tool: Value, *, at_hand: AtHand) -> Value:
     """Offer a function to models in this chat no more. Its value says what it did."""
-    name = _name(tool)
+    name = _name(run, tool)
     before = {one.casefold(): one for one in at_hand.of(run.context.chat)}
     found = before.get(name.casefold())
     if found is None:
@@ -54,9 +55,9 @@ async def list_tools(run: ScriptRun) -> Value:
     return [{"name": spec.name, "description": spec.description} for spec in offered]
 
 
-def _name(tool: Value) -> str:
+def _name(run: ScriptRun, tool: Value) -> str:
     """`weather` for `"weather"`, `"weather.bas"` and `"club.gbdialog/weather.bas"`."""
     name = str(tool or "").strip().lstrip("@").replace("\\", "/").rpartition("/")[2].removesuffix(".bas")
     if not name:
-        raise RunFault(RunCode.BAD_VALUE, "the name of the tool is empty")
+        raise worded(run, RunCode.BAD_VALUE, "tool.no_name")
     return name

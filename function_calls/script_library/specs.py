@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from config.basic import BasicSource
 from function_calls.arguments import SchemaArguments
 from function_calls.basic.program import Program
+from function_calls.basic.tool_definition import ParamDecl
 from function_calls.definition import build_spec
+from function_calls.profile import ChatProfile
 from function_calls.script_library.kept_tools import LibraryTool
-from function_calls.spec import FunctionSpec, Handler, Touch
+from function_calls.script_library.said_arguments import ReadsSaid, kind_of, said
+from function_calls.spec import ArgumentFault, FunctionSpec, Handler, Touch
+from function_calls.usage import KIND
 from services.json_values import JsonObject
 from services.refs import Effect
 
@@ -23,7 +28,7 @@ KEYWORDS = "keywords"
 LoadProgram = Callable[[], Awaitable[Program]]
 
 
-class Runs(Protocol):
+class Runs(ReadsSaid, Protocol):
     """How scripts are run."""
 
     def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
@@ -41,17 +46,31 @@ class Runs(Protocol):
 
 class ArgumentsLater:
     """Reads arguments by a schema that is known to be usable. What reads them is made when the first ones come: of a
-    thousand scripts few are called."""
+    thousand scripts few are called. What people say in their words is read as what the script declares."""
 
-    def __init__(self, schema: JsonObject) -> None:
+    def __init__(self, schema: JsonObject, parameters: Sequence[ParamDecl], reads: ReadsSaid) -> None:
         self._schema = schema
+        self._parameters = parameters
+        self._reads = reads
         self._made: SchemaArguments | None = None
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
         """The arguments with defaults filled in. Raises ArgumentFault."""
         if self._made is None:
             self._made = SchemaArguments(self._schema)
-        return self._made.parse(raw)
+        try:
+            return self._made.parse(raw)
+        except ArgumentFault as fault:
+            kinds = {one.name: kind for one in self._parameters if (kind := kind_of(one))}
+            named = {
+                name: {**schema, KIND: kinds[name]} if schema is not None and name in kinds else schema
+                for name, schema in fault.problems.items()
+            }
+            raise ArgumentFault(named, fault.missing) from None
+
+    def said(self, raw: Mapping[str, Any], profile: ChatProfile) -> Mapping[str, Any]:
+        """See `ReadsPeople`."""
+        return said(raw, self._parameters, self._reads, profile)
 
     def dump(self, arguments: Any) -> JsonObject:
         """The same dict."""
@@ -73,13 +92,17 @@ def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Run
     }
     # Nobody calls what begins a conversation.
     options |= {"offered_to": []} if is_session else {"commands": [definition.name]}
-    return build_spec(
+    spec = build_spec(
         name=definition.name,
         description=definition.description,
         handler=runs.handler(tool, load, source),
-        arguments=ArgumentsLater(parameters),
+        arguments=ArgumentsLater(parameters, definition.parameters, runs),
         parameters=parameters,
         options=options,
         source=f"{tool.file}:{definition.line}",
         version=tool.digest,
     )
+    if len(definition.parameters) == 1 and kind_of(definition.parameters[0]):
+        # `3 pm` and `12,50 €` are more than one word.
+        return replace(spec, line=definition.parameters[0].name)
+    return spec

@@ -14,7 +14,9 @@ from function_calls.basic.keywords import Asks, ScriptRun, Value
 from function_calls.call import Call, Resumed, ResumedKind
 from function_calls.commands import arguments_of, plan_for, value_of
 from function_calls.questions import fingerprint
+from function_calls.registry import begins_chats
 from function_calls.scripts.ending import HeldUpWithin
+from function_calls.scripts.faults import count_up
 from function_calls.scripts.rights import may_call, tool_name
 from function_calls.spec import (
     ArgumentFault,
@@ -48,6 +50,9 @@ class Said(StrEnum):
 
 STOPPED_WITHIN = "call.stopped"
 """In what a run keeps: why a script stopped that it called last. That says all, with that script's name and line."""
+MOST_CALLS = 200
+"""In one run: each of them is noted, and may be as much work as the run itself."""
+_CALLS = "call.count"
 _ASKED = "call.asked"
 _NEAR = 0.7
 _CODES = {
@@ -72,7 +77,7 @@ class Meant(NamedTuple):
 def function_called(run: ScriptRun, text: str) -> Meant:
     """The function that a script names, by its name or by a command word of it, as far as its caller may call it here
     and the script may call it at all. Raises RunFault."""
-    functions = run.call.functions()
+    functions = [one for one in run.call.functions() if not begins_chats(one)]
     found = _meant(functions, text)
     if found is None:
         raise RunFault(RunCode.NO_SUCH_THING, _unknown(run, functions, tool_name(text)))
@@ -136,12 +141,15 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapp
     """What the function of that name gives for these values, in order or by their names; or the question that it asks
     first. Raises RunFault and HeldUpWithin."""
     asked = _Asked.of(run)
+    run.kept.pop(_ASKED, None)
     if asked.waits is not None:
         called = str(asked.waits["function"])
         result = await _goes_on(run, asked.waits)
     else:
         meant = function_called(run, name)
         spec, called = meant.spec, meant.spec.name
+        if not run.asked:
+            count_up(run, _CALLS, MOST_CALLS, "call.too_often")
         arguments = arguments_of_call(run, meant, given)
         if run.answer is not None:
             asked = asked.answered(run, spec)
@@ -150,9 +158,9 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapp
             asked = replace(asked, is_confirmed=True)
         result = await run.call.invoke(spec.name, {**arguments, **asked.given}, confirmed=asked.is_confirmed)
     run.outside = run.outside or result.outside
+    run.heard = True
     if result.question is not None:
         return _held_up(run, called, result, result.question, asked)
-    run.kept.pop(_ASKED, None)
     return _value(run, result)
 
 
@@ -236,7 +244,6 @@ def _held_up(run: ScriptRun, called: str, result: FunctionResult, question: Ques
             run.say(message)
         asked.keep(run, waits=_waits(spec, question))
         raise HeldUpWithin(question)
-    run.kept.pop(_ASKED, None)
     # What a function has handed on of another one leads to that one, and not back here.
     key = "asks_itself" if question.kind == "input" else "needs_yes"
     raise RunFault(RunCode.NOT_ALLOWED, run.call.say(f"basic.call.{key}", name=called))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,10 +12,14 @@ from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.events import Ended, Failed, Paused, Wants
 from function_calls.basic.keywords import Asks, ScriptRun, Value
 from function_calls.basic.machine import Machine
+from function_calls.basic.outside import taken
 from function_calls.failed_runs import own_words
 from function_calls.scripts.calling import STOPPED_WITHIN
 from function_calls.scripts.ending import EndOfRun, HeldUpWithin
-from function_calls.scripts.keyword_table import BoundKeyword, KeywordTable
+from function_calls.scripts.faults import count_up
+from function_calls.scripts.keyword_table import BoundKeyword, KeywordTable, changes_what_is_kept
+from function_calls.scripts.metered import Metered
+from function_calls.scripts.session import without_given
 from function_calls.spec import Question, ToolError
 from services.json_values import JsonObject
 from services.refs import Effect
@@ -24,6 +28,12 @@ _STRETCH_SECONDS = 0.002
 """How long a script may keep others of this process waiting."""
 _FIRST_STEPS = 256
 _FEWEST_STEPS, _MOST_STEPS = 16, 65_536
+_MANY = 1000
+"""Items of a list that is worth a thread."""
+MOST_CHANGES = 500
+"""Statements of one run that change what is kept: each is written to the disk by itself, and nobody reviews more. Lists
+are saved with one."""
+_CHANGES = "run.changes"
 _WANT_SECONDS = 20e-6
 """What a keyword costs beside its own work."""
 
@@ -75,14 +85,17 @@ class Driver:
         cpu_seconds: float,
         pause: Pause,
         spent: Spent | None = None,
+        given: Mapping[str, Value] | None = None,
     ) -> None:
-        """`pause` lets others of this process work. A machine that was held up wants once more what it had wanted."""
+        """`pause` lets others of this process work. A machine that was held up wants once more what it had wanted.
+        `given`: the variables that the settings gave it, which are not stored."""
         self._machine = machine
         self._script = script
         self._table = table
         self._most_cpu_seconds = cpu_seconds
         self._pause = pause
         self.spent = spent or Spent()
+        self._settings_gave = given or {}
         self._steps = _FIRST_STEPS
         self._fault: RunFault | None = None
         self._unpaused_seconds = 0.0
@@ -122,7 +135,7 @@ class Driver:
         """What a run needs to go on from where it has asked or is held up."""
         script = self._script
         return {
-            "machine": self._machine.state(),
+            "machine": without_given(self._machine.state(), self._settings_gave),
             "asked": script.asked,
             "kept": script.kept,
             "outside": script.outside,
@@ -165,8 +178,20 @@ class Driver:
             self._script.asked += 1
             return Asked(given)
         self._settled()
-        self._machine.give(given)
+        await self._give(given)
         return None
+
+    async def _give(self, given: Value) -> None:
+        """Hand the machine a value. Long lists are copied beside the event loop, where that would keep others."""
+        if not isinstance(given, list) or len(given) < _MANY:
+            self._machine.give(given)
+            return
+        try:
+            own = await self._script.call.threads.run(taken, given)
+        except RunFault as fault:
+            self._machine.fail(fault)
+        else:
+            self._machine.give(own, is_taken=True)
 
     def _keyword(self, wants: Wants) -> BoundKeyword:
         """What is wanted. Raises RunFault where the operator has taken it away since the script was compiled."""
@@ -178,12 +203,20 @@ class Driver:
 
     async def _given(self, keyword: BoundKeyword, wants: Wants) -> Value | Asks:
         script = self._script
+        is_change = keyword.effect is Effect.ONCE or changes_what_is_kept(keyword)
+        if is_change and not script.asked:
+            count_up(script, _CHANGES, MOST_CHANGES, "too_many_changes")
         was_outside = script.outside
+        work = Metered(keyword.handler(script, wants.arguments))
         try:
-            given = await keyword.handler(script, wants.arguments)
+            given = await work
         except ToolError as error:
             raise RunFault(RunCode.FAILED, own_words(error, script.call.profile.texts)) from None
         finally:
+            self._take(work.seconds + script.thread_seconds)
+            if work.has_waited:
+                self._unpaused_seconds = work.last_seconds
+            script.thread_seconds = 0.0
             if script.outside and not was_outside:
                 script.call.has_read_outside()
         self.spent.is_begun = self.spent.is_begun or keyword.effect is Effect.ONCE

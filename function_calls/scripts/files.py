@@ -14,6 +14,7 @@ from function_calls.basic.keywords import ScriptRun, Value
 from function_calls.scripts.faults import count_up, worded
 from services.data_urls import data_in, media_type_in
 from services.visible_text import visible
+from services.web_addresses import host_of
 from services.workspace import Problem, Workspace, WorkspaceFault, Workspaces
 
 _NOT_THERE = frozenset({Problem.NOT_FOUND, Problem.NO_FOLDER})
@@ -106,4 +107,6 @@ def _fault(run: ScriptRun, fault: WorkspaceFault, path: str) -> RunFault:
         code = RunCode.NO_SUCH_THING
     elif fault.problem in _NO_ROOM:
         code = RunCode.NOT_ALLOWED
-    return RunFault(code, run.call.say(f"files.problem.{fault.problem}", path=visible(path)[:200], **fault.values))
+    # What is taken for a file may be an address of the web, with a key in it.
+    shown = host_of(path) if "://" in path else path
+    return RunFault(code, run.call.say(f"files.problem.{fault.problem}", path=visible(shown)[:200], **fault.values))

@@ -22,14 +22,23 @@ from function_calls.basic.tool_definition import ToolDefinition
 from function_calls.call import Call, Resumed
 from function_calls.context import Kind, MessageContext
 from function_calls.failed_runs import noted
+from function_calls.handler_questions import is_too_much
 from function_calls.progress import SAID_ALL
 from function_calls.registry import BEGINS_CHATS
 from function_calls.scripts.calling import SAID, STOPPED_AT, Said, end_within
 from function_calls.scripts.driver import Asked, Driver, HeldUp, Over, Pause, Spent, Stop
 from function_calls.scripts.keyword_table import KeywordTable
 from function_calls.scripts.said import SaidSoFar, with_suggestions
-from function_calls.scripts.session import ChatWorld, session_variables, variables_of
-from function_calls.spec import FunctionResult, Message
+from function_calls.scripts.session import (
+    NOTING,
+    OF_MEMBERS,
+    ChatWorld,
+    NoticedVariables,
+    session_variables,
+    variables_of,
+    with_given,
+)
+from function_calls.spec import FunctionResult, Message, Question
 from function_calls.usage import plain_name
 from services.clock import Clock
 from services.json_values import JsonObject
@@ -100,10 +109,12 @@ class ScriptHandler:
             return await end_within(call, resumed)
         program = await self._load()
         state = resumed.state if resumed is not None else {}
-        said = SaidSoFar(self._settings.output_chars, state.get("chars", 0))
+        said = SaidSoFar(self._settings.output_chars, state.get("chars", 0), state.get("messages", 0))
         script = self._script(context, call, said, resumed)
+        script.heard = resumed is not None or self._is_given(arguments)
+        given = self._given(arguments)
         try:
-            machine = self._machine(program, context, arguments, call, state)
+            machine = self._machine(program, context, arguments, call, state, script, given)
         except StaleState:
             name = plain_name(self._definition.name)
             return FunctionResult.fail(ErrorCode.CANCELLED, call.say("questions.changed", name=name))
@@ -114,6 +125,7 @@ class ScriptHandler:
             cpu_seconds=self._settings.cpu_seconds,
             pause=self._pause,
             spent=Spent(state.get("cpu_seconds", 0.0), state.get("is_begun", False)),
+            given=given,
         )
         stop = await driver.run()
         result = self._result(stop, driver, said, context, arguments, call)
@@ -131,6 +143,7 @@ class ScriptHandler:
             folder=self._folder,
             grants=self._grants,
             say=said.say,
+            say_on=said.say_on,
             kept=state.get("kept", {}),
             at=At(1, 1),
             answer=resumed.answer if resumed is not None and is_answered else None,
@@ -139,20 +152,45 @@ class ScriptHandler:
             outside=state.get("outside", False),
         )
 
+    def _given(self, arguments: Any) -> dict[str, Value]:
+        """The variables that the settings give, by lower-case names; a parameter of the script hides one."""
+        hidden = {name.casefold() for name in (*(one.name for one in self._definition.parameters), *arguments)}
+        given = {name.casefold(): value for name, value in self._parameters(self._definition.bot).items()}
+        return {name: value for name, value in given.items() if name not in hidden}
+
     def _machine(
-        self, program: Program, context: MessageContext, arguments: Any, call: Call, state: JsonObject
+        self,
+        program: Program,
+        context: MessageContext,
+        arguments: Any,
+        call: Call,
+        state: JsonObject,
+        script: ScriptRun,
+        settings_give: Mapping[str, Value],
     ) -> Machine:
         """The machine, where the run begins or goes on. Raises StaleState."""
         settings = self._settings
         limits = Limits(settings.steps, settings.memory_megabytes * 1024 * 1024, settings.depth)
         world = ChatWorld(self._clock, call, self._chance)
         if state:
-            return Machine.resumed(program, state["machine"], world, limits)
+            return Machine.resumed(program, with_given(state["machine"], settings_give), world, limits)
         bot = self._definition.bot
         given = {one.name: one.default for one in self._definition.parameters}
         given |= arguments
         session = session_variables(context, call, bot)
-        return Machine(program, variables_of(session, self._parameters(bot), given), world, limits)
+        variables = variables_of(session, settings_give, given)
+        if NOTING.isdisjoint(program.keywords):
+            return Machine(program, variables, world, limits)
+
+        def has_looked() -> None:
+            script.heard = True
+
+        return Machine(program, variables, world, limits, NoticedVariables(OF_MEMBERS, has_looked))
+
+    def _is_given(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether anything in the arguments is somebody else's than the author's."""
+        defaults = {one.name: one.default for one in self._definition.parameters}
+        return any(name not in defaults or value != defaults[name] for name, value in arguments.items())
 
     def _result(
         self, stop: Stop, driver: Driver, said: SaidSoFar, context: MessageContext, arguments: Any, call: Call
@@ -181,18 +219,26 @@ class ScriptHandler:
                 )
                 return replace(asked, messages=messages)
             case HeldUp(question):
-                number = call.resumed.number if call.resumed is not None else 1
-                own = replace(
-                    question,
-                    function=self._definition.name,
-                    arguments=dict(arguments),
-                    nested=False,
-                    goes_on=Resumed(_state(driver, said, "", needs_yes=True), "", number=number),
-                    said=tuple(message.text for message in messages if message.to is None),
-                )
-                return FunctionResult(messages=messages, question=own)
+                return self._held_up(question, _state(driver, said, "", needs_yes=True), messages, arguments, call)
             case Failed():
                 return self._failed(stop, driver, messages, call)
+
+    def _held_up(
+        self, question: Question, state: JsonObject, messages: tuple[Message, ...], arguments: Any, call: Call
+    ) -> FunctionResult:
+        """The question for a yes that the run needs, and from which it goes on."""
+        if is_too_much(state):
+            text = call.say("questions.cannot_go_on", name=plain_name(self._definition.name))
+            return replace(FunctionResult.fail(ErrorCode.FAILED, text), messages=(*messages, Message(text)))
+        own = replace(
+            question,
+            function=self._definition.name,
+            arguments=dict(arguments),
+            nested=False,
+            goes_on=Resumed(state, "", number=call.resumed.number if call.resumed is not None else 1),
+            said=tuple(message.text for message in messages if message.to is None),
+        )
+        return FunctionResult(messages=messages, question=own)
 
     def _ended(self, value: Value, said: SaidSoFar, context: MessageContext, call: Call) -> FunctionResult:
         """The result of a run that came to its end: what it said is its answer; else what it returned, unless it had
@@ -244,4 +290,4 @@ class ScriptHandler:
 
 def _state(driver: Driver, said: SaidSoFar, text: str, *, needs_yes: bool) -> JsonObject:
     """All that the run goes on from, after it has asked `text`."""
-    return {**driver.state(), "chars": said.chars + len(text), "needs_yes": needs_yes}
+    return {**driver.state(), "chars": said.chars + len(text), "messages": said.count, "needs_yes": needs_yes}

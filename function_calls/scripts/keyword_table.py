@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, get_type_hints
 
+from function_calls.basic.codes import RunFault
 from function_calls.basic.form_parts import SlotKind, slots_of
 from function_calls.basic.forms import BadForm, Form, Forms, form_of, usage_of
 from function_calls.basic.keywords import (
@@ -22,7 +23,7 @@ from function_calls.basic.keywords import (
 from function_calls.binding import Services, bound_services, untyped
 from function_calls.definition import DefinitionError
 from function_calls.source_places import place_of
-from function_calls.spec import Touch
+from function_calls.spec import ToolError, Touch
 from services.refs import Effect
 
 _STRENGTH = {Effect.READ: 0, Effect.IDEMPOTENT: 1, Effect.ONCE: 2}
@@ -44,13 +45,21 @@ class BoundKeyword:
     """`file:line` of the function."""
 
 
+def _as_it_is(text: str) -> str:
+    return text
+
+
 class KeywordTable:
     """The keywords of some modules, by their names."""
 
-    def __init__(self, modules: Iterable[ModuleType], services: Services) -> None:
-        """Services are bound by the types of keyword-only parameters. Raises DefinitionError, which names every keyword
+    def __init__(
+        self, modules: Iterable[ModuleType], services: Services, *, hide: Callable[[str], str] = _as_it_is
+    ) -> None:
+        """Services are bound by the types of keyword-only parameters. `hide` takes secrets out of what faults say,
+        which scripts can say to the chat. Raises DefinitionError, which names every keyword
         that cannot be used, and both places where two have one name."""
         self._keywords: dict[str, BoundKeyword] = {}
+        self._hide = hide
         forms: list[Form] = []
         problems: list[str] = []
         for function, declaration in _marked(modules):
@@ -75,10 +84,10 @@ class KeywordTable:
         return self._keywords.get(name)
 
     def effect_of(self, keywords: Iterable[str]) -> Effect:
-        """What a script with these keywords does to the world: what the strongest of them does. One that is not known
-        is taken for the strongest."""
+        """What a script with these keywords does to the world: what the strongest of them does, but `once` where it
+        changes anything that is kept. One that is not known is taken for the strongest."""
         found = [self._keywords.get(name) for name in keywords]
-        effects = [Effect.ONCE if one is None else one.effect for one in found]
+        effects = [Effect.ONCE if one is None or changes_what_is_kept(one) else one.effect for one in found]
         return max(effects, key=_STRENGTH.__getitem__, default=Effect.READ)
 
     def touches_of(self, keywords: Iterable[str]) -> frozenset[Touch]:
@@ -105,7 +114,7 @@ class KeywordTable:
         ]
         if problems:
             raise DefinitionError(where, problems)
-        handler = _handler(function, bound)
+        handler = _handler(function, bound, self._hide)
         for name in names:
             usage = tuple(usage_of(form) for form in forms if form.name == name)
             self._keywords[name] = BoundKeyword(name, handler, effect, touches, declaration.description, usage, where)
@@ -136,9 +145,11 @@ def _forms(declaration: KeywordDeclaration) -> tuple[list[Form], list[str]]:
     problems: list[str] = [] if declaration.forms else ['it has no form; write @basic_keyword("MY WORD {value}")']
     for text in declaration.forms:
         try:
-            forms.append(form_of(text))
+            forms.append(replace(form_of(text), checks=declaration.checks))
         except BadForm as error:
             problems.append(f"the form `{text}` cannot be read: {error}")
+    slots = {name for form in forms for name in form.slots}
+    problems += [f"check: no form has the slot {{{name}}}" for name in declaration.checks if name not in slots]
     return forms, problems
 
 
@@ -201,14 +212,26 @@ def _misfits(form: Form, signature: _Signature) -> list[str]:
     return problems
 
 
-def _handler(function: Callable[..., Any], bound: Mapping[str, object]) -> KeywordHandler:
+def _handler(function: Callable[..., Any], bound: Mapping[str, object], hide: Callable[[str], str]) -> KeywordHandler:
     run = functools.partial(function, **bound) if bound else function
 
     async def handle(script: ScriptRun, arguments: Mapping[str, Value]) -> Value | Asks:
-        given: Value | Asks = await run(script, **arguments)
+        try:
+            given: Value | Asks = await run(script, **arguments)
+        except RunFault as fault:
+            raise RunFault(fault.code, hide(fault.detail)) from None
+        except ToolError as error:
+            error.text = hide(error.text)
+            raise
         return given
 
     return handle
+
+
+def changes_what_is_kept(keyword: BoundKeyword) -> bool:
+    """Whether it changes what the next run may find. A statement that may be repeated makes no script that may: what it
+    puts there may come of what was read before it, a number that grows by one at each visit."""
+    return keyword.effect is not Effect.READ and bool(keyword.touches & {Touch.REACHES_OUT, Touch.STAYS_HERE})
 
 
 def _reaches_out(keyword: BoundKeyword) -> bool:

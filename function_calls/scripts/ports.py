@@ -16,6 +16,12 @@ class ScriptFiles(Protocol):
         """The content of the file `name` in the folder of a script of `bot`. May block: call it in a thread. Raises
         NoSuchScriptFile and ScriptFileTooLarge of services/script_files.py, and StorageError when it cannot be read."""
 
+    def tables(self, bot: str, folder: str) -> list[str]:
+        """The names of the CSV files there, in order. May block."""
+
+    def is_written(self, bot: str, folder: str, name: str) -> bool:
+        """Whether a script in that folder keeps rows under `name`. May block."""
+
 
 class ScriptWeb(Protocol):
     """The web, for keywords whose subject is another one."""

@@ -17,11 +17,12 @@ from function_calls.scripts.faults import count_up, worded
 from services.clock import Clock
 from services.http import MayAsk, Method, WebAnswer, WebClient, WebError, WebLimits
 from services.refs import ErrorCode
-from services.visible_text import visible_line
-from services.web_addresses import read_url
+from services.web_addresses import host_of
 from services.web_bodies import body_value
 
 _HEADERS = "web.headers"
+_HEADER_NAMES = "web.header_names"
+"""In what a run keeps when it asks: their values, often keys, are not stored."""
 _REQUESTS = "web.requests"
 _FORM = "application/x-www-form-urlencoded"
 _ACCEPT = "application/json, text/*;q=0.9, */*;q=0.5"
@@ -50,8 +51,8 @@ class _Body:
 
 
 class WebOfScripts:
-    """Requests of scripts. What a run has set for its headers is in `run.kept`, and goes with each request of the run
-    to the host that the script names, not on to where that one redirects."""
+    """Requests of scripts. What a run has set for its headers is in `run.passing` until it asks something, and goes
+    with each request to the host that the script names, not on to where that one redirects."""
 
     def __init__(self, client: WebClient, settings: BasicWebSettings, clock: Clock) -> None:
         self._client = client
@@ -97,38 +98,48 @@ class WebOfScripts:
         if not _VALUE.match(value):
             # The value may be a secret.
             raise worded(run, RunCode.BAD_VALUE, "web.header_value", name=name)
-        headers = {one: what for one, what in _headers(run).items() if one != name.lower()}
+        headers = {one: what for one, what in _set_headers(run).items() if one != name.lower()}
         if value:
             headers[name.lower()] = value
         if len(headers) > _MOST_HEADERS:
             raise worded(run, RunCode.BAD_VALUE, "web.headers", most=_MOST_HEADERS)
-        run.kept[_HEADERS] = headers
+        run.passing[_HEADERS] = headers
+        known: list[str] = run.kept.get(_HEADER_NAMES, [])
+        run.kept[_HEADER_NAMES] = [*(one for one in known if one != name.lower()), *([name.lower()] if value else [])]
 
     def clear_headers(self, run: ScriptRun) -> None:
         """Let the run's requests bear none any more."""
-        run.kept.pop(_HEADERS, None)
+        run.passing.pop(_HEADERS, None)
+        run.kept.pop(_HEADER_NAMES, None)
 
     async def _answer(
         self, run: ScriptRun, method: Method, url: str, body: _Body, may_ask: MayAsk, setting: str, most_bytes: int
     ) -> WebAnswer:
-        self._check(run, url)
+        url = self._checked(run, url)
         headers = {"accept": _ACCEPT, **({"content-type": body.media_type} if body.media_type else {}), **_headers(run)}
         limits = WebLimits(timeout_seconds=self._seconds(run), body_bytes=most_bytes)
         run.outside = True  # a failure tells of strangers as well
         try:
             return await self._client.request(
-                method, url.strip(), headers=headers, body=body.content, may_ask=may_ask, limits=limits
+                method, url, headers=headers, body=body.content, may_ask=may_ask, limits=limits
             )
         except WebError as error:
             raise _fault(run, error, url, setting, is_change=method != "GET") from None
 
-    def _check(self, run: ScriptRun, url: str) -> None:
-        """Count the request. Raises RunFault for what is no address of the web, and where the run has made enough."""
-        if not re.match(r"https?://", url.strip(), re.IGNORECASE):
+    def _checked(self, run: ScriptRun, url: str) -> str:
+        """The address as it is asked; the request is counted. Raises RunFault for what is no address of the web, and
+        where the run has made enough."""
+        url = _with_spaces_encoded(url.strip())
+        if not re.match(r"https?://", url, re.IGNORECASE):
             raise worded(run, RunCode.BAD_VALUE, "web.address")
+        if re.search(r"\s", url):
+            raise worded(run, RunCode.BAD_VALUE, "web.space", host=_host(run, url))
+        if "@" in re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]:
+            raise worded(run, RunCode.BAD_VALUE, "web.user", host=_host(run, url))
         if len(url) > _MOST_URL_CHARS:
             raise worded(run, RunCode.BAD_VALUE, "web.long_address", most=_MOST_URL_CHARS)
         count_up(run, _REQUESTS, self._settings.requests, "web.too_many")
+        return url
 
     def _seconds(self, run: ScriptRun) -> float:
         """How long a request may take: what comes behind it needs time as well."""
@@ -159,7 +170,18 @@ def _hosts(patterns: tuple[str, ...]) -> MayAsk:
 
 
 def _headers(run: ScriptRun) -> Mapping[str, str]:
-    headers: Mapping[str, str] = run.kept.get(_HEADERS, {})
+    """What goes with a request. Raises RunFault where the run has asked something since it set a header: a request
+    without it would be another one."""
+    headers = _set_headers(run)
+    names: list[str] = run.kept.get(_HEADER_NAMES, [])
+    gone = next((name for name in names if name not in headers), None)
+    if gone is not None:
+        raise worded(run, RunCode.BAD_VALUE, "web.header_gone", name=gone)
+    return headers
+
+
+def _set_headers(run: ScriptRun) -> Mapping[str, str]:
+    headers: Mapping[str, str] = run.passing.get(_HEADERS, {})
     return headers
 
 
@@ -189,7 +211,7 @@ def _fault(run: ScriptRun, error: WebError, url: str, setting: str, *, is_change
     """`error` as a fault of the script."""
     if is_change and error.is_unknown:
         return RunFault(RunCode.UNKNOWN_OUTCOME, str(error))
-    host = error.barred or _host(url)
+    host = error.barred or _host(run, url)
     if error.barred:
         return worded(run, RunCode.NOT_ALLOWED, "web.barred", host=host, setting=setting)
     if error.code is ErrorCode.REFUSED:
@@ -200,9 +222,13 @@ def _fault(run: ScriptRun, error: WebError, url: str, setting: str, *, is_change
     return worded(run, RunCode.UNAVAILABLE, key, host=host)
 
 
-def _host(url: str) -> str:
-    """The host of `url`, as far as it can be read."""
-    try:
-        return read_url(url.strip()).host
-    except WebError:
-        return visible_line(url.strip())[:100]
+def _host(run: ScriptRun, url: str) -> str:
+    """The host of `url` for people: never more of it, for keys stand in paths and queries."""
+    return host_of(url) or run.call.say("basic.web.that_address")
+
+
+def _with_spaces_encoded(url: str) -> str:
+    """In a query a space can only mean itself; in a host or a path it rather is a mistake."""
+    address, fragment_mark, fragment = url.partition("#")
+    before, mark, query = address.partition("?")
+    return before + mark + query.replace(" ", "%20") + fragment_mark + fragment

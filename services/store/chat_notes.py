@@ -11,9 +11,13 @@ from services.store.schema import integer, table, text
 CHAT_NOTES = table(
     "chat_notes",
     text("chat", primary_key=True),
+    text("bot", primary_key=True),
     text("name", primary_key=True),
     text("words"),
     integer("is_instruction"),
+    integer("from_outside"),
+    integer("from_member"),
+    text("script"),
     text("set_by"),
     integer("at_ms"),
 )
@@ -28,14 +32,20 @@ _INSERT = insert(CHAT_NOTES).values({column.name: bindparam(column.name) for col
 _PUT = Statement(
     "chat_notes.put",
     _INSERT.on_conflict_do_update(
-        index_elements=["chat", "name"],
-        set_={name: _INSERT.excluded[name] for name in ("words", "is_instruction", "set_by", "at_ms")},
+        index_elements=["chat", "bot", "name"],
+        set_={
+            name: _INSERT.excluded[name]
+            for name in ("words", "is_instruction", "from_outside", "from_member", "script", "set_by", "at_ms")
+        },
     ),
 )
-_CLEAR = Statement("chat_notes.clear", delete(CHAT_NOTES).where(CHAT_NOTES.c.chat == bindparam("chat")))
 _REMOVE = Statement(
     "chat_notes.remove",
-    delete(CHAT_NOTES).where(CHAT_NOTES.c.chat == bindparam("chat"), CHAT_NOTES.c.name == bindparam("name")),
+    delete(CHAT_NOTES).where(
+        CHAT_NOTES.c.chat == bindparam("chat"),
+        CHAT_NOTES.c.bot == bindparam("bot"),
+        CHAT_NOTES.c.name == bindparam("name"),
+    ),
 )
 _ALL = Statement(
     "chat_notes.all", select(CHAT_NOTES).order_by(CHAT_NOTES.c.chat, CHAT_NOTES.c.at_ms, CHAT_NOTES.c.name)
@@ -49,23 +59,41 @@ _BEGIN = Statement(
 _BEGUN = Statement("chat_notes.begun", select(BEGUN_CHATS.c.chat, BEGUN_CHATS.c.bot))
 
 
-def put(chat: str, name: str, words: str, *, is_instruction: bool, set_by: str, at_ms: int) -> Write:
-    """Models are told `words` in the chat, in the place of what they were told under that name."""
-    return _PUT.write(chat=chat, name=name, words=words, is_instruction=int(is_instruction), set_by=set_by, at_ms=at_ms)
+def put(
+    chat: str,
+    bot: str,
+    name: str,
+    words: str,
+    *,
+    is_instruction: bool,
+    from_outside: bool,
+    from_member: bool,
+    script: str,
+    set_by: str,
+    at_ms: int,
+) -> Write:
+    """The models of the bot are told `words` in the chat, in the place of what they were told under that name."""
+    return _PUT.write(
+        chat=chat,
+        bot=bot,
+        name=name,
+        words=words,
+        is_instruction=int(is_instruction),
+        from_outside=int(from_outside),
+        from_member=int(from_member),
+        script=script,
+        set_by=set_by,
+        at_ms=at_ms,
+    )
 
 
-def remove(chat: str, name: str) -> Write:
-    """Models are no longer told what stands under that name."""
-    return _REMOVE.write(chat=chat, name=name)
-
-
-def clear(chat: str) -> Write:
-    """Models are told nothing more."""
-    return _CLEAR.write(chat=chat)
+def remove(chat: str, bot: str, name: str) -> Write:
+    """The models of the bot are no longer told what stands under that name."""
+    return _REMOVE.write(chat=chat, bot=bot, name=name)
 
 
 def everything() -> Query:
-    """What models are told in every chat: `chat`, `name`, `words`, `is_instruction` and so on, the oldest first."""
+    """What models are told in every chat: `chat`, `bot`, `name`, `words` and so on, the oldest first."""
     return _ALL.query()
 
 

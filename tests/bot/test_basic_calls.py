@@ -9,6 +9,9 @@ import pytest
 
 from bot.testing import call
 from config.texts import Texts
+from function_calls.scripts.calling import MOST_CALLS
+from function_calls.scripts.driver import MOST_CHANGES
+from function_calls.scripts.said import MOST_MESSAGES
 from function_calls.spec import FunctionResult, Message
 from services.refs import MemberRef, Role
 from tests.bot.basic_group import a_group_with
@@ -411,3 +414,39 @@ async def test_an_effect_that_was_done_before_a_crash_is_not_repeated_when_the_s
         await group.settle()
         assert [one.text for one in group.platform.sent] == ["It is posted"]
     assert function.runs == [{"city": "Oslo"}]
+
+
+async def test_what_a_run_leaves_while_a_yes_is_waited_for_has_its_bounds_too(tmp_path: Path) -> None:
+    function = post()
+    script = 'TALK "First."\nx = STRING(600000, "x")\nTALK CALL("post", "Oslo")'
+    async with a_group_with(tmp_path, [function.spec], quiz=script, settings=needing()) as group:
+        assert await group.say("Ann", "/quiz") == ["First.", EN.say("questions.cannot_go_on", name="quiz")]
+    assert function.runs == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "most", "why"),
+    [
+        ('TALK TO "Ann", "x"', MOST_MESSAGES, EN.say("basic.stopped.output", name="much", line=4)),
+        ('CALL "note"', MOST_CALLS, EN.say("basic.call.too_often", most=MOST_CALLS)),
+        ('SET CHAT MEMORY "n", i', MOST_CHANGES, EN.say("basic.too_many_changes", most=MOST_CHANGES)),
+    ],
+)
+async def test_a_run_does_nothing_without_end(tmp_path: Path, statement: str, most: int, why: str) -> None:
+    note = Recorder("note", effect="once", touches=["stays_here"], gives="noted")
+    count = 'PARAM n AS integer LIKE 1 DESCRIPTION "N"\nDESCRIPTION "Much"\nFOR i = 1 TO n\n%s\nNEXT\nRETURN "done"'
+    settings = {"basic": {"cpu_seconds": 60}}
+    async with a_group_with(tmp_path, [note.spec], much=count % statement, settings=settings) as group:
+        assert why in (await group.say("Ann", f"/much {most + 1}"))[-1]
+        assert "stopped" not in (await group.say("Ann", f"/much {most}"))[-1]
+
+
+async def test_a_no_to_one_call_says_nothing_about_the_next(tmp_path: Path) -> None:
+    function = post(confirm="Really post to {city}?")
+    script = 'ON ERROR RESUME NEXT\nCALL "post", "Oslo"\nTALK "Where then?"\nHEAR x\nTALK CALL("post", x)'
+    async with a_group_with(tmp_path, [function.spec], quiz=script, settings=MAY_POST) as group:
+        assert await group.say("Ann", "/quiz") == ["Really post to Oslo?"]
+        assert await group.say("Ann", "no") == ["Where then?"]
+        assert await group.say("Ann", "Rome") == ["Really post to Rome?"]
+        assert await group.say("Ann", "yes") == ["posted"]
+    assert function.runs == [{"city": "Rome"}]

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bot.testing import FAMILY
+from config.texts import Texts
 from services.refs import ChatRef
 from tests.bot.basic_group import a_group_with
+from tests.fakes.held import Held
 
+EN = Texts().of("en")
 WORK = ChatRef("test", "bot", "work")
 ADD = """
 PARAM name AS string LIKE "Ann" DESCRIPTION "Who"
@@ -70,3 +75,30 @@ async def test_a_file_beside_the_script_is_read(tmp_path: Path) -> None:
     (folder / "prices.csv").write_text("name;price\nmilk;2\ntea;3,50\n")
     async with a_group_with(folder, price=PRICES) as group:
         assert await group.say("Ann", "/price") == ["tea costs 3,50"]
+
+
+@pytest.mark.parametrize(
+    "counting",
+    [
+        'n = NVL(GET CHAT MEMORY "n", 0)\nSET CHAT MEMORY "n", n + 1\nCALL "slow", "a"\nTALK "visit " + (n + 1)',
+        (
+            'ON ERROR RESUME NEXT\nold = ""\nold = READ "log.txt"\nWRITE "log.txt", old + "x"\nCALL "slow", "a"\n'
+            'TALK "visit " + LEN(READ("log.txt"))'
+        ),
+    ],
+)
+async def test_a_script_that_builds_on_what_it_kept_is_not_begun_again_after_a_crash(
+    tmp_path: Path, counting: str
+) -> None:
+    home, scripts = tmp_path / "home", tmp_path / "scripts"
+    slow = Held("slow")
+    async with a_group_with(scripts, [slow.spec], visit=counting, home=home) as group:
+        await group.hear("Ann", "/visit")
+        await slow.has_begun("a")
+        await group.crash()
+    slow.let_go()
+    async with a_group_with(scripts, [slow.spec], home=home) as group:
+        await group.settle()
+        [told] = [one.text for one in group.platform.sent]
+        assert told == EN.say("failures.unknown_outcome", name="/visit")
+        assert await group.say("Ann", "/visit") == ["visit 2"]

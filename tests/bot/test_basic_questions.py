@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from structlog.testing import capture_logs
 
@@ -11,10 +12,12 @@ from bot.testing import FAMILY, Group, call
 from config.texts import Texts
 from function_calls.context import Kind
 from function_calls.turn import Path as Path_
+from services.http import WebClient
 from services.refs import MemberRef, Role
 from tests.bot.basic_group import a_group_with, write_scripts
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.kept import last_reason
+from tests.fakes.web_server import Page, WebServer
 
 ANN = MemberRef("test", "bot", "ann")
 EN, ZH = Texts().of("en"), Texts().of("zh")
@@ -205,3 +208,40 @@ async def test_a_run_that_never_hears_how_it_ends_is_told_with_its_file_and_chat
         [line] = [one for one in events if one["event"] == "waiting_run_not_ended"]
         assert (line["function"], line["chat"]) == ("quiz", group.chat.key)
         assert line["source"].startswith(str(scripts / "quiz.bas"))
+
+
+async def test_what_the_settings_give_a_script_is_stored_nowhere_and_is_given_anew(tmp_path: Path) -> None:
+    home, scripts = tmp_path / "home", tmp_path / "scripts"
+    script = 'SET HEADER "Authorization", "Bearer " + apikey\nhall = "mine"\nTALK "q?"\nHEAR x\nTALK x + apikey + hall'
+
+    def settings(key: str) -> dict[str, Any]:
+        return {"bots": {"default": {"parameters": {"apikey": key, "hall": "theirs"}}}}
+
+    async with a_group_with(scripts, quiz=script, home=home, settings=settings("FIRST-SECRET")) as group:
+        assert await group.say("Ann", "/quiz") == ["q?"]
+    written = b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
+    assert b"q?" in written
+    assert b"FIRST-SECRET" not in written
+    async with a_group_with(scripts, home=home, settings=settings("SECOND")) as group:
+        assert await group.say("Ann", "ok: ") == ["ok:SECONDmine"]
+
+
+async def test_a_header_that_was_set_before_a_question_has_to_be_set_again(tmp_path: Path) -> None:
+    async with WebServer({"/": Page(b"fine")}) as server:
+        get = f'TALK GET("{server.url("/")}")'
+        asks = f'SET HEADER "X-Key", "abc"\n{get}\nTALK "q?"\nHEAR x\n'
+        client = WebClient(allow_loopback=True)
+        scripts = {
+            "bad": asks + get,
+            "good": f'{asks}SET HEADER "x-key", "abc"\n{get}',
+            "none": f"{asks}CLEAR HEADERS\n{get}",
+        }
+        async with a_group_with(tmp_path, web=client, **scripts) as group:
+            for name in scripts:
+                assert await group.say("Ann", f"/{name}") == ["fine", "q?"]
+                [said] = await group.say("Ann", "on")
+                if name == "bad":
+                    assert said.endswith(EN.say("basic.web.header_gone", name="x-key"))
+                else:
+                    assert said == "fine"
+    assert [asked.headers.get("x-key") for asked in server.asked] == ["abc", "abc", "abc", "abc", None]

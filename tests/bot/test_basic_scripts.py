@@ -14,6 +14,7 @@ from services.basic_tools import BasicTools
 from services.clock import VirtualClock
 from services.store import basic_tools
 from services.store.port import Query, Row, Store, StoreBroken, Write
+from tests.bot.basic_group import a_group_with
 from tests.bot.cli.running import Printed, a_settings_file, command
 from tests.fakes.sources import ToldChanges
 from tests.function_calls.script_library.libraries import ORDER, says
@@ -252,3 +253,12 @@ async def test_scripts_come_and_go_with_the_settings(tmp_path: Path) -> None:
         assert await group.say("Ann", "/second") == ["second"]
         assert "I don't know" in (await group.say("Ann", "@Rollcall /first"))[0]
         assert {one.tool_name: one.is_active for one in await kept.everything()} == {"first": 0, "second": 1}
+
+
+async def test_a_script_whose_command_is_taken_is_a_function_all_the_same(tmp_path: Path) -> None:
+    async with a_group_with(tmp_path, ask='TALK "halt"', outer='CALL "ask"') as group:
+        assert group.daemon.registry.of("default").find("ask") is not None
+        assert await group.say("Ann", "/outer") == ["halt"]
+        assert await group.say("Ann", "/ask") != ["halt"]
+        [warned] = [one for one in group.daemon.functions.faults if "'ask'" in str(one)]
+        assert (warned.severity, "'ask' is taken twice" in warned.message) == ("warning", True)

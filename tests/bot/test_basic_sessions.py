@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bot.testing import FAMILY, Group, a_group
+from config.texts import Texts
 from function_calls.spec import Choice
 from services.refs import Role
 from tests.fakes.functions import CITY, Recorder
@@ -148,3 +149,25 @@ async def test_an_admin_may_remove_what_a_script_has_set(tmp_path: Path) -> None
     async with a_group(settings=settings(tmp_path, report=REPORT)) as group:
         await group.say("Ann", "/report", role=Role.ADMIN)
         assert "is removed" in "".join(await group.say("Ann", "/schedule remove 1", role=Role.ADMIN))
+
+
+@pytest.mark.parametrize(
+    ("statement", "key", "facts"),
+    [
+        ('CREATE TASK ""', "task.no_title", {}),
+        ('CREATE TASK STRING(600, "x")', "task.too_long", {"most": 500}),
+        ('SET CONTEXT "" AS "x"', "context.name", {"most": 100}),
+        ('SET SCHEDULE "sometimes"', "schedule.no_time", {"text": "sometimes"}),
+        ('ADD SUGGESTION ""', "suggestion.length", {"most": 200}),
+        ('FOR i = 1 TO 20\nADD SUGGESTION "s" + i\nNEXT', "suggestion.too_many", {"most": 12}),
+        ('USE TOOL ""', "tool.no_name", {}),
+        ('REMOVE TOOL ""', "tool.no_name", {}),
+    ],
+)
+async def test_what_cannot_be_done_is_told_in_the_language_of_the_chat(
+    tmp_path: Path, statement: str, key: str, facts: dict[str, Any]
+) -> None:
+    chinese = {**settings(tmp_path, a=f'DESCRIPTION "Does"\n{statement}\n'), "bots": {"default": {"language": "zh"}}}
+    async with a_group(settings=chinese) as group:
+        [said] = await group.say("Ann", "/a", role=Role.ADMIN)
+        assert said.endswith(Texts().of("zh").say(f"basic.{key}", **facts))

@@ -106,5 +106,11 @@ class _NoDoors:
     def has_read_outside(self) -> None:
         return None
 
+    async def role_now(self) -> Role:
+        return Role.MEMBER
+
+    def would_ask(self, spec: FunctionSpec) -> bool:
+        return False
+
     async def status(self, text: str) -> None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from services.script_conditions import in_order, like_test, test_of
+from services.script_conditions import like_test, test_of
 from services.script_filter_texts import LONGEST, filter_of, read_operand
 from services.script_filter_trees import condition_of
 from services.script_filters import (
@@ -27,6 +28,7 @@ from services.script_filters import (
     Operator,
     Problem,
 )
+from services.script_sorting import in_order
 from services.script_values import order, same, sort_key
 
 test_of.__test__ = False  # type: ignore[attr-defined]  # its name looks like that of a test
@@ -41,9 +43,8 @@ ROWS = [ANN, BOB, EVE]
 def fitting(text: str, rows: list[Any] | None = None) -> list[Any]:
     wanted = filter_of(text)
     test = test_of(wanted.condition, NOW)
-    found = in_order(
-        [row for row in ROWS if test(row)] if rows is None else [one for one in rows if test(one)], wanted.orders, NOW
-    )
+    of = [row for row in (ROWS if rows is None else rows) if test(row)]
+    found = asyncio.run(in_order(of, wanted.orders, NOW))
     found = found if wanted.limit is None else found[: wanted.limit]
     return [row["id"] if isinstance(row, dict) else row for row in found]
 

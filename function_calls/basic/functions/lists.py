@@ -8,9 +8,11 @@ from typing import Any
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.comparing import finder, is_in, order
 from function_calls.basic.conversions import as_number, is_null, kind_of, settled, text_of
+from function_calls.basic.form_parts import some_of
 from function_calls.basic.functions.declaring import ANY, GROUP, LIST, MAP, SERIES, TEXT, WHOLE, also, function
 from function_calls.basic.members import member
 from services.json_values import JsonValue
+from services.written_amounts import as_amount, mark_of
 
 
 def _count(group: JsonValue, *value: JsonValue) -> JsonValue:
@@ -59,15 +61,27 @@ def column(items: Iterable[JsonValue], name: str) -> list[Any]:
 def _numbers(items: list[Any], name: str | None, what: str) -> list[int | float]:
     """Of the list, or of this member of its rows; without what is NULL or an empty text."""
     values = items if name is None else column(items, name)
-    numbers = []
+    if name is not None:
+        _check_column(items, values, name)
+    numbers, mark = [], mark_of(values)
+    where = "" if name is None else f" in the column {name!r}"
     for place, value in enumerate(values):
         if is_null(value) or value == "":
             continue
-        number = as_number(value)
+        number = as_amount(value, mark) if type(value) is str else as_number(value)
         if number is None:
-            raise RunFault(RunCode.WRONG_TYPE, f"{what} needs numbers; item {place} is {kind_of(value)}")
+            raise RunFault(RunCode.WRONG_TYPE, f"{what} needs numbers; item {place}{where} is {kind_of(value)}")
         numbers.append(number)
     return numbers
+
+
+def _check_column(items: list[Any], values: list[Any], name: str) -> None:
+    """Raises RunFault for a column that no row has, which would be taken for one that has nothing in it."""
+    rows = [item for item in items if type(item) is dict]
+    if not rows or not all(map(is_null, values)) or any(_has_key(row, name) for row in rows):
+        return
+    known = ", ".join(some_of(tuple(dict.fromkeys(key for row in rows for key in row))))
+    raise RunFault(RunCode.BAD_VALUE, f"no row has a column {name!r}; there are: {known}")
 
 
 def _total(numbers: list[int | float]) -> int | float:
@@ -111,10 +125,17 @@ def _extreme(name: str, sign: int) -> Callable[..., JsonValue]:
 def _compared(values: tuple[JsonValue, ...], name: str) -> list[Any]:
     """The values themselves, the items of the only list, or a member of its rows."""
     if type(values[0]) is list and len(values) == 2 and type(values[1]) is str:
-        values = tuple(column(values[0], values[1]))
+        items = column(values[0], values[1])
+        _check_column(values[0], items, values[1])
+        values = tuple(items)
     elif type(values[0]) is list and len(values) == 1:
         values = tuple(values[0])
     kept = [value for value in values if not is_null(value)]
+    if any(type(value) is str and value and as_number(value) is None for value in kept):
+        mark = mark_of(kept)
+        numbers = [as_amount(value, mark) for value in kept if value != ""]
+        if None not in numbers:
+            return numbers
     for value in kept:
         if type(value) in (list, dict):
             raise RunFault(RunCode.WRONG_TYPE, f"{name} compares numbers or texts, not {kind_of(value)}")

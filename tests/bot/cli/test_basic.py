@@ -54,6 +54,26 @@ def test_doubts_are_warnings_and_no_failure(capsys: pytest.CaptureFixture[str], 
 
 
 @pytest.mark.requirement("A51", "A59")
+def test_a_file_that_a_script_wants_and_that_is_not_there_is_a_doubt(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    script = """DESCRIPTION "Reads"
+' FIND "only_said.csv"
+a = FIND "prices.csv"
+b = FIND "pricse.csv", "name = 'tea'"
+c = FIND "visits.csv"
+SAVE "visits.csv", a
+TALK a + b + c
+"""
+    drive = a_folder(tmp_path / "drive", read=script)
+    for folder in [tmp_path / "drive", *(path for path in (tmp_path / "drive").rglob("*") if path.is_dir())]:
+        (folder / "prices.csv").write_text("name;price")
+    [found] = command(capsys, "basic", "check", drive, "--json").json
+    assert (found["code"], found["line"], found["severity"]) == ("basic.missing_file", 4, "warning")
+    assert "pricse.csv" in found["message"]
+    assert "prices.csv" in found["message"]
+
+
 def test_the_strict_profile_allows_less(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     text = 'PARAM mail AS email LIKE "a@b.c" DESCRIPTION "Whose"\nDESCRIPTION "Says who it is"\nTALK mail\n'
     drive = a_folder(tmp_path / "drive", hello=text)
@@ -84,7 +104,7 @@ def test_a_name_that_another_function_or_command_has_is_told(
     assert weather_line.startswith(
         f"{drive / 'weather.bas'}:1:1 functions.taken 'weather' is taken: it is the function"
     )
-    assert (printed.status, summary) == (1, "3 scripts: 2 broken, no warnings")
+    assert (printed.status, summary) == (1, "3 scripts: 1 broken, 1 warning")
 
 
 def test_bots_that_there_are_not_are_told_where_settings_are_at_hand(

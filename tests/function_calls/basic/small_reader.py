@@ -91,6 +91,9 @@ class SmallExpressions:
         finally:
             self._depth -= 1
 
+    def operand(self, cursor: Cursor) -> Expression:
+        return self._single(cursor)
+
     def target(self, cursor: Cursor) -> Target:
         if cursor.now.kind is not Kind.WORD:
             cursor.fail("a variable is missing")

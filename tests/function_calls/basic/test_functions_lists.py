@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function_calls.basic.codes import RunCode
+from function_calls.basic.codes import RunCode, RunFault
 from tests.fakes.basic_world import FixedWorld
 from tests.function_calls.basic.calls import call, refused
 
@@ -126,3 +126,19 @@ def test_sorting_and_finding_what_holds_one_large_list_very_often_ends() -> None
     assert refused("sort", large)[0] is RunCode.MEMORY
     assert refused("unique", large)[0] is RunCode.MEMORY
     assert refused("indexof", large, [["y"] * 1000])[0] is RunCode.MEMORY
+
+
+PRICES = [{"price": "12,50"}, {"price": "1.234,50 €"}, {"price": ""}]
+
+
+@pytest.mark.parametrize(("name", "total"), [("sum", 1247.0), ("avg", 623.5), ("min", 12.5), ("max", 1234.5)])
+def test_amounts_of_a_sheet_are_read_as_people_write_them(name: str, total: float) -> None:
+    assert call(name, PRICES, "price") == total
+
+
+@pytest.mark.parametrize("name", ["sum", "avg", "min", "max"])
+def test_a_column_that_no_row_has_is_no_column_of_nothing(name: str) -> None:
+    with pytest.raises(RunFault, match="no row has a column 'pricse'; there are: price"):
+        call(name, PRICES, "pricse")
+    with pytest.raises(RunFault, match="in the column 'price'"):
+        call("sum", [*PRICES, {"price": "free"}], "price")

@@ -144,3 +144,11 @@ def test_whole_numbers_beyond_64_bits_become_fractions_and_nothing_becomes_infin
     assert value_of("a = 9223372036854775807\nb = a + 1\nRETURN [a, b]") == [9223372036854775807, float(2**63)]
     assert run("a = 1E308 * 10").code is RunCode.BAD_VALUE
     assert value_of('RETURN GET "a"', 2**70) == float(2**70)
+
+
+@pytest.mark.parametrize("call", ['SORT(list, "DESC")', "SORT(list)", "UNIQUE(list)", "MAX(list)", "TOYAML(list)"])
+def test_putting_a_long_list_in_order_costs_steps_for_all_that_is_compared(call: str) -> None:
+    def steps(count: int) -> int:
+        return run(f'list = SPLIT(REPEAT("ab,", {count}), ",")\nresult = {call}').steps
+
+    assert steps(8000) > 3 * steps(2000) > 2000

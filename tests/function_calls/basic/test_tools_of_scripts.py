@@ -221,3 +221,21 @@ def test_what_is_read_does_not_depend_on_how_words_are_written() -> None:
         ENROLLMENT.replace("PARAM", "param").replace("IF", "if").replace("FOR EACH", "for each").replace("WITH", "With")
     )
     assert shown(read(lower).script) == shown(read(ENROLLMENT).script)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "PARAM who AS string LIKE 'Ann' DESCRIPTION 'who it is'",
+        "PARAM who AS string LIKE \"Ann\" DESCRIPTION 'who it is'",
+        "PARAM who AS string DESCRIPTION \"who it is\" LIKE 'Ann'",
+        "param who as string like 'Ann' description 'who it is' ' it's a comment",
+        'PARAM who AS string LIKE "Ann" DESCRIPTION "who it is" \'a comment\'',
+    ],
+)
+def test_a_clause_of_a_param_may_have_its_text_in_single_quotes_where_the_line_ends(line: str) -> None:
+    parsed = parse(f"{line}\nDESCRIPTION 'Greets'\nTALK who", SomeForms(), FUNCTIONS)
+    (unit,) = parsed.script.units
+    (param,) = unit.params
+    assert parsed.faults == ()
+    assert (param.like, param.description, unit.description) == ("Ann", "who it is", "Greets")

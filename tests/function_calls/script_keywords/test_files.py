@@ -192,6 +192,8 @@ async def test_a_run_sends_five_files_and_does_two_hundred_things_with_files(fil
         ("data:text/plain;base64,!", RunCode.BAD_VALUE),
         ("file:///etc/passwd", RunCode.BAD_VALUE),
         ("https://a.example/a b", RunCode.BAD_VALUE),
+        ({"url": "https://a.example/a", "type": "text/plain\r\nBcc: x@y.z"}, RunCode.BAD_VALUE),
+        ({"url": "https://a.example/a", "type": "../.."}, RunCode.BAD_VALUE),
         ("data:text/plain," + "x" * 300_000, RunCode.NOT_ALLOWED),
     ],
 )

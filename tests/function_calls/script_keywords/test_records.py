@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,6 @@ async def test_rows_are_chosen_and_put_in_order(say: Saying, statement: str, fou
         ('AGGREGATE "COUNT", orders', 4),
         ('AGGREGATE "MIN", orders, "total"', 0.1),
         ('AGGREGATE "MAX", orders, "day"', "2026-02-01"),
-        ('AGGREGATE "MAX", orders, "nothing"', None),
         ('AGGREGATE "SUM", orders, "total", "city = Oslo"', 10),
         ("AGGREGATE orders SUM total", 12.6),
         ('AGGREGATE orders COUNT WHERE city = "Oslo"', 2),
@@ -92,6 +92,33 @@ async def test_rows_are_chosen_and_put_in_order(say: Saying, statement: str, fou
 async def test_a_total_is_made_of_a_field(say: Saying, statement: str, total: Any) -> None:
     expected = pytest.approx(total) if isinstance(total, float) else total
     assert await done(say, statement) == expected
+
+
+PRICES = [{"what": "tea", "price": "12,50"}, {"what": "cake", "price": "1.234,50 €"}, {"what": "gift", "price": ""}]
+
+
+async def test_amounts_of_a_sheet_are_read_as_people_write_them(say: Saying) -> None:
+    for how, total in {"SUM": 1247, "AVG": 623.5, "MIN": 12.5, "MAX": 1234.5}.items():
+        assert await say(a_run(), f'AGGREGATE "{how}", prices, "price"', prices=PRICES) == total
+    [group, *_] = await say(a_run(), 'GROUP BY prices, "what", sums', prices=PRICES, sums={"total": "SUM(price)"})
+    assert group["total"] == 12.5
+    thousands = [{"n": "1.500"}, {"n": "2,50"}]
+    assert await say(a_run(), 'AGGREGATE "SUM", rows, "n"', rows=thousands) == 1502.5
+
+
+@pytest.mark.parametrize("how", ["SUM", "AVG"])
+async def test_a_total_of_what_is_no_number_names_the_row_and_the_column(say: Saying, how: str) -> None:
+    rows = [*PRICES, {"what": "secret-canary", "price": "free-canary"}]
+    with pytest.raises(RunFault) as caught:
+        await say(a_run(), f'AGGREGATE "{how}", rows, "price"', rows=rows)
+    assert caught.value.detail == "In row 4, the column price has a text instead of a number."
+
+
+@pytest.mark.parametrize("how", ["SUM", "AVG", "MIN", "MAX", "COUNT"])
+async def test_a_total_of_a_column_that_no_row_has_names_those_that_there_are(say: Saying, how: str) -> None:
+    with pytest.raises(RunFault) as caught:
+        await say(a_run(), f'AGGREGATE "{how}", prices, "pricse"', prices=PRICES)
+    assert caught.value.detail == "No row has a column pricse; there are: what, price."
 
 
 @pytest.mark.parametrize(
@@ -187,7 +214,7 @@ async def test_rows_are_turned_into_columns(say: Saying) -> None:
         ('FILL 5, "x"', RunCode.WRONG_TYPE, "FILL takes"),
         ('FILTER 5, "a=1"', RunCode.WRONG_TYPE, "Rows are needed"),
         ('GROUP BY orders, ""', RunCode.WRONG_TYPE, "name of a field"),
-        ('JOIN long, long, "x"', RunCode.MEMORY, "too many rows"),
+        ('JOIN long, long, "x"', RunCode.MEMORY, "too many values"),
         ('PIVOT long, "x", "n", "n"', RunCode.MEMORY, "too many values to be columns"),
         ("FILL long, text", RunCode.MEMORY, "too large"),
     ],
@@ -197,3 +224,55 @@ async def test_what_cannot_be_done_is_said_plainly(say: Saying, statement: str, 
     with pytest.raises(RunFault, match=words) as raised:
         await done(say, statement, long=long, text="{{x}}" * 5000)
     assert raised.value.code is code
+
+
+MANY_ROWS: list[Any] = [{"a": f"g{number}", "b": f"c{number % 190}", "n": number} for number in range(6000)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'PIVOT many, "a", "b", "n"',
+        'JOIN many, many, "b"',
+        'GROUP BY many, "a", #{a1: "SUM(n)", a2: "SUM(n)", a3: "MAX(n)", a4: "MIN(n)", a5: "AVG(n)", a6: "COUNT(*)", '
+        'b1: "SUM(n)", b2: "SUM(n)", b3: "MAX(n)", b4: "MIN(n)", b5: "AVG(n)", b6: "COUNT(*)", c1: "SUM(n)"}',
+    ],
+)
+async def test_what_would_make_too_much_is_refused_before_it_is_made(say: Saying, statement: str) -> None:
+    with pytest.raises(RunFault, match="too many values") as raised:
+        await done(say, statement, many=MANY_ROWS)
+    assert raised.value.code is RunCode.MEMORY
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'GROUP BY many, "b"',
+        'PIVOT many, "b", "c", "n"',
+        'JOIN many, few, "b"',
+        'SORT many BY "a" DESC',
+        'AGGREGATE "SUM", many, "n"',
+        'MAP many, "a->x"',
+    ],
+)
+async def test_while_many_rows_are_worked_on_others_have_their_turn(say: Saying, statement: str) -> None:
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    await done(say, statement, many=MANY_ROWS, few=[{"b": "c1", "x": 1}])
+    task.cancel()
+    assert turns
+
+
+async def test_many_rows_are_sorted_as_few_are_and_those_that_are_equal_keep_their_order(say: Saying) -> None:
+    rows = [{"id": number, "by": number * 7919 % 50} for number in range(5000)]
+    up = await done(say, 'SORT many BY "by"', many=rows)
+    assert up == sorted(rows, key=lambda row: row["by"])
+    down = await done(say, 'SORT many BY "by" DESC', many=rows)
+    assert down == sorted(rows, key=lambda row: row["by"], reverse=True)

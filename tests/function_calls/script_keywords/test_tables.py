@@ -10,6 +10,7 @@ import pytest
 
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import Grants, ScriptRun
+from function_calls.basic.members import set_member
 from function_calls.script_keywords import tables
 from function_calls.scripts.ports import ScriptFiles, ScriptModel, ScriptWeb
 from services.clock import Clock, VirtualClock
@@ -54,10 +55,15 @@ WEB, MODEL = Web(), Model()
 
 
 @pytest.fixture
-async def say(tmp_path: Path) -> AsyncIterator[Saying]:
+def scripts(tmp_path: Path) -> Path:
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+async def say(tmp_path: Path, scripts: Path) -> AsyncIterator[Saying]:
     clock = VirtualClock()
-    scripts = tmp_path / "scripts"
-    scripts.mkdir()
     (scripts / "people.csv").write_text(PEOPLE)
     (scripts / "sheet.xlsx").write_bytes(b"PK")
     (scripts / "bad.csv").write_bytes(b"a,b\n\0")
@@ -119,6 +125,39 @@ async def test_a_list_is_kept_row_by_row(say: Saying) -> None:
     ids = await say(a_run(), 'SAVE "people", list', list=[{"name": "Ann"}, {"name": "Bob"}])
     assert len(ids) == 2
     assert await names(say) == ["Ann", "Bob"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ('SAVE "people", rec.id, rec', "Ada"),
+        ('SAVE "people", "1", rec', "Ada"),
+        ('SAVE "people", rec', "Ada"),
+        ('UPDATE "people", "id = 1", rec', "Ada"),
+        ('UPDATE "people", rec.id, rec', "Ada"),
+        ('MERGE "people", rec, "id"', "Ada"),
+    ],
+)
+async def test_of_the_rows_that_were_found_the_first_one_is_the_row_that_is_meant(
+    say: Saying, statement: str, name: str
+) -> None:
+    await fill(say)
+    found = await say(a_run(), 'FIND "people", "name = \'Ann\'"')
+    await say(a_run(), statement, rec=set_member(found, "name", "Ada"))
+    assert await names(say, 'FIND "people", "ORDER BY id"') == [name, "Bob", "Eve"]
+
+
+async def test_a_list_that_is_no_row_of_a_table_stays_the_value_of_its_column(say: Saying) -> None:
+    await say(a_run(), 'SAVE "orders", number, items', number=7, items=[{"id": "pear", "count": 2}])
+    (order,) = await say(a_run(), 'FIND "orders"')
+    assert (order["number"], order["items"]) == (7, [{"id": "pear", "count": 2}])
+
+
+async def test_a_row_that_was_found_can_be_merged_with_a_map(say: Saying) -> None:
+    rows = [{"id": "1", "a": 1}, {"id": "2"}]
+    assert await say(a_run(), "MERGE { z: 1 }, rec", rec=rows) == {"z": 1, "id": "1", "a": 1}
+    assert await say(a_run(), "MERGE rec, { z: 1 }", rec=rows) == {"id": "1", "a": 1, "z": 1}
+    assert await say(a_run(), "MERGE { z: 1 }, rec", rec=[]) == {"z": 1}
 
 
 @pytest.mark.parametrize(
@@ -242,7 +281,24 @@ async def test_a_file_beside_the_script_is_a_table_too(say: Saying) -> None:
     assert len(await say(run, 'FIND "people.csv" LIMIT 2')) == 2
     await say(run, 'SAVE "people.csv", row', row={"id": 4, "name": "New", "age": 31})
     assert await names(say, 'FIND "people.csv", "age = 31"') == ["Ann", "Zoë", "New"]
-    assert await names(say, 'FIND "deals.csv"') == []
+
+
+async def test_a_file_that_is_not_there_is_told_by_its_name_and_with_those_that_are(say: Saying) -> None:
+    for statement in ('FIND "poeple.csv"', 'FIND "poeple.csv", "age = 31"', 'FIND "poeple.csv" WHERE age = 31'):
+        with pytest.raises(RunFault) as caught:
+            await say(a_run(), statement)
+        assert caught.value.code is RunCode.NO_SUCH_THING
+        assert "poeple.csv" in caught.value.detail
+        assert "people.csv" in caught.value.detail.replace("poeple.csv", "")
+
+
+async def test_a_table_that_is_called_like_a_file_has_its_rows_without_one(say: Saying, scripts: Path) -> None:
+    await say(a_run(), 'SAVE "deals.csv", row', row={"name": "one"})
+    assert await names(say, 'FIND "deals.csv"') == ["one"]
+    assert await names(say, 'FIND "deals.csv", "name = 2"') == []
+    (scripts / "book.bas").write_text('rows = FIND "visits.csv"\nSAVE "visits.csv", name\nlog = "log.csv"\nFIND log')
+    assert await names(say, 'FIND "visits.csv"') == []
+    assert await names(say, 'FIND "log.csv"') == []
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,43 @@ async def test_an_address_is_a_text() -> None:
     assert (await fault_of(keywords.get(a_run(), 5, web=a_web()))).code is RunCode.WRONG_TYPE
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://bot:S3CRET-CANARY@host.example/x",
+        "http://127.0.0.1:9/x?key=S3CRET-CANARY",
+        "https://api.example.com/S3CRET CANARY/x",
+        "https://api.example .com/?key=S3CRET-CANARY",
+        "https://api.example.com\\?key=S3CRET-CANARY",
+        "https://[S3CRET-CANARY/",
+        "https://nowhere.invalid:99999/?key=S3CRET-CANARY",
+        "HTTPS://a:b@[::1]:S3CRET-CANARY",
+    ],
+)
+async def test_no_fault_says_more_of_an_address_than_its_host(url: str) -> None:
+    for language in ("en", "zh"):
+        web = WebOfScripts(WebClient(resolve=nowhere), OPEN, VirtualClock())
+        got = await fault_of(keywords.get(a_run(language=language), url, web=web))
+        posted = await fault_of(keywords.post(a_run(language=language), url, "x", web=web))
+        assert "S3CRET" not in got.detail + posted.detail
+        assert got.detail
+        assert posted.detail
+
+
+async def test_spaces_in_a_query_are_sent_encoded_and_nowhere_else() -> None:
+    async with WebServer({"/find": Page(b"found")}) as server:
+        assert await keywords.get(a_run(), server.url("/find") + "?key=abc&q=two words", web=a_web()) == "found"
+        assert server.asked[0].query == {"key": "abc", "q": "two words"}
+        fault = await fault_of(keywords.get(a_run(), server.url("/find it"), web=a_web()))
+    assert fault.code is RunCode.BAD_VALUE
+    assert "has a space" in fault.detail
+    assert "127.0.0.1" in fault.detail
+
+
+async def nowhere(host: str, port: int) -> list[str]:
+    raise OSError(host, port)
+
+
 async def test_private_networks_are_out_of_reach() -> None:
     web = WebOfScripts(WebClient(), OPEN, VirtualClock())
     for url in ("http://127.0.0.1:8080/", "http://localhost/", "http://169.254.169.254/latest", "http://10.0.0.1/"):
@@ -229,10 +266,20 @@ async def test_a_post_that_was_taken_and_then_leads_nowhere_is_unknown_too(statu
     assert fault.code is RunCode.UNKNOWN_OUTCOME
 
 
+@pytest.mark.parametrize("status", [502, 504])
+async def test_when_a_server_in_between_has_no_answer_nobody_knows_whether_a_change_happened(status: int) -> None:
+    async with WebServer({"/": Page(b"x", status)}) as server:
+        fault = await fault_of(keywords.post(a_run(), server.url("/"), {"a": 1}, web=a_web()))
+        assert fault.code is RunCode.UNKNOWN_OUTCOME
+        # What only reads has changed nothing.
+        assert (await fault_of(keywords.get(a_run(), server.url("/"), web=a_web()))).code is RunCode.UNAVAILABLE
+
+
 async def test_a_post_that_never_left_or_was_refused_has_not_happened() -> None:
-    async with WebServer({"/": Page(b"", 500)}) as server:
+    async with WebServer({"/": Page(b"", 500), "/busy": Page(b"", 503)}) as server:
         url = server.url("/")
-        assert (await fault_of(keywords.post(a_run(), url, {}, web=a_web()))).code is RunCode.UNAVAILABLE
+        for one in (url, server.url("/busy")):
+            assert (await fault_of(keywords.post(a_run(), one, {}, web=a_web()))).code is RunCode.UNAVAILABLE
     assert (await fault_of(keywords.post(a_run(), url, {}, web=a_web()))).code is RunCode.UNAVAILABLE
 
 

@@ -19,6 +19,7 @@ from function_calls.basic.functions import ARITIES
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.call import Call
 from function_calls.context import MessageContext
+from function_calls.profile import ChatProfile
 from function_calls.script_library.kept_tools import LibraryTool
 from function_calls.script_library.specs import LoadProgram
 from function_calls.script_library.work_folder import WorkFolder
@@ -29,6 +30,7 @@ from function_calls.sources.basic_scripts import BasicScripts
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
 from services.basic_tools import BasicTools
 from services.clock import VirtualClock
+from services.json_values import JsonValue
 from services.storage import MemoryStorage, Storage
 from services.store.basic_tools import BASIC_TOOLS
 from services.store.port import Statement, Store
@@ -95,6 +97,9 @@ class Telling:
         self.effect_of = table.effect_of
         self.touches_of = table.touches_of
         self.seconds_of = script_seconds
+
+    def heard(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
+        raise ValueError(text)
 
     def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
         async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Mapping
 from random import Random
 from typing import Any
@@ -18,6 +20,7 @@ from function_calls.basic.keywords import Asks, Grants, ScriptRun, Value, basic_
 from function_calls.basic.program import Program
 from function_calls.binding import Services
 from function_calls.call import Call, Resumed
+from function_calls.script_keywords._beside import MANY, beside
 from function_calls.scripts.handler import ScriptHandler, script_seconds
 from function_calls.scripts.keyword_table import KeywordTable
 from function_calls.spec import FunctionResult, Message, ToolError
@@ -64,7 +67,7 @@ class Script:
 
     def __init__(self, text: str, *, table: KeywordTable | None = None, **settings: Any) -> None:
         self.pauses = 0
-        known = a_table(say, ask, peek, break_down)
+        known = a_table(say, ask, peek, break_down, burn_here, burn_beside, watch)
         result = BasicCompiler(known.forms, ARITIES).compile_text(
             f'DESCRIPTION "Tries"\n{text}'.encode(), "try.bas", name="try_it"
         )
@@ -133,6 +136,51 @@ async def test_time_is_counted_over_questions() -> None:
     assert result.error.text == EN.say(
         "basic.stopped.time", name="try it", line=result.error.text.split()[-1].rstrip(".")
     )
+
+
+def burn(seconds: float) -> None:
+    """Let the processor work so long."""
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+@basic_keyword("BURN")
+async def burn_here(run: ScriptRun) -> None:
+    """Work on the event loop, in two parts."""
+    burn(0.02)
+    await asyncio.sleep(0)
+    burn(0.02)
+
+
+@basic_keyword("BURN_BESIDE")
+async def burn_beside(run: ScriptRun) -> None:
+    """Work in a thread."""
+    await beside(run, MANY, burn, 0.04)
+
+
+@basic_keyword("WATCH")
+async def watch(run: ScriptRun) -> None:
+    """Wait while others work."""
+    others = asyncio.ensure_future(asyncio.to_thread(burn, 0.04))
+    asyncio.get_running_loop().call_soon(burn, 0.04)
+    await others
+
+
+@pytest.mark.parametrize("statement", ["BURN", "BURN_BESIDE"])
+async def test_the_work_of_keywords_counts_as_the_time_of_the_run(statement: str) -> None:
+    table = a_table(say, burn_here, burn_beside)
+    script = Script(f"FOR i = 1 TO 100\n{statement}\nNEXT", table=table, cpu_seconds=0.2)
+    result = await script.run()
+    assert result.error is not None
+    assert result.error.text.startswith(EN.say("basic.stopped.time", name="try it", line=3))
+    done = Script(f'{statement}\n{statement}\nSAY "x"', table=table, cpu_seconds=0.2)
+    assert (await done.run()).reply == "x"
+
+
+async def test_what_others_do_while_a_keyword_waits_is_not_the_time_of_the_run() -> None:
+    script = Script('FOR i = 1 TO 4\nWATCH\nNEXT\nSAY "x"', table=a_table(say, watch), cpu_seconds=0.1)
+    assert (await script.run()).reply == "x"
 
 
 async def test_what_keywords_keep_outlives_questions_and_the_run_knows_its_answer() -> None:

@@ -78,6 +78,20 @@ def test_a_script_does_what_the_strongest_of_its_keywords_does() -> None:
     assert table.effect_of(["UNKNOWN"]) is Effect.ONCE
 
 
+def test_a_script_that_changes_what_is_kept_happens_once_though_each_of_its_statements_may_be_repeated() -> None:
+    @basic_keyword("KEEP {text}", effect="idempotent", touches=["stays_here"])
+    async def keep(run: ScriptRun, text: Value) -> None: ...
+
+    @basic_keyword("SEND {text}", effect="idempotent", touches=["reaches_out"])
+    async def send(run: ScriptRun, text: Value) -> None: ...
+
+    table = a_table(shout, put, keep, send)
+    assert table.effect_of(["KEEP"]) is Effect.ONCE
+    assert table.effect_of(["SHOUT", "SEND"]) is Effect.ONCE
+    # Words are sent when the run is over, and what it has called knows by itself whether it was there before.
+    assert table.effect_of(["SHOUT", "PUT"]) is Effect.IDEMPOTENT
+
+
 def test_a_script_touches_what_its_keywords_touch() -> None:
     table = a_table(shout, ring, note, drop, put)
     assert table.touches_of(["SHOUT", "PUT"]) == frozenset()

@@ -41,12 +41,16 @@ def upgrade() -> None:
     )
     op.create_table('chat_notes',
     sa.Column('chat', sa.Text(), nullable=False),
+    sa.Column('bot', sa.Text(), nullable=False),
     sa.Column('name', sa.Text(), nullable=False),
     sa.Column('words', sa.Text(), nullable=False),
     sa.Column('is_instruction', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
+    sa.Column('from_outside', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
+    sa.Column('from_member', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
+    sa.Column('script', sa.Text(), nullable=False),
     sa.Column('set_by', sa.Text(), nullable=False),
     sa.Column('at_ms', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=False, nullable=False),
-    sa.PrimaryKeyConstraint('chat', 'name'),
+    sa.PrimaryKeyConstraint('chat', 'bot', 'name'),
     sqlite_strict=True,
     sqlite_with_rowid=True
     )

@@ -1,0 +1,8 @@
+DESCRIPTION "Runs by the clock"
+SET SCHEDULE "every blue moon"
+SET SCHEDULE "99 7 * * *"
+SET SCHEDULE "every day at 7:30"
+SET SCHEDULE "business hours"
+SET SCHEDULE "every hour from 9 to 17"
+SET SCHEDULE "0 0 7 * * 1-5"
+TALK "now"

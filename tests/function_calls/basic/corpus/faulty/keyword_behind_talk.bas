@@ -1,0 +1,4 @@
+DESCRIPTION "Says little"
+TALK IF
+x = IF
+TALK x

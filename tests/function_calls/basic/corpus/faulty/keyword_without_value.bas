@@ -1,0 +1,4 @@
+DESCRIPTION "Reads a page"
+x = GET
+y = FIND
+TALK x + y

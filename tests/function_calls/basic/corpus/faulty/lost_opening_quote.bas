@@ -1,0 +1,3 @@
+PARAM who AS string LIKE Ann" DESCRIPTION "Who it is"
+DESCRIPTION "Greets"
+TALK who

@@ -1,0 +1,145 @@
+"""One mistake in the words of a block is told once, on the line that has to be changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.basic_scripts import compiler_of, keyword_modules, spellings_of
+from config.settings import Settings
+from function_calls.basic.compiler import BasicCompiler
+
+HEAD = 'DESCRIPTION "Does a thing"\n'
+
+
+@pytest.fixture(scope="module")
+def compiler() -> BasicCompiler:
+    """That of the shipped settings, with their keywords."""
+    settings = Settings()
+    return compiler_of(settings.basic, spellings_of(keyword_modules(settings)))
+
+
+def told(compiler: BasicCompiler, text: str) -> list[tuple[int, str]]:
+    """Line, without that of the description, and words of everything that is said of the script."""
+    found = compiler.compile_text(HEAD + text, "it.bas", name="it").diagnostics
+    return [(one.line - 1, one.message) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "right"),
+    [
+        ("IF 1 = 1 THEN", "END FOR", "END IF"),
+        ("IF 1 = 1 THEN", "NEXT", "END IF"),
+        ("IF 1 = 1 THEN", "NEXT i", "END IF"),
+        ("IF 1 = 1 THEN", "ENDFOR", "END IF"),
+        ("FOR i = 1 TO 2", "END IF", "NEXT"),
+        ("FOR i = 1 TO 2", "WEND", "NEXT"),
+        ("DO WHILE 1 = 1", "END IF", "LOOP"),
+        ("WHILE 1 = 1", "LOOP UNTIL 1 = 1", "WEND"),
+        ("SELECT CASE 1\nCASE 1", "END IF", "END SELECT"),
+    ],
+)
+def test_the_end_of_another_kind_of_block_is_told_where_it_stands(
+    compiler: BasicCompiler, begin: str, end: str, right: str
+) -> None:
+    script = f'{begin}\nTALK "a"\n{end}\n'
+    [(line, words)] = told(compiler, script)
+    assert line == len(script.splitlines())
+    assert words.endswith(f"is open: write {right}")
+
+
+def test_a_wrong_end_within_a_block_of_that_kind_is_told_there(compiler: BasicCompiler) -> None:
+    [(line, words)] = told(compiler, 'FOR i = 1 TO 3\nIF i = 1 THEN\nTALK "a"\nEND FOR\nNEXT\n')
+    assert (line, words.split(": ")[-1]) == (4, "write END IF")
+
+
+def test_an_end_too_many_does_not_end_a_block_that_has_its_own(compiler: BasicCompiler) -> None:
+    [(line, words)] = told(compiler, 'FOR i = 1 TO 3\nIF i = 1 THEN TALK "a"\nEND IF\nNEXT\n')
+    assert line == 3
+    assert "END IF ends an IF, but none is open here" in words
+
+
+@pytest.mark.parametrize(
+    ("script", "line", "right"),
+    [
+        ("IF 1 = 1 THAN\nTALK 1\nEND IF", 1, "THEN"),
+        ("IF 1 = 1 THNE\nTALK 1\nEND IF", 1, "THEN"),
+        ("IF 1 = 1 THNE TALK 1", 1, "THEN"),
+        ("IF 1 = 1 THEN\nTALK 1\nELS\nTALK 2\nEND IF", 3, "ELSE"),
+        ("IF 1 = 1 THEN\nTALK 1\nESLE\nTALK 2\nEND IF", 3, "ELSE"),
+        ("IF 1 = 1 THEN\nTALK 1\nELSIF 1 = 2 THEN\nTALK 2\nEND IF", 3, "ELSEIF"),
+        ("IF 1 = 1 THEN\nTALK 1\nENDFI", 3, "END IF"),
+        ("IF 1 = 1 THEN\nTALK 1\nEND FI", 3, "END IF"),
+        ("IF 1 = 1 THEN\nTALK 1\nEDN IF", 3, "END IF"),
+        ("IFF 1 = 1 THEN TALK 1", 1, "IF"),
+        ("FRO i = 1 TO 2\nTALK i\nNEXT i", 1, "FOR"),
+        ("FRO EACH i IN [1]\nTALK i\nNEXT i", 1, "FOR"),
+        ("FOR i = 1 TO 2\nTALK i\nNXT i", 3, "NEXT"),
+        ("WHIEL 1 = 1\nTALK 1\nWEND", 1, "WHILE"),
+        ("WHILE 1 = 1\nTALK 1\nWNED", 3, "WEND"),
+        ("SELCT CASE 1\nCASE 1\nTALK 1\nEND SELECT", 1, "SELECT"),
+        ("SELECT CASE 1\nCAES 1\nTALK 1\nEND SELECT", 2, "CASE"),
+        ("SUB greet()\nTALK 1\nENDSBU\ngreet", 3, "END SUB"),
+        ("FUNCTOIN one()\nRETURN 1\nEND FUNCTION\nTALK one()", 1, "FUNCTION"),
+        ("WIHT o\na = 1\nEND WITH", 1, "WITH"),
+    ],
+)
+def test_a_misspelt_word_of_a_block_is_told_alone_and_taken_for_what_is_meant(
+    compiler: BasicCompiler, script: str, line: int, right: str
+) -> None:
+    [(at, words)] = told(compiler, f"{script}\n")
+    assert at == line
+    assert words.endswith(f"did you mean {right}?")
+
+
+def test_a_name_that_is_near_to_a_word_of_a_block_is_a_name(compiler: BasicCompiler) -> None:
+    script = "SUB nxt(i)\nTALK i\nEND SUB\nels = 1\nnxt els\nCALL nxt(els)\nthan = els\nIF than = 1 THEN TALK than\n"
+    assert told(compiler, script) == []
+
+
+@pytest.mark.parametrize("inner", ["SUB", "FUNCTION"])
+@pytest.mark.parametrize("outer", ["SUB", "FUNCTION"])
+def test_a_procedure_within_another_is_told_once(compiler: BasicCompiler, outer: str, inner: str) -> None:
+    for indent in ("", "  "):
+        script = f"{outer} f()\n{indent}{inner} g()\n{indent}TALK 1\n{indent}END {inner}\nCALL g()\nEND {outer}\nf()\n"
+        [(line, words)] = told(compiler, script)
+        assert line == 2
+        assert f"{inner} stands at the top of a script, and none within another" in words
+
+
+def test_a_procedure_without_an_end_before_another_is_told_as_that(compiler: BasicCompiler) -> None:
+    found = told(compiler, "SUB f()\nTALK 1\nSUB g()\nTALK 2\nEND SUB\n")
+    assert found == [(1, "the SUB in line 2 has no END SUB")]
+
+
+@pytest.mark.parametrize(
+    ("script", "written"),
+    [
+        ('if (x == 5) {\nTALK "a"\n}', "IF condition THEN"),
+        ('if (x == 5) {\nTALK "a"\n} else {\nTALK "b"\n}', "IF condition THEN"),
+        ('if (x == 5) {\nTALK "a"\n}\nelse if (x == 6) {\nTALK "b"\n}', "IF condition THEN"),
+        ("function f() {\nreturn 1\n}", "FUNCTION name(a, b)"),
+        ("function f() {\nif (x) {\nreturn #{a: 1}\n}\n}\nx = f()\n", "FUNCTION name(a, b)"),
+        ('SWITCH x {\ncase 1: TALK "a"\n}', "SELECT CASE value"),
+        ("while (x < 5) {\nx = x + 1\n}", "WHILE condition … WEND"),
+        ("for (i = 0; i < 5; i++) {\nTALK i\n}", "FOR i = 1 TO 10"),
+        ('if (x == 5) {\nTALK "a"', "IF condition THEN"),
+    ],
+)
+def test_a_block_in_braces_is_told_once_with_how_it_is_written_here(
+    compiler: BasicCompiler, script: str, written: str
+) -> None:
+    found = told(compiler, f"x = 5\n{script}\n")
+    assert [line for line, _ in found] == [2]
+    assert f"blocks do not stand in braces here; write {written}" in found[0][1]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'IF 1 = 1 THEN RETURN {\n"a": 1\n}\nTALK 1',
+        'x = {\n"a": 1\n}\nTALK x',
+        'IF 1 = 1 THEN\nx = {\n"a": 1\n}\nEND IF',
+    ],
+)
+def test_a_map_is_no_block_in_braces(compiler: BasicCompiler, script: str) -> None:
+    assert all("braces" not in words for _, words in told(compiler, f"{script}\n"))
