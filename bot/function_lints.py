@@ -66,7 +66,7 @@ def _file_of(spec: FunctionSpec) -> Path:
 def _about(spec: FunctionSpec) -> Iterator[tuple[Code, str]]:
     if not spec.description:
         yield Code.NO_DESCRIPTION, " has no description: a model can only guess what it does"
-    elif _is_thin(spec.description) or _is_name_again(spec.description, spec.name):
+    elif spec.offered_to and (_is_thin(spec.description) or _is_name_again(spec.description, spec.name)):
         said = f": the description {spec.description!r} says little more than the name"
         yield Code.THIN_DESCRIPTION, f"{said}; tell a model what it does and when to use it"
     for name, schema in spec.parameters["properties"].items():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bot.basic_scripts import compiler_of, keyword_modules, spellings_of
 from bot.scratch import scratch_daemon
 from config.basic import BasicSource
-from config.diagnostics import Diagnostic, Diagnostics
+from config.diagnostics import Diagnostic, Diagnostics, Severity
 from config.settings import Settings
 from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import BasicCompiler
@@ -56,17 +57,27 @@ async def functions_beside(settings: Settings) -> tuple[FunctionSpec, ...]:
         return daemon.registry.specs
 
 
-def name_taken(name: str, bot: str | None, others: Iterable[FunctionSpec], *, is_command: bool = True) -> str:
-    """What has the name that a script of `bot` would have, as it is told; empty where it is free. `is_command`: people
+class Taken(NamedTuple):
+    """What another function has of the name that a script would have."""
+
+    told: str
+    severity: Severity
+    """A script without its command can still be called by models and by other functions."""
+
+
+def name_taken(name: str, bot: str | None, others: Iterable[FunctionSpec], *, is_command: bool = True) -> Taken | None:
+    """Who has the name that a script of `bot` would have, None: of any; None where it is free. `is_command`: people
     type the name as a command."""
     word = name.casefold()
-    for one in others:
-        if bot is not None and one.bot not in (None, bot):
-            continue
-        if one.name == name or (is_command and word in one.commands):
-            what = "the function" if one.name == name else "a command of the function"
-            return f"{name!r} is taken: it is {what} {one.name} ({one.source}); call it otherwise"
-    return ""
+    mine = [one for one in others if bot is None or one.bot in (None, bot)]
+    for one in mine:
+        if one.name == name:
+            return Taken(f"{name!r} is taken: it is the function {one.name} ({one.source}); call it otherwise", "error")
+    for one in mine:
+        if is_command and word in one.commands:
+            told = f"{name!r} is taken: it is a command of the function {one.name} ({one.source})"
+            return Taken(f"{told}; call it otherwise, or people cannot type it", "warning")
+    return None
 
 
 def doubts_of(settings: Settings) -> list[Diagnostic]:
@@ -147,8 +158,8 @@ class _Checking:
                 continue
             is_command = not one.definition.metadata.get(BEGINS_CHATS)
             taken = name_taken(one.definition.name, place.bot, self._others, is_command=is_command)
-            if taken:
-                found.append(Diagnostic(file, one.definition.line, 1, Code.TAKEN.value, taken))
+            if taken is not None:
+                found.append(Diagnostic(file, one.definition.line, 1, Code.TAKEN.value, taken.told, taken.severity))
         self._tell(found)
 
     def _nothing(self, found: Sequence[Diagnostic]) -> None:

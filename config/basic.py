@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -72,7 +72,7 @@ Parameters = Annotated[
 
 BasicSources = Annotated[
     tuple[
-        Annotated[BasicSource, BeforeValidator(_as_source, json_schema_input_type=Mapping[str, Any] | str)],
+        Annotated[BasicSource, BeforeValidator(_as_source, json_schema_input_type=BasicSource | str)],
         ...,
     ],
     Field(max_length=100),

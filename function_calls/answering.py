@@ -97,7 +97,7 @@ class Answering:
         question, texts = asked.question, turn.profile().texts
         spec = turn.functions.find(question.function)
         if spec is None or fingerprint(spec) != asked.fingerprint:
-            note_changed(question)
+            note_changed(question, context, spec)
             name = plain_name(question.function) if spec is None else spoken_name(spec, texts.language)
             return FunctionResult.fail(ErrorCode.REFUSED, texts.say("questions.changed", name=name))
         on = Continuation(path.value, asked.fingerprint, {})

@@ -51,7 +51,7 @@ class Resuming:
         texts = turn.profile().texts
         spec = turn.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
-            note_changed(question)
+            note_changed(question, context, spec)
             name = plain_name(question.function) if spec is None else spoken_name(spec, texts.language)
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=name))])
         if question.resume is not None:
@@ -81,7 +81,7 @@ class Resuming:
         if not question.is_of_a_run or is_open:
             return []
         if spec is None or fingerprint(spec) != on.fingerprint:
-            note_changed(question)
+            note_changed(question, context, spec)
             return []
         return await self._end(context, turn, question, on, "expired")
 
@@ -99,7 +99,7 @@ class Resuming:
             return sent(ReasonCode.EXPIRED, [told, *await self.end(context, turn, open_question)], question.function)
         spec = turn.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
-            note_changed(question)
+            note_changed(question, context, spec)
             return sent(ReasonCode.EXPIRED, [], question.function)
         who = context.sender
         context = replace(context, sender=replace(who, role=await turn.role_now(who)))
@@ -159,7 +159,7 @@ class Resuming:
         turn.asker = asker
         spec = turn.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
-            note_changed(question)
+            note_changed(question, context, spec)
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=question.function))])
         if allows:
             turn.approved = Approved(terms.digest, context.sender, answer.kind is Answered.ALWAYS)
@@ -255,11 +255,12 @@ def _answered(question: Question, text: str, texts: Phrases) -> Resumed:
     return Resumed(question.resume or {}, answer.value if kind == "answered" else "", kind, question.number)
 
 
-def note_changed(question: Question) -> None:
+def note_changed(question: Question, context: MessageContext, spec: FunctionSpec | None) -> None:
     """Note that a run waits for an answer, and never hears of it: what the function is now knows nothing of what it
-    was, so it can neither go on from what that left nor put it away."""
+    was, so it can neither go on from what that left nor put it away. `spec`: the function now; None: it is gone."""
     if question.is_of_a_run:
-        _log.warning("waiting_run_not_ended", function=question.function)
+        where = spec.source if spec is not None else ""
+        _log.warning("waiting_run_not_ended", function=question.function, chat=context.chat.key, source=where)
 
 
 def _with_what_was_said(result: FunctionResult, before: Question) -> FunctionResult:

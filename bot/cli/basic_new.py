@@ -70,8 +70,8 @@ def run_new(options: argparse.Namespace) -> int:
     except DefinitionError as error:
         print(error, file=sys.stderr)
         return 1
-    if taken:
-        print(taken, file=sys.stderr)
+    if taken is not None:
+        print(taken.told, file=sys.stderr)
         return 1
     file: Path = options.folder / f"{options.name}{_SUFFIX}"
     try:

@@ -46,6 +46,11 @@ def _outdate(options: argparse.Namespace, database: Beside) -> int:
         return 1
     bots = dict.fromkeys(bot for bot, _ in kept)
     if options.bot is not None and options.bot not in bots:
+        owners = [bot for bot, tool in kept if tool == options.bot]
+        if owners and options.tool is None:
+            right = " or ".join(f"rollcall basic recompile {bot} {options.bot}" for bot in owners)
+            print(f"{options.bot!r} is a tool, and the bot stands before it: {right}", file=sys.stderr)
+            return 1
         return _unknown("bot with scripts", options.bot, bots)
     tools = [name for bot, name in kept if bot == options.bot]
     if options.tool is not None and options.tool not in tools:

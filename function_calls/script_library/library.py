@@ -18,6 +18,7 @@ from function_calls.definition_faults import fault
 from function_calls.script_library.compiling import Compiled
 from function_calls.script_library.kept_tools import LibraryTool, NotKept, kept_findings, kept_tool
 from function_calls.script_library.names import Taker
+from function_calls.script_library.news import Happened, News
 from function_calls.script_library.outcomes import KnownScript, Outcomes, Workshop
 from function_calls.script_library.places import ScriptPlace, no_such_bot, place_of
 from function_calls.script_library.writing import Files
@@ -76,6 +77,7 @@ class ScriptLibrary:
         self._strangers: tuple[Diagnostic, ...] = ()
         """Scripts of bots that there are not."""
         self._has_looked = False
+        self._news = News(where)
 
     # What there is
 
@@ -164,6 +166,7 @@ class ScriptLibrary:
             await self._compile(storage, changed)
             self._has_looked = True
             self._outdated = {}
+            self._news.tell()
 
     async def refresh_names(self) -> None:
         """Compile those again which would have names that are free by now."""
@@ -230,6 +233,7 @@ class ScriptLibrary:
         for path in gone:
             script = self._scripts.pop(path)
             self._shop.names.free(self.key, path)
+            self._news.note("deleted", path)
             place = place_of(path, self._bot)
             if place is None:
                 continue
@@ -333,6 +337,7 @@ class ScriptLibrary:
             del self._running[path]
             if path in self._order:
                 await self._write(*await self._taken([task.result()]))
+                self._news.tell()
         self._tell()
 
     async def _taken(self, compiled: Sequence[Compiled]) -> tuple[list[Files], list[Write]]:
@@ -343,6 +348,8 @@ class ScriptLibrary:
             path = one.place.path
             known, outdated = self._scripts.get(path, KnownScript()), self._outdated.get(path, ())
             outcome = await self._outcomes.of(one, known, outdated)
+            if not one.is_known and not one.is_unread:
+                self._news.note(_happened(one, known, is_outdated=bool(outdated)), path)
             self._scripts[path] = outcome.script
             files += outcome.files
             rows += outcome.rows
@@ -360,3 +367,12 @@ class ScriptLibrary:
         if files or rows:
             problems = await self._shop.writing.write(files, rows)
             self._problems = tuple(dict.fromkeys([*self._problems, *problems]))
+
+
+def _happened(one: Compiled, known: KnownScript, *, is_outdated: bool) -> Happened:
+    """What was done with a file that was `known` like this before."""
+    if not one.tools:
+        return "broken"
+    if is_outdated or known.content_hash == one.content_hash:
+        return "compiled_anew"
+    return "changed" if known.content_hash else "added"

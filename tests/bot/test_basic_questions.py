@@ -198,6 +198,18 @@ async def test_words_of_authors_in_the_log_are_lines_of_it(tmp_path: Path) -> No
         assert lines == [("seen 3", 2), ("x", 3)]
 
 
+async def test_a_run_that_never_hears_how_it_ends_is_told_with_its_file_and_chat(tmp_path: Path) -> None:
+    home, scripts = tmp_path / "home", tmp_path / "scripts"
+    async with a_group_with(scripts, quiz='TALK "Day?"\nHEAR d\nTALK d', home=home) as group:
+        assert await group.say("Ann", "/quiz") == ["Day?"]
+    async with a_group_with(scripts, quiz='TALK "Which day?"\nHEAR day\nTALK day', home=home) as group:
+        with capture_logs() as events:
+            await group.say("Ann", "Monday")
+        [line] = [one for one in events if one["event"] == "waiting_run_not_ended"]
+        assert (line["function"], line["chat"]) == ("quiz", group.chat.key)
+        assert line["source"].startswith(str(scripts / "quiz.bas"))
+
+
 async def test_what_the_settings_give_a_script_is_stored_nowhere_and_is_given_anew(tmp_path: Path) -> None:
     home, scripts = tmp_path / "home", tmp_path / "scripts"
     script = 'SET HEADER "Authorization", "Bearer " + apikey\nhall = "mine"\nTALK "q?"\nHEAR x\nTALK x + apikey + hall'

@@ -91,7 +91,7 @@ def test_a_name_that_another_function_or_command_has_is_told(
     assert weather_line.startswith(
         f"{drive / 'weather.bas'}:1:1 functions.taken 'weather' is taken: it is the function"
     )
-    assert (printed.status, summary) == (1, "3 scripts: 2 broken, no warnings")
+    assert (printed.status, summary) == (1, "3 scripts: 1 broken, 1 warning")
 
 
 def test_bots_that_there_are_not_are_told_where_settings_are_at_hand(
@@ -193,3 +193,19 @@ def test_recompile_names_what_there_is_when_it_does_not_know_the_tool(
     assert (unknown.status, "did you mean process_order?" in unknown.err) == (1, True)
     nobody = command(capsys, "basic", "recompile", "nobody", "--config", file)
     assert (nobody.status, "default" in nobody.err) == (1, True)
+    tool = command(capsys, "basic", "recompile", "process_order", "--config", file)
+    assert (tool.status, "rollcall basic recompile default process_order" in tool.err) == (1, True)
+
+
+def test_check_says_nothing_of_the_description_of_what_begins_chats(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    drive = a_folder(tmp_path / "drive", start='TALK "Hi"\n')
+    file = a_settings_file(tmp_path, f"sources: {{basic: [{drive}]}}\n")
+    assert command(capsys, "check", file) == (0, f"{file}: good\n", "")
+
+
+def test_the_schema_of_the_settings_knows_what_scripts_may(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = json.dumps(command(capsys, "schema").json)
+    for name in ("may_call", "shared_tables", "shared_memory"):
+        assert f'"{name}"' in shown

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from config.basic import BasicSource
 from function_calls.basic.tool_definition import ToolDefinition
@@ -42,6 +43,45 @@ async def digest_of(world: Scripts, name: str, snapshot: Any) -> str:
     """Of the program that a call of the function would run."""
     result = await spec(snapshot, name).handler(a_message(), {}, None)  # type: ignore[arg-type]  # needs no call
     return str(result.data["digest"])
+
+
+# What operators are told
+
+
+async def test_each_look_is_one_line_of_the_log_with_what_became_of_scripts(tmp_path: Path) -> None:
+    storage = files(a=says("A"), b=says("B"), c=BROKEN)
+    async with scripts(tmp_path, storage=storage) as world:
+        with capture_logs() as logs:
+            async with world.running():
+                storage.write("a.bas", says("A again"))
+                storage.write("d.bas", says("D"))
+                storage.delete("b.bas")
+                await world.look()
+                await world.look()
+        assert [one for one in logs if one["event"] == "scripts_changed"] == [
+            {
+                "event": "scripts_changed", "log_level": "info", "where": "drive",
+                "added": 2, "added_scripts": "a.bas, b.bas", "broken": 1, "broken_scripts": "c.bas",
+            },
+            {
+                "event": "scripts_changed", "log_level": "info", "where": "drive",
+                "deleted": 1, "deleted_scripts": "b.bas", "changed": 1, "changed_scripts": "a.bas",
+                "added": 1, "added_scripts": "d.bas",
+            },
+        ]  # fmt: skip
+        with capture_logs() as logs:
+            await world.once()
+        assert [one for one in logs if one["event"] == "scripts_changed"] == []
+
+
+async def test_no_more_than_twenty_scripts_are_named_in_the_log(tmp_path: Path) -> None:
+    storage = files(**{f"s{number:02}": says("A") for number in range(25)})
+    async with scripts(tmp_path, storage=storage) as world:
+        with capture_logs() as logs:
+            await world.once()
+    [line] = [one for one in logs if one["event"] == "scripts_changed"]
+    assert line["added"] == 25
+    assert line["added_scripts"].endswith("s19.bas and 5 more")
 
 
 # What is found
