@@ -196,7 +196,7 @@ class _Matching:
             return self._misses(absent.what or _called(part))
         return True
 
-    def _filling(self, slot: Slot, after: Node) -> Expression:  # noqa: C901 - one line for each kind of slot
+    def _filling(self, slot: Slot, after: Node) -> Expression:
         match slot.kind:
             case SlotKind.VALUE:
                 return self._slots.value()

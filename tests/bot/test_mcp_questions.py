@@ -186,7 +186,6 @@ APPROVALS = [
 ]
 
 
-@pytest.mark.requirement("K17")
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize(("options", "settings", "is_asked"), APPROVALS)
 async def test_only_what_the_asker_alone_may_allow_is_put_to_the_user(
@@ -215,7 +214,6 @@ async def test_a_no_to_an_approval_is_a_refusal(mode: str) -> None:
     assert (code(result), act.runs) == ("refused", [])
 
 
-@pytest.mark.requirement("K17")
 async def test_who_has_read_words_from_outside_is_asked_and_an_answer_takes_nothing_of_that_away() -> None:
     reads = Recorder("reads", touches="reads_outside")
     sends = Recorder("sends", effect="once", touches="reaches_out")
@@ -232,7 +230,6 @@ async def test_who_has_read_words_from_outside_is_asked_and_an_answer_takes_noth
     assert "sends" in user.messages[1]
 
 
-@pytest.mark.requirement("K17")
 async def test_an_answer_is_the_callers_own_words() -> None:
     sends = Recorder("sends", effect="once", touches="reaches_out")
 
@@ -348,7 +345,6 @@ async def late(client: Client, asked: Any, name: str = "fill", arguments: dict[s
     )
 
 
-@pytest.mark.requirement("K17")
 async def test_an_answer_counts_once_for_its_own_call_and_its_own_program() -> None:
     fill, clients = Asking(parameters=CITY), [{"name": "editor"}, {"name": "other", "token": "the-token-of-another"}]
     async with (
@@ -432,7 +428,6 @@ async def test_what_is_for_others_is_sent_before_the_user_has_answered(mode: str
     assert (sent, after) == (["it begins"], ["it begins", "it ends"])
 
 
-@pytest.mark.requirement("K17")
 async def test_a_stream_that_breaks_off_ends_the_run_though_nobody_cancels_it() -> None:
     fill = Asking(effect="once")
     async with asyncio.timeout(_SECONDS), programs([fill.spec]) as served, served.http() as http:
