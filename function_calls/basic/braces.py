@@ -72,20 +72,20 @@ def _brace_of(tokens: Sequence[Token], index: int) -> int:
 def _behind(tokens: Sequence[Token], brace: int) -> int:
     """Where it goes on behind the block that begins with this brace, and those that belong to it; at the end of the
     line where it has no end."""
-    closed = _closed(tokens, brace)
-    if not closed:
-        return _line_end(tokens, brace)
-    following = closed + 1
-    while tokens[following].kind is Kind.LINE and tokens[following + 1].value in _GO_ON - {"WHILE"}:
-        if not _brace_of(tokens, following + 1):
+    while closed := _closed(tokens, brace):
+        following = closed + 1
+        while tokens[following].kind is Kind.LINE and tokens[following + 1].value in _GO_ON - {"WHILE"}:
+            if not _brace_of(tokens, following + 1):
+                break
+            following += 1
+        if tokens[following].value not in _GO_ON:
+            return following
+        brace = following
+        while tokens[brace].kind not in (Kind.LINE, Kind.END) and tokens[brace].text not in _OPENS:
+            brace += 1
+        if tokens[brace].text != "{":
             break
-        following += 1
-    if tokens[following].value in _GO_ON:
-        end = following
-        while tokens[end].kind not in (Kind.LINE, Kind.END) and tokens[end].text not in _OPENS:
-            end += 1
-        return _behind(tokens, end) if tokens[end].text == "{" else _line_end(tokens, end)
-    return following
+    return _line_end(tokens, brace)
 
 
 def _closed(tokens: Sequence[Token], brace: int) -> int:

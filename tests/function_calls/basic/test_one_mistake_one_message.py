@@ -156,3 +156,23 @@ def test_an_error_goes_to_no_label_within_a_block(compiler: BasicCompiler, block
     [(line, words)] = told(compiler, block.format("ON ERROR GOTO bad\nTALK 1 / 0\nbad:\nTALK 2") + "\n")
     assert line == 2
     assert "put it behind or before that" in words
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "if (x) {\n}\n" + "else {\n}\n" * 4000,
+        "if (x) {\n" * 5000,
+        "while x " + "{ " * 20000,
+        "FOR i = 1 TO 2\n" + "END IF\n" * 8000,
+        "SUB f\n" * 6000 + "END SUB\n" * 100,
+        "NXT i\n" * 9000,
+        "IF 1 = 1 THNE\n" * 4000,
+        "whiel x\n" * 7000 + "WEND\n",
+        "IF a " + "b " * 20000,
+        "FOR a = 1 TO 2\nNEXT a" + ", a" * 20000,
+        "TRY\n" + "CATCH\n" * 8000,
+    ],
+)
+def test_mistakes_without_number_are_told_as_any(compiler: BasicCompiler, script: str) -> None:
+    assert 0 < len(told(compiler, script)) <= 200
