@@ -26,6 +26,7 @@ from function_calls.script_library.work_folder import WorkFolder
 from function_calls.scripts.handler import ScriptHandler, script_seconds
 from function_calls.scripts.heard import Heard, read
 from function_calls.scripts.keyword_table import KeywordTable
+from function_calls.scripts.line import Line
 from function_calls.source import Changes
 from function_calls.sources.basic_scripts import BasicScripts
 from function_calls.spec import Handler
@@ -67,6 +68,7 @@ class ScriptRuns:
         self._settings = settings.basic
         self._parameters = {name: bot.parameters for name, bot in settings.bots.items()}
         self._table = table
+        self._line = Line()
         self._clock = cast(Clock, services[Clock])
         self._chance = cast(Random, services[Random])
         self._times = cast(Times, services[Times])
@@ -91,6 +93,7 @@ class ScriptRuns:
             chance=self._chance,
             folder=tool.place.folder,
             parameters=lambda bot: self._parameters.get(bot, {}),
+            line=self._line,
         ).handle
 
 

@@ -18,6 +18,7 @@ from function_calls.scripts.calling import STOPPED_WITHIN
 from function_calls.scripts.ending import EndOfRun, HeldUpWithin
 from function_calls.scripts.faults import count_up
 from function_calls.scripts.keyword_table import BoundKeyword, KeywordTable, changes_what_is_kept
+from function_calls.scripts.line import Line, Pause
 from function_calls.scripts.metered import Metered
 from function_calls.scripts.session import without_given
 from function_calls.spec import Question, ToolError
@@ -41,8 +42,6 @@ _WORDED = frozenset(
     {RunCode.BAD_VALUE, RunCode.NO_SUCH_THING, RunCode.NOT_ALLOWED, RunCode.UNAVAILABLE, RunCode.FAILED}
 )
 """The faults of keywords whose words are for people."""
-
-Pause = Callable[[], Awaitable[None]]
 
 
 class Asked(NamedTuple):
@@ -86,14 +85,16 @@ class Driver:
         pause: Pause,
         spent: Spent | None = None,
         given: Mapping[str, Value] | None = None,
+        line: Line | None = None,
     ) -> None:
-        """`pause` lets others of this process work. A machine that was held up wants once more what it had wanted.
+        """`pause` lets others of this process work, and `line` is that of all runs which reckon beside this one. A machine that was held up wants once more what it had wanted.
         `given`: the variables that the settings gave it, which are not stored."""
         self._machine = machine
         self._script = script
         self._table = table
         self._most_cpu_seconds = cpu_seconds
         self._pause = pause
+        self._line = line or Line()
         self.spent = spent or Spent()
         self._settings_gave = given or {}
         self._steps = _FIRST_STEPS
@@ -107,7 +108,7 @@ class Driver:
                 self._machine.fail(RunFault(RunCode.TIME, f"it reckoned for more than {self._most_cpu_seconds:g} s"))
             if self._unpaused_seconds >= _STRETCH_SECONDS:
                 self._unpaused_seconds = 0.0
-                await self._pause()
+                await self._line.turn(self.spent.cpu_seconds, self._pause)
             event = self._go()
             if isinstance(event, Wants):
                 stop = await self._carried_out(event)

@@ -26,8 +26,9 @@ from function_calls.handler_questions import is_too_much
 from function_calls.progress import SAID_ALL
 from function_calls.registry import BEGINS_CHATS
 from function_calls.scripts.calling import SAID, STOPPED_AT, Said, end_within
-from function_calls.scripts.driver import Asked, Driver, HeldUp, Over, Pause, Spent, Stop
+from function_calls.scripts.driver import Asked, Driver, HeldUp, Over, Spent, Stop
 from function_calls.scripts.keyword_table import KeywordTable
+from function_calls.scripts.line import Line, Pause
 from function_calls.scripts.said import SaidSoFar, with_suggestions
 from function_calls.scripts.session import (
     NOTING,
@@ -86,6 +87,7 @@ class ScriptHandler:
         folder: str = "",
         parameters: Callable[[str], Mapping[str, Value]] = no_parameters,
         pause: Pause = breathe,
+        line: Line | None = None,
     ) -> None:
         """`folder`: where the script lies in its storage. `parameters` gives what the settings of a bot have as
         variables for its scripts."""
@@ -99,6 +101,7 @@ class ScriptHandler:
         self._folder = folder
         self._parameters = parameters
         self._pause = pause
+        self._line = line
         self._begins = definition.metadata.get(BEGINS_CHATS) is True
         """Whether it runs when a chat begins: nobody has called it, and nobody waits for what it does."""
 
@@ -124,6 +127,7 @@ class ScriptHandler:
             self._table,
             cpu_seconds=self._settings.cpu_seconds,
             pause=self._pause,
+            line=self._line,
             spent=Spent(state.get("cpu_seconds", 0.0), state.get("is_begun", False)),
             given=given,
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.testing import FAMILY, Group, a_group
 from config.texts import Texts
@@ -50,9 +51,13 @@ async def test_the_script_that_begins_a_chat_runs_once_before_the_first_answer(t
 
 
 async def test_what_it_suggests_stands_under_its_last_message(tmp_path: Path) -> None:
-    async with a_group(settings=settings(tmp_path, start=START)) as group:
+    start = f'{START}ADD SUGGESTION TOOL "nosuchtool" AS "Nothing"\n'
+    potluck = 'DESCRIPTION "Collects who brings what"\nTALK "ok"\n'
+    async with a_group(settings=settings(tmp_path, start=start, potluck=potluck)) as group:
         group.model.says("Hello.")
-        await group.say("Ann", "@Rollcall hello")
+        with capture_logs() as events:
+            await group.say("Ann", "@Rollcall hello")
+        assert [one["suggested"] for one in events if one["event"] == "suggested_tool_unknown"] == ["nosuchtool"]
         [welcome] = [one for one in group.platform.sent if one.text.startswith("Welcome")]
         assert welcome.choices == (Choice("Meeting", "When do we meet?"), Choice("Bring food", "/potluck"))
 
