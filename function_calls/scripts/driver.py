@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -87,8 +87,9 @@ class Driver:
         given: Mapping[str, Value] | None = None,
         line: Line | None = None,
     ) -> None:
-        """`pause` lets others of this process work, and `line` is that of all runs which reckon beside this one. A machine that was held up wants once more what it had wanted.
-        `given`: the variables that the settings gave it, which are not stored."""
+        """`pause` lets others of this process work, and `line` is that of all runs which reckon beside this one. A
+        machine that was held up wants once more what it had wanted. `given`: the variables that the settings gave it,
+        which are not stored."""
         self._machine = machine
         self._script = script
         self._table = table

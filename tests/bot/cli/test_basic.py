@@ -105,11 +105,6 @@ def test_bots_that_there_are_not_are_told_where_settings_are_at_hand(
     assert summary == "2 scripts: none broken, 1 warning"
 
 
-def test_a_folder_that_is_not_there_is_no_broken_script(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    printed = command(capsys, "basic", "check", a_folder(tmp_path / "drive", a=GOOD), tmp_path / "absent")
-    assert (printed.status, printed.out.splitlines()[-1]) == (1, "1 script: none broken, no warnings")
-
-
 def test_a_file_that_is_no_text_or_too_long_is_told_where(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     drive = a_folder(tmp_path / "drive")
     (drive / "latin.bas").write_bytes('DESCRIPTION "One"\nTALK "Caf\xe9"\n'.encode("latin-1"))
