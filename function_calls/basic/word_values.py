@@ -90,6 +90,8 @@ class WordValues:
         if value in _NO_OPERANDS or (value in _NO_OPERANDS_UNLESS_VARIABLES and name not in reading.variables):
             cursor.fail(f"a value is missing before {value}")
         if value in _BEGIN_STATEMENTS and name not in reading.variables:
+            if value == "IF" and following.kind not in (Kind.LINE, Kind.END):
+                cursor.fail("IF gives no value; write IIF(condition, value, otherwise)")
             cursor.fail(f"a value is missing, where {value} stands, which begins a statement of its own")
         if calls:
             return self._call(cursor, token)

@@ -308,7 +308,7 @@ REMOVALS = [
     Removal(
         "arguments",
         invocation,
-        "arguments = spec.arguments.parse(raw)",
+        "arguments = spec.arguments.parse(as_said(spec.arguments, raw, profile))",
         "arguments = raw",
         wrong_arguments_never_reach_the_handler,
     ),

@@ -154,7 +154,13 @@ REMOVALS = [
         "",
         what_is_private_asks_before_it_goes_out,
     ),
-    Removal("quotation", llm, "        turn.taint |= taint_of(context)\n", "", a_quotation_makes_it_ask),
+    Removal(
+        "quotation",
+        llm,
+        "        turn.taint |= taint_of(context, turn.profile().notes)\n",
+        "",
+        a_quotation_makes_it_ask,
+    ),
     Removal(
         "taint through an answer",
         resuming,

@@ -158,7 +158,7 @@ async def test_a_repeated_call_makes_one_even_where_it_filled_the_chat(kept: Kep
 
 
 async def test_what_files_declare_takes_no_room_of_a_chat(kept: Kept) -> None:
-    await kept.schedules.reconcile("scripts", {name: wanted() for name in "abc"})
+    await kept.schedules.reconcile("schedules", {name: wanted() for name in "abc"})
     await kept.schedules.create(a_draft("tea", DAILY, kind=TimerKind.SCHEDULE), call_key="call")
     assert len(await kept.schedules.of_chat(FAMILY)) == 4
 
@@ -173,6 +173,6 @@ async def test_removing_again_in_the_same_call_gives_what_it_gave(kept: Kept) ->
 
 
 async def test_what_a_file_declares_is_removed_there(kept: Kept) -> None:
-    await kept.schedules.declare("scripts", "a", wanted())
-    with pytest.raises(SetElsewhere, match=r"scripts\.a"):
+    await kept.schedules.declare("schedules", "a", wanted())
+    with pytest.raises(SetElsewhere, match=r"schedules\.a"):
         await kept.schedules.remove(FAMILY, 1, by=ANN, private_to=None, call_key="remove")

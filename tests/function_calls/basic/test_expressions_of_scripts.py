@@ -172,7 +172,7 @@ def test_places_in_braces_are_those_in_the_script() -> None:
         ('x = "${}"', (1, 8), "SYNTAX", "`${}`"),
         ('x = "${a b}"', (1, 10), "SYNTAX", "one value"),
         ("x = LEN(1,)", (1, 11), "SYNTAX", "value is missing"),
-        ('x = WEATHER "a"', (1, 5), "UNKNOWN_STATEMENT", "WEATHER is not supported here"),
+        ('x = QRCODE "a"', (1, 5), "UNKNOWN_STATEMENT", "QRCODE is not supported here"),
         ("x = lenn(a)", (1, 5), "UNKNOWN_FUNCTION", "did you mean LEN?"),
         ("x = a.lenn()", (1, 7), "UNKNOWN_FUNCTION", "did you mean LEN?"),
         ("x = qqqq(a)", (1, 5), "UNKNOWN_FUNCTION", "there is no function QQQQ"),
