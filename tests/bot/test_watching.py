@@ -21,7 +21,7 @@ from bot.watched_places import places_of
 from bot.watching import Watcher
 from tests.fakes.held import until
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 QUIET_SECONDS = 0.2
 """Several times what the watcher needs; a file that it must not care for has changed by then."""
 

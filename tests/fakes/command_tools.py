@@ -47,7 +47,7 @@ async def faults_of(folder: Path, tools: str, python: str = "") -> list[Diagnost
 
 async def until(true: Callable[[], bool]) -> None:
     """Return when something has come true in a process, which tells nobody. Raises TimeoutError after ten seconds."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not true():  # noqa: ASYNC110 - there is nothing to wait for
             await asyncio.sleep(0.01)
 

@@ -53,7 +53,7 @@ class Held:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Let everything run until `condition` holds, which nothing tells by an event; ten seconds at most."""
-    async with asyncio.timeout(10):
+    """Let everything run until `condition` holds, which nothing tells by an event; a minute at most."""
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - the writer's thread takes real time, and nothing here has a bell
             await asyncio.sleep(0)

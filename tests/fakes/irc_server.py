@@ -11,7 +11,7 @@ from typing import Self
 
 from tests.fakes.listener import Listener
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 ALL_CAPS = (
     "account-notify account-tag batch echo-message extended-join labeled-response message-tags multi-prefix server-time"
 )

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 _LINE = re.compile(rb"(?:@(\S*) +)?(?::(\S*) +)?(\S+)(.*)", re.DOTALL)
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from config.irc import IrcSettings
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 _INSPIRCD = """\
 <config format="xml">
 <server name="irc.test" description="test" network="TestNet" id="00A">

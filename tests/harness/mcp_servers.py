@@ -15,7 +15,7 @@ from function_calls.spec import FunctionSpec
 
 RAW = Path(__file__).with_name("mcp_raw.py")
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
-_WAIT_SECONDS = 15.0
+_WAIT_SECONDS = 60.0
 
 
 def a_tool(name: str, does: str = "say", given: Any = None, **more: Any) -> dict[str, Any]:

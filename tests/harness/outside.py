@@ -19,7 +19,7 @@ from tests.harness.daemon_process import Plan
 from tests.harness.nursery import Nursery
 from tests.harness.wire import Peer
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 
 class Said(NamedTuple):

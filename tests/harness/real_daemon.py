@@ -17,7 +17,7 @@ import httpx2
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-for-the-tests"
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 _SETTINGS = """\
 home: {home}
 logging: {{folder: {home}/logs, console: "off"}}

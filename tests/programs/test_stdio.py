@@ -25,7 +25,7 @@ from tests.conftest import REPOSITORY
 from tests.harness.mcp_programs import ERAS, code, texts
 
 FUNCTIONS = REPOSITORY / "tests" / "harness" / "mcp_functions.py"
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 
 @pytest.fixture
