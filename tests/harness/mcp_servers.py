@@ -86,7 +86,8 @@ def is_alive(pid: int) -> bool:
     """Whether there is such a process, and it is more than a name that waits to be taken note of."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        # It may end between one look and the next.
         return False
-    status = Path(f"/proc/{pid}/stat")
-    return not status.exists() or status.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    return status.rpartition(")")[2].split()[0] != "Z"
