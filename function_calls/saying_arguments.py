@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast
 
 from function_calls.profile import ChatProfile
 from function_calls.spec import ArgumentParser
 
 
-@runtime_checkable
 class ReadsPeople(Protocol):
     """An ArgumentParser that understands more in a chat than its schema says."""
 
@@ -20,4 +19,5 @@ class ReadsPeople(Protocol):
 
 def as_said(arguments: ArgumentParser, raw: Mapping[str, Any], profile: ChatProfile) -> Mapping[str, Any]:
     """`raw` as people meant it, where `arguments` can tell."""
-    return arguments.said(raw, profile) if isinstance(arguments, ReadsPeople) else raw
+    # Asked by its name: to compare it with a protocol would take half of the time of a whole run.
+    return cast(ReadsPeople, arguments).said(raw, profile) if hasattr(arguments, "said") else raw
