@@ -13,8 +13,8 @@ from config.diagnostics import Diagnostic, Diagnostics, Severity
 from config.settings import Settings
 from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import BasicCompiler
+from function_calls.beginning import BEGINS_CHATS
 from function_calls.definition_faults import Code, fault
-from function_calls.registry import BEGINS_CHATS
 from function_calls.script_library.names import Names, Taker, taken_twice
 from function_calls.script_library.places import ScriptPlace, bot_of, no_such_bot, place_of, storage_of
 from function_calls.spec import FunctionSpec

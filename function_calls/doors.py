@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from function_calls.approval_terms import Approved
+from function_calls.beginning import begins_chats
 from function_calls.call import Resumed
 from function_calls.context import MessageContext
 from function_calls.groups import Takeable
 from function_calls.permissions import callable_here
 from function_calls.profile import ChatProfile
-from function_calls.registry import begins_chats
 from function_calls.shortlist import found_here
 from function_calls.spec import FunctionResult, FunctionSpec, Question
 from function_calls.touches import is_tainted

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from config.diagnostics import Diagnostic
+from function_calls.beginning import begins_chats
 from function_calls.commands import CommandPlan, is_command_word, is_speech, plan_for
 from function_calls.definition import DefinitionError
 from function_calls.definition_faults import Code, fault
@@ -23,14 +24,7 @@ from services.llm.function_search import FunctionSearch
 from services.llm.model import Offer, OfferedFunction
 from services.refs import Effect
 
-BEGINS_CHATS = "session"
-"""In a spec's metadata: it runs once when a chat begins, and nobody calls it."""
 _OFFERS_KEPT = 1024
-
-
-def begins_chats(spec: FunctionSpec) -> bool:
-    """Whether it runs once when a chat begins, and nobody calls it."""
-    return spec.metadata.get(BEGINS_CHATS) is True
 
 
 class CommandLine(NamedTuple):

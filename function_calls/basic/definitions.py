@@ -11,6 +11,7 @@ from function_calls.basic.parameters import parameters_of
 from function_calls.basic.tool_definition import ParamDecl as ParamDecl
 from function_calls.basic.tool_definition import ToolDefinition as ToolDefinition
 from function_calls.basic.tool_names import in_words, name_among, stem_of, tool_name
+from function_calls.beginning import BEGINS_CHATS
 from services.json_values import JsonObject
 
 SESSION_SCRIPT = "start"
@@ -40,7 +41,7 @@ def definitions_of(
         told = "the strict profile has one tool in a file; put this one into a file of its own"
         faults.append(Fault(script.units[1].at, Code.NOT_IN_STRICT, told))
     names = _names(script.units, file_name, profile, faults)
-    metadata: JsonObject = {"session": True} if stem.lower() == SESSION_SCRIPT else {}
+    metadata: JsonObject = {BEGINS_CHATS: True} if stem.lower() == SESSION_SCRIPT else {}
     definitions: list[ToolDefinition] = []
     for number, (unit, tool) in enumerate(zip(script.units, names, strict=True)):
         parameters, wrong = parameters_of(unit, profile)

@@ -60,6 +60,8 @@ async def get_chat_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -
 @basic_keyword(
     "SET USER MEMORY {key}, {value} [, {duration}]",
     "SET USER MEMORY {pair:pair}",
+    "REMEMBER {key}, {value} [, {duration}]",
+    "REMEMBER {pair:pair}",
     effect="idempotent",
     touches=_OWN,
 )
@@ -77,31 +79,10 @@ async def set_user_memory(
     await _put(run, memory, _of_member(run, name)[0], name, kept, duration)
 
 
-@basic_keyword("GET USER MEMORY {key:key}")
+@basic_keyword("GET USER MEMORY {key:key}", "RECALL {key:key}")
 async def get_user_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
-    """What SET USER MEMORY has put under this name for this member; NULL when there is nothing, or nothing any more."""
-    name = text_in(run, key, "memory_name")
-    return await _own_words(run, memory, _of_member(run, name), name)
-
-
-@basic_keyword("REMEMBER {key}, {value} [, {duration}]", "REMEMBER {pair:pair}", effect="idempotent", touches=_OWN)
-async def remember(
-    run: ScriptRun,
-    key: Value = None,
-    value: Value = None,
-    duration: Value = None,
-    pair: Value = None,
-    *,
-    memory: ScriptMemory,
-) -> None:
-    """Remember a value of the member who runs the script, for some time ("30 days") or without an end."""
-    name, kept = _named(run, key, value, pair)
-    await _put(run, memory, _of_member(run, name)[0], name, kept, duration)
-
-
-@basic_keyword("RECALL {key:key}")
-async def recall(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
-    """What REMEMBER has put under this name for this member; NULL when there is nothing, or nothing any more."""
+    """What SET USER MEMORY or REMEMBER has put under this name for this member; NULL when there is nothing, or not any
+    more."""
     name = text_in(run, key, "memory_name")
     return await _own_words(run, memory, _of_member(run, name), name)
 

@@ -10,6 +10,7 @@ from config.basic import BasicSource
 from function_calls.arguments import SchemaArguments
 from function_calls.basic.program import Program
 from function_calls.basic.tool_definition import ParamDecl
+from function_calls.beginning import BEGINS_CHATS
 from function_calls.definition import build_spec
 from function_calls.profile import ChatProfile
 from function_calls.script_library.kept_tools import LibraryTool
@@ -21,8 +22,6 @@ from services.refs import Effect
 
 TAG = "basic"
 """Borne by every function that is a script, for rules that speak of all of them."""
-SESSION = "session"
-"""In the metadata of a script that begins a conversation."""
 KEYWORDS = "keywords"
 """In the metadata of a script: those of the host that it may want, by their names."""
 LoadProgram = Callable[[], Awaitable[Program]]
@@ -81,7 +80,7 @@ def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Run
     """The function. Raises DefinitionError."""
     definition = tool.definition
     parameters = definition.schema()
-    is_session = bool(definition.metadata.get(SESSION))
+    is_session = bool(definition.metadata.get(BEGINS_CHATS))
     options: JsonObject = {
         "bot": tool.place.bot,
         "effect": runs.effect_of(tool.keywords),

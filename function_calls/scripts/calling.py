@@ -11,10 +11,10 @@ from typing import NamedTuple
 from function_calls.answers import Answered, read_yes_or_no
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import Asks, ScriptRun, Value
+from function_calls.beginning import begins_chats
 from function_calls.call import Call, Resumed, ResumedKind
 from function_calls.commands import arguments_of, plan_for, value_of
 from function_calls.questions import fingerprint
-from function_calls.registry import begins_chats
 from function_calls.scripts.ending import HeldUpWithin
 from function_calls.scripts.faults import count_up
 from function_calls.scripts.rights import may_call, tool_name

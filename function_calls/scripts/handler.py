@@ -19,12 +19,12 @@ from function_calls.basic.machine import Machine, StaleState
 from function_calls.basic.nodes import At
 from function_calls.basic.program import Program
 from function_calls.basic.tool_definition import ToolDefinition
+from function_calls.beginning import BEGINS_CHATS
 from function_calls.call import Call, Resumed
 from function_calls.context import Kind, MessageContext
 from function_calls.failed_runs import noted
 from function_calls.handler_questions import is_too_much
 from function_calls.progress import SAID_ALL
-from function_calls.registry import BEGINS_CHATS
 from function_calls.scripts.calling import SAID, STOPPED_AT, Said, end_within
 from function_calls.scripts.driver import Asked, Driver, HeldUp, Over, Spent, Stop
 from function_calls.scripts.keyword_table import KeywordTable
