@@ -37,6 +37,9 @@ class Verdict:
     """The message of the bot's whose choices lead nowhere any more."""
     immediate: bool = False
     """It controls the queue, so it does not wait in it."""
+    quick: bool = False
+    """It is a command whose function says nothing of what it is doing, so it may be begun with while the message is
+    being written down."""
 
     @property
     def is_for_us(self) -> bool:
@@ -68,7 +71,8 @@ def judge(
         return Verdict(ReasonCode.NOT_A_MESSAGE, context.kind.value)
     line = functions.command_line(context.text, bare=is_called)
     if line is not None:
-        return Verdict(addressed=True, immediate=line.spec.immediate)
+        immediate = line.spec.immediate
+        return Verdict(addressed=True, immediate=immediate, quick=not (immediate or line.spec.status_text))
     if context.kind is Kind.CHOICE:
         # A button under a question to somebody else, or to nobody any more.
         return Verdict(ReasonCode.NOT_ADDRESSED, context.kind.value)

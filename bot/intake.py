@@ -13,6 +13,7 @@ from bot.arrivals import Arrivals
 from bot.chats import Chats
 from bot.engine.embedded import EmbeddedEngine
 from bot.engine.job import Job
+from bot.engine.keeping import Keeping
 from bot.gate import Verdict, judge
 from bot.inbound_text import fit
 from bot.notices import Notices
@@ -155,6 +156,8 @@ class Intake:
         verdict = self._verdict(context, pointed)
         job = Job(self._ids.next(), context, verdict.addressed, verdict.question, immediate=verdict.immediate)
         # Until the first await nobody else is judged: the question and the place in the queue are this message's.
+        if verdict.quick and self._engine.is_free(context.chat):
+            return await self._begun(job, verdict, also)
         if verdict.is_for_us:
             self._arrivals.accepting.setdefault(message, job)
         try:
@@ -177,6 +180,27 @@ class Intake:
             self._prune(context.chat.key)
         return Accepted.NEW
 
+    async def _begun(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> Accepted:
+        """Take in a command while its turn runs: what the turn writes follows in the order of units, most often in the
+        same commit."""
+        chat = job.context.chat
+        job.keeping = Keeping()
+        self._chats.heard(chat, job.turn_id)
+        self._engine.free_place(chat, immediate=False)
+        # Before the message is given to the store: the turn's first step comes before the store begins to write.
+        self._engine.submit(job)
+        is_new = False
+        try:
+            is_new = await self._keep(job, verdict, also)
+        finally:
+            if not is_new and job.keeping.is_over:
+                self._engine.abandon(job)
+        if not is_new:
+            return Accepted.DUPLICATE
+        self._reach("dedupe.after_insert")
+        self._prune(chat.key)
+        return Accepted.NEW
+
     async def _keep(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> bool:
         """Make it durable; whether it was new. Its question is taken before the first await, so that two answers
         cannot both have it."""
@@ -189,7 +213,8 @@ class Intake:
             writes.append(pending.answer(verdict.question.id, job.turn_id))
         self._reach("recv.before_persist")
         try:
-            touched = await self._store.commit([*writes, *also])
+            unit = self._store.commit([*writes, *also])
+            touched = await (unit if job.keeping is None else job.keeping.begin(unit))
         except StoreError:
             # The platform delivers the answer again, and then it has to find its question.
             self._questions.put_back(chat, member, taken)

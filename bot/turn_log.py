@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
+from bot.engine.keeping import Keeping
 from function_calls.context import MessageContext
 from function_calls.results import ended_as, result_from_json, result_to_json
 from function_calls.spec import FunctionResult, Touch
@@ -16,10 +17,14 @@ from services.fault_points import FaultPoints
 from services.llm.model import ModelAnswer, answer_from_json, answer_to_json
 from services.redaction import HIDDEN
 from services.refs import Effect
-from services.store import answers, ledger
-from services.store.port import Conflict, Store, StoreFull, Write
+from services.store import answers, inbox, ledger
+from services.store.port import Conflict, Store, StoreError, StoreFull, Write
 
 _NOTHING_READ: frozenset[Touch] = frozenset()
+
+
+class NotKept(StoreError):
+    """The message that the turn answers was known before or could not be written: the turn is none."""
 
 
 class _Answer(NamedTuple):
@@ -36,7 +41,17 @@ class StoreTurnLog:
     """Collects writes and commits them no more often than the promises need: an answer goes with the first intent that
     follows from it, a result with whatever comes next, and only an effect waits for the disk."""
 
-    def __init__(self, store: Store, context: MessageContext, turn_id: int, clock: Clock, faults: FaultPoints) -> None:
+    def __init__(
+        self,
+        store: Store,
+        context: MessageContext,
+        turn_id: int,
+        clock: Clock,
+        faults: FaultPoints,
+        keeping: Keeping | None = None,
+    ) -> None:
+        """`keeping`: the message is being written down meanwhile, and nothing is done before it is."""
+        self._keeping = keeping
         self._store = store
         self._context = context
         self._turn_id = turn_id
@@ -44,6 +59,7 @@ class StoreTurnLog:
         self._reach = faults.reach
         self._collected: list[Write] = []
         self._must_be_durable = False
+        self._is_answer_new = False
         self._answers: dict[int, _Answer] = {}
         self._runs: dict[str, _Ran] = {}
         self._turn: Turn | None = None
@@ -103,7 +119,14 @@ class StoreTurnLog:
         )
         self._collected += writes
         # Nothing of it is used before it is durable: neither by an effect nor by a message to the chat.
-        self._must_be_durable = True
+        self._is_answer_new = True
+
+    async def until_kept(self) -> None:
+        if self._keeping is None:
+            return
+        if not await self._keeping.succeeds():
+            raise NotKept("the message was not taken in")
+        self._keeping = None
 
     async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
         spec = run.spec
@@ -114,8 +137,10 @@ class StoreTurnLog:
             # A read that costs something as well: it is paid for once, however often it is begun.
             self._collected.append(self._row(run, self._clock.now_ms()))
         self._collected += writes
-        if spec.effect is Effect.ONCE or writes:
+        if spec.effect is Effect.ONCE or writes or (self._is_answer_new and spec.effect is not Effect.READ):
             self._must_be_durable = True
+        elif spec.effect is not Effect.READ:
+            await self.until_kept()
         try:
             await self.settle()
         except Conflict:
@@ -169,17 +194,25 @@ class StoreTurnLog:
     async def settle(self) -> None:
         if not self._collected:
             return
+        keeping = self._keeping
+        if keeping is not None and not self._must_be_durable:
+            # Nothing follows a message that is not there: it goes with the next unit.
+            return
         writes, self._collected = self._collected, []
         if not self._must_be_durable:
             self._store.post(writes)
             return
         try:
-            await self._store.commit(writes)
+            await self._store.commit(writes if keeping is None else [inbox.waits(self._turn_id), *writes])
+        except Conflict:
+            await self.until_kept()
+            raise
         except StoreFull:
             # They go with the next unit, once there is room.
             self._collected = [*writes, *self._collected]
             raise
-        self._must_be_durable = False
+        self._keeping = None
+        self._is_answer_new = False
         self._reach("llm.after_persist")
 
     def rest(self) -> list[Write]:

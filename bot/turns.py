@@ -21,7 +21,7 @@ from bot.outgoing import Due, addressed_to
 from bot.past import Past
 from bot.summaries import Summaries
 from bot.turn_ends import explained, granted, interrupted, leaving, of_this_text, stopped, told, unheeded
-from bot.turn_log import StoreTurnLog
+from bot.turn_log import NotKept, StoreTurnLog
 from bot.typing_sign import TypingSign, TypingSigns
 from config.settings import RouterSettings
 from function_calls.context import Kind, MessageContext, without_words
@@ -101,11 +101,15 @@ class Turns:
     async def run(self, job: Job) -> None:
         """Answer the message of `job`. Raises StoreError when its end cannot be kept; nothing else."""
         # One log for all attempts: what is known and could not be written yet is known to the next one.
-        log = StoreTurnLog(self._store, job.runs_for, job.turn_id, self._clock, self._faults)
+        log = StoreTurnLog(self._store, job.runs_for, job.turn_id, self._clock, self._faults, job.keeping)
         while True:
             try:
                 await self._attempt(job, log)
+            except NotKept:
+                return
             except StoreFull as problem:
+                if job.keeping is not None and not await job.keeping.succeeds():
+                    return
                 _log.error("turn_waits_for_room", turn=job.turn_id, problem=str(problem))
                 job.answered = True
                 await self._clock.sleep(_FULL_DISK_SECONDS)
@@ -264,6 +268,7 @@ class Turns:
         try:
             await self._store.commit(writes)
         except Conflict:
+            await log.until_kept()
             _log.warning("turn_ended_elsewhere", turn=job.turn_id)
             return
         self._metrics.turn_ended(outcome.reason)

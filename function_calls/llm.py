@@ -93,6 +93,7 @@ class FunctionCallLLM:
         stored = turn.log.stored_answer(progress.round_number)
         if stored is not None:
             return stored
+        await turn.log.until_kept()
         tool_choice = "none" if last else "auto" if progress.round_number else self._tool_choice
         sent, everything = self._shortlist.offer(context, turn, wanted=tool_choice) if offered else (None, None)
         messages = [*progress.messages, last_round_message()] if last and progress.round_number else progress.messages

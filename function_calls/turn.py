@@ -78,6 +78,10 @@ class TurnLog(Protocol):
     def answer(self, round_number: int, answer: ModelAnswer, writes: Sequence[Write] = ()) -> None:
         """Note an answer, together with `writes`; durable with the next intent, or with the end of the turn."""
 
+    async def until_kept(self) -> None:
+        """Return when the message that the turn answers is durable: before that, nothing is done that costs or that
+        others notice. Raises StoreError when there is no such message: then the turn is none."""
+
     async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
         """Note that `run` is about to happen, together with `writes`. Durable on return when the run has an effect.
         Raises Conflict when `writes` cannot be done: then nothing was noted."""
@@ -102,6 +106,9 @@ class MemoryTurnLog:
         return None
 
     def answer(self, round_number: int, answer: ModelAnswer, writes: Sequence[Write] = ()) -> None:
+        return None
+
+    async def until_kept(self) -> None:
         return None
 
     async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:

@@ -75,6 +75,11 @@ class EmbeddedEngine:
             self._places_total -= 1
         _give_back(self._immediate_places if immediate else self._places, chat)
 
+    def is_free(self, chat: ChatRef) -> bool:
+        """Whether a message of `chat` would be begun with at once."""
+        is_idle = chat not in self._running and chat not in self._queues
+        return is_idle and self._accepts and len(self._running) < self._limits.parallel_turns
+
     def submit(self, job: Job) -> None:
         """Run `job` when its chat's turn comes; at once when it is immediate."""
         self._idle.clear()
@@ -128,6 +133,12 @@ class EmbeddedEngine:
         job.stopped = True
         # A task that is cancelled before its first step never runs, and then nobody would end the turn.
         return task.cancel() if job.begun else True
+
+    def abandon(self, job: Job) -> None:
+        """End `job`, which turned out not to be one, wherever it is by now."""
+        running = self._running.get(job.context.chat)
+        if running is not None and running[0] is job:
+            running[1].cancel()
 
     async def drain(self, seconds: float) -> None:
         """Start nothing new, and wait up to `seconds` for what runs; what is left is taken up at the next start."""

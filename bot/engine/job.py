@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from bot.engine.keeping import Keeping
 from function_calls.context import MessageContext
 from function_calls.turn import OpenQuestion
 
@@ -29,6 +30,8 @@ class Job:
     """Somebody ended it with /stop."""
     answered: bool = False
     """Its answer is being kept, or waits for room to be: it can be stopped no more."""
+    keeping: Keeping | None = None
+    """Its message is being written down while it runs; None where it was written before."""
     withdrawn: bool = False
     """Its message was deleted before it was queued."""
     edited: bool = False

@@ -51,6 +51,12 @@ _TAKE_UP = Statement(
     .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == _WAITING)
     .values(epoch=bindparam("new_epoch"), attempts=INBOX.c.attempts + literal_column("1")),
 )
+_WAITS = Statement(
+    "inbox.waits",
+    update(INBOX)
+    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == _WAITING)
+    .values(attempts=INBOX.c.attempts),
+)
 _END = Statement(
     "inbox.end",
     update(INBOX)
@@ -130,6 +136,11 @@ def accept(
 def take_up(id: int, epoch: int) -> Write:
     """Another process takes up a turn that a dead one left: counts an attempt."""
     return _TAKE_UP.write(row_id=id, new_epoch=epoch)
+
+
+def waits(id: int) -> Write:
+    """Changes nothing; the unit is undone when the turn of that id is not there, or over."""
+    return _WAITS.write_expecting(1, row_id=id)
 
 
 def end(id: int, reason: str, detail: str, at_ms: int) -> Write:

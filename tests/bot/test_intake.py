@@ -297,7 +297,7 @@ async def test_rights_are_those_of_the_moment_when_a_turn_begins(tmp_path: Path)
 @pytest.mark.parametrize("ticks", range(12))
 async def test_a_deletion_that_meets_its_message_on_the_way_in_is_heeded(ticks: int) -> None:
     """Wherever it meets it, except in a turn that runs already."""
-    once = Recorder("once", commands=["once"], effect="once")
+    once = Recorder("once", commands=["once"], effect="once", status_text="Going once")
 
     async def take_back(group: Group) -> None:
         for _ in range(ticks):
@@ -319,7 +319,7 @@ async def test_a_deletion_that_meets_its_message_on_the_way_in_is_heeded(ticks: 
 
 
 async def test_an_edit_that_meets_its_message_on_the_way_in_is_what_gets_answered() -> None:
-    held = Held()
+    held = Held(status_text="Holding")
     slow = SlowCommit()
     async with a_group([held.spec], around_store=slow.under) as group:
         async with asyncio.TaskGroup() as tasks:

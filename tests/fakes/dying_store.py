@@ -4,7 +4,7 @@ so for good. A test then starts the daemon again, on what was durable."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Literal
 
 from services.store.port import Query, Row, Store, Write
@@ -31,14 +31,16 @@ class DyingStore:
         assert self._store is not None
         return self._store
 
-    async def commit(self, writes: Sequence[Write]) -> list[int]:
+    def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
         self.units += 1
         if self.units > self._at or (self.units == self._at and self._when == "before"):
-            return await self._die()
-        touched = await self._under.commit(writes)
-        if self.units == self._at:
-            return await self._die()
-        return touched
+            return self._die()
+        unit = self._under.commit(writes)
+        return self._dies_after(unit) if self.units == self._at else unit
+
+    async def _dies_after(self, unit: Awaitable[list[int]]) -> list[int]:
+        await unit
+        return await self._die()
 
     def post(self, writes: Sequence[Write]) -> None:
         self.units += 1

@@ -16,7 +16,8 @@ class SlowCommit:
         self._at = at
         self._inner: Store | None = None
         self._begun = asyncio.Event()
-        self._free = asyncio.Event()
+        self._held: list[tuple[Sequence[Write], asyncio.Future[list[int]]]] = []
+        self._is_free = False
 
     def under(self, store: Store) -> Store:
         """`store`, with slow commits."""
@@ -28,8 +29,11 @@ class SlowCommit:
         await self._begun.wait()
 
     def let_go(self) -> None:
-        """All that waits is done now."""
-        self._free.set()
+        """All that waits is done now, in the order in which it was given."""
+        self._is_free = True
+        for writes, waiter in self._held:
+            _pass_on(self._store.commit(writes), waiter)
+        self._held.clear()
 
     @property
     def _store(self) -> Store:
@@ -37,14 +41,13 @@ class SlowCommit:
         return self._inner
 
     def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
-        if self._free.is_set() or not any(write.statement.name == self._at for write in writes):
+        is_slow = not self._is_free and any(write.statement.name == self._at for write in writes)
+        if not is_slow and not self._held:
             return self._store.commit(writes)
-        return self._later(writes)
-
-    async def _later(self, writes: Sequence[Write]) -> list[int]:
+        waiter: asyncio.Future[list[int]] = asyncio.get_running_loop().create_future()
+        self._held.append((writes, waiter))
         self._begun.set()
-        await self._free.wait()
-        return await self._store.commit(writes)
+        return waiter
 
     def post(self, writes: Sequence[Write]) -> None:
         self._store.post(writes)
@@ -58,3 +61,18 @@ class SlowCommit:
 
     async def close(self) -> None:
         await self._store.close()
+
+
+def _pass_on(unit: Awaitable[list[int]], waiter: asyncio.Future[list[int]]) -> None:
+    """Let `waiter` end as `unit` does."""
+
+    def ended(done: asyncio.Future[list[int]]) -> None:
+        problem = done.exception()
+        if waiter.done():
+            return
+        if problem is not None:
+            waiter.set_exception(problem)
+        else:
+            waiter.set_result(done.result())
+
+    asyncio.ensure_future(unit).add_done_callback(ended)

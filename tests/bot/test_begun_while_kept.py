@@ -1,0 +1,201 @@
+"""A command in an idle chat is begun with while its message is being written down. What others would notice waits for
+the message, and nothing remains of a turn whose message was not taken in."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from bot.platforms.base import Accepted
+from bot.testing import Group, a_group
+from function_calls.context import Kind
+from function_calls.spec import FunctionResult
+from services.store.inbox import INBOX
+from services.store.ledger import LEDGER
+from services.store.port import StoreFull
+from services.store.sqlite import SqliteStore
+from tests.fakes.full_disk import FullDisk
+from tests.fakes.functions import Recorder
+from tests.fakes.held import Held
+from tests.fakes.kept import heard, kept
+from tests.fakes.slow_commit import SlowCommit
+
+
+async def commits_of(group: Group, text: str) -> int:
+    """How many commits it takes until `text` is answered."""
+    store = group.daemon.store
+    assert isinstance(store, SqliteStore)
+    before = store.groups
+    assert await group.say("Ann", text)
+    return store.groups - before
+
+
+async def while_written(group: Group, slow: SlowCommit, text: str) -> asyncio.Task[Accepted]:
+    """`text` is heard, and its message is still being written down when everything that can happen has happened."""
+    arriving = asyncio.create_task(group.hear("Ann", text, id="x1"))
+    await slow.holds_a_commit()
+    for _ in range(50):
+        await asyncio.sleep(0)
+    return arriving
+
+
+@pytest.mark.parametrize(("effect", "commits"), [("read", 1), ("idempotent", 2), ("once", 2)])
+async def test_a_message_shares_the_commit_of_what_its_turn_writes_first(effect: str, commits: int) -> None:
+    function = Recorder("act", commands=["act"], effect=effect)
+    async with a_group([function.spec]) as group:
+        await group.say("Ann", "/act")
+        # What was noted about that delivery goes with the next commit, since the clock stands still.
+        assert await commits_of(group, "/act") == commits
+
+
+async def test_a_read_is_run_while_its_message_is_written_but_not_answered_before() -> None:
+    held, slow = Held(), SlowCommit()
+    held.let_go()
+    async with a_group([held.spec], around_store=slow.under) as group:
+        arriving = await while_written(group, slow, "/hold it")
+        assert held.begun == ["it"]
+        assert group.platform.sent == []
+        slow.let_go()
+        assert await arriving is Accepted.NEW
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["done: it"]
+
+
+@pytest.mark.parametrize("effect", ["idempotent", "once"])
+async def test_an_effect_waits_until_its_message_is_written(effect: str) -> None:
+    function, slow = Recorder("act", commands=["act"], effect=effect), SlowCommit()
+    async with a_group([function.spec], around_store=slow.under) as group:
+        await while_written(group, slow, "/act")
+        assert function.runs == []
+        slow.let_go()
+        await group.settle()
+        assert len(function.runs) == 1
+        assert [one.text for one in group.platform.sent] == ["done"]
+
+
+async def test_an_effect_within_a_read_waits_until_the_message_is_written() -> None:
+    inner = Recorder("inner", effect="once")
+
+    async def does(context: object, arguments: object, call: object) -> str:
+        await call.invoke("inner", {})  # type: ignore[attr-defined]
+        return "both"
+
+    outer, slow = Recorder("outer", does=does, commands=["outer"]), SlowCommit()
+    async with a_group([inner.spec, outer.spec], around_store=slow.under) as group:
+        await while_written(group, slow, "/outer")
+        assert inner.runs == []
+        slow.let_go()
+        await group.settle()
+        assert len(inner.runs) == 1
+        assert [one.text for one in group.platform.sent] == ["both"]
+
+
+async def test_no_model_is_asked_before_the_message_is_written() -> None:
+    passes = Recorder("passes", gives=FunctionResult(handled=False), commands=["passes"])
+    slow = SlowCommit()
+    async with a_group([passes.spec], around_store=slow.under) as group:
+        group.model.says("In words, then.")
+        await while_written(group, slow, "/passes")
+        assert len(passes.runs) == 1
+        assert group.model.requests == []
+        slow.let_go()
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["In words, then."]
+
+
+async def test_a_function_that_says_what_it_is_doing_waits_for_its_message() -> None:
+    held, slow = Held(status_text="Looking"), SlowCommit()
+    held.let_go()
+    async with a_group([held.spec], around_store=slow.under) as group:
+        arriving = await while_written(group, slow, "/hold it")
+        assert held.begun == []
+        slow.let_go()
+        await arriving
+        await group.settle()
+        assert held.begun == ["it"]
+
+
+@pytest.mark.parametrize("effect", ["read", "idempotent", "once"])
+async def test_nothing_remains_of_a_turn_whose_message_was_known(effect: str, tmp_path: Path) -> None:
+    function = Recorder("act", commands=["act"], effect=effect)
+    async with a_group([function.spec], home=tmp_path) as group:
+        assert await group.say("Ann", "/act", id="x1") == ["done"]
+    async with a_group([function.spec], home=tmp_path) as group:
+        assert await group.hear("Ann", "/act", id="x1") is Accepted.DUPLICATE
+        await group.settle()
+        assert group.platform.sent == []
+        assert len(await kept(group, INBOX.c.id)) == 1
+        assert len(await kept(group, LEDGER.c.key)) == 1
+        assert await heard(group) == [("Ann", "/act"), ("Rollcall", "done")]
+    assert len(function.runs) == 1 or effect == "read"
+
+
+@pytest.mark.parametrize("effect", ["read", "idempotent", "once"])
+async def test_a_message_that_found_no_room_is_answered_once_when_it_comes_again(effect: str) -> None:
+    function, disk = Recorder("act", commands=["act"], effect=effect), FullDisk()
+    async with a_group([function.spec], around_store=disk.under) as group:
+        disk.is_full = True
+        for _ in range(3):
+            with pytest.raises(StoreFull):
+                await group.hear("Ann", "/act", id="x1")
+        await group.settle()
+        assert group.platform.sent == []
+        assert effect == "read" or function.runs == []
+        disk.is_full = False
+        assert await group.hear("Ann", "/act", id="x1") is Accepted.NEW
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["done"]
+    assert effect == "read" or len(function.runs) == 1
+
+
+async def test_a_run_that_takes_its_time_ends_when_its_message_could_not_be_kept() -> None:
+    held, disk = Held(), FullDisk()
+    async with a_group([held.spec], around_store=disk.under) as group:
+        disk.is_full = True
+        with pytest.raises(StoreFull):
+            await group.hear("Ann", "/hold it", id="x1")
+        disk.is_full = False
+        await group.settle()
+        assert held.running == []
+        assert await kept(group, INBOX.c.id) == []
+
+
+@pytest.mark.parametrize("effect", ["read", "once"])
+async def test_a_message_is_answered_although_nobody_waits_for_its_acknowledgement_any_more(effect: str) -> None:
+    function, slow = Recorder("act", commands=["act"], effect=effect), SlowCommit()
+    async with a_group([function.spec], around_store=slow.under) as group:
+        arriving = await while_written(group, slow, "/act")
+        arriving.cancel()
+        await asyncio.wait([arriving])
+        slow.let_go()
+        await group.settle()
+        assert len(function.runs) == 1
+        assert [one.text for one in group.platform.sent] == ["done"]
+
+
+async def test_a_message_that_is_taken_back_while_its_command_runs_is_answered_and_gone_from_the_past() -> None:
+    held = Held()
+    async with a_group([held.spec]) as group:
+        await group.hear("Ann", "/hold it", id="x1")
+        await held.has_begun("it")
+        await group.hear("Ann", "", id="x1", kind=Kind.DELETE)
+        held.let_go()
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["done: it"]
+        assert await heard(group) == [("Ann", ""), ("Rollcall", "done: it")]
+
+
+async def test_a_second_command_of_the_chat_waits_for_the_first() -> None:
+    held, slow = Held(), SlowCommit()
+    async with a_group([held.spec], around_store=slow.under) as group:
+        first = await while_written(group, slow, "/hold first")
+        second = asyncio.create_task(group.hear("Bob", "/hold second"))
+        slow.let_go()
+        await first
+        await second
+        assert held.begun == ["first"]
+        held.let_go()
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["done: first", "done: second"]
