@@ -38,8 +38,7 @@ class Verdict:
     immediate: bool = False
     """It controls the queue, so it does not wait in it."""
     quick: bool = False
-    """It is a command whose function says nothing of what it is doing, so it may be begun with while the message is
-    being written down."""
+    """It is a command that may be begun with while the message is being written down."""
 
     @property
     def is_for_us(self) -> bool:
@@ -71,8 +70,7 @@ def judge(
         return Verdict(ReasonCode.NOT_A_MESSAGE, context.kind.value)
     line = functions.command_line(context.text, bare=is_called)
     if line is not None:
-        immediate = line.spec.immediate
-        return Verdict(addressed=True, immediate=immediate, quick=not (immediate or line.spec.status_text))
+        return Verdict(addressed=True, immediate=line.spec.immediate, quick=line.spec.is_quick)
     if context.kind is Kind.CHOICE:
         # A button under a question to somebody else, or to nobody any more.
         return Verdict(ReasonCode.NOT_ADDRESSED, context.kind.value)

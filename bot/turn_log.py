@@ -139,7 +139,7 @@ class StoreTurnLog:
         self._collected += writes
         if spec.effect is Effect.ONCE or writes or (self._is_answer_new and spec.effect is not Effect.READ):
             self._must_be_durable = True
-        elif spec.effect is not Effect.READ:
+        elif not spec.is_quick:
             await self.until_kept()
         try:
             await self.settle()

@@ -37,6 +37,7 @@ def build_spec(
     source: str = "",
     result_schema: JsonObject | None = None,
     version: str = "",
+    self_contained: bool = False,
 ) -> FunctionSpec:
     """The spec with `options` read as in YAML; unknown options become metadata. Raises DefinitionError."""
     problems: list[str] = []
@@ -83,6 +84,7 @@ def build_spec(
         source=source,
         declared=frozenset(fields),
         version=version,
+        self_contained=self_contained,
         **fields,
     )
 

@@ -337,7 +337,18 @@ class FunctionSpec:
     """Runs beside the chat's queue instead of in it: only for what controls the queue, such as stop."""
     positional: tuple[str, ...] = ()
     """The parameters that words of a command line fill; the others are named, as in `days=3`. Empty: all."""
+    self_contained: bool = False
+    """Its handler is given no service: what it says depends on the message and its arguments alone, so that as a read it
+    need not wait until the message is written down."""
     declared: frozenset[str] = frozenset()
     """The fields that its author has set; the others are as they are by default."""
     version: str = ""
     """A digest of what runs, where that may change without a release of ours: a yes for another version is no yes."""
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it may be begun with while the message is being written down: it needs nothing of what is written, or
+        has an effect whose intent is written behind the message."""
+        if self.immediate or self.status_text:
+            return False
+        return self.effect is Effect.ONCE or (self.effect is Effect.READ and self.self_contained)

@@ -75,6 +75,7 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
         options={"examples": declared.examples, **declared.meta},
         source=where,
         result_schema=signature.result_schema,
+        self_contained=all(kind is Call for kind in signature.wanted.values()),
     )
 
 

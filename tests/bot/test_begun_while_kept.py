@@ -12,6 +12,7 @@ from bot.platforms.base import Accepted
 from bot.testing import Group, a_group
 from function_calls.context import Kind
 from function_calls.spec import FunctionResult
+from services.refs import Role
 from services.store.inbox import INBOX
 from services.store.ledger import LEDGER
 from services.store.port import StoreFull
@@ -43,7 +44,7 @@ async def while_written(group: Group, slow: SlowCommit, text: str) -> asyncio.Ta
 
 @pytest.mark.parametrize(("effect", "commits"), [("read", 1), ("idempotent", 2), ("once", 2)])
 async def test_a_message_shares_the_commit_of_what_its_turn_writes_first(effect: str, commits: int) -> None:
-    function = Recorder("act", commands=["act"], effect=effect)
+    function = Recorder("act", commands=["act"], effect=effect, self_contained=True)
     async with a_group([function.spec]) as group:
         await group.say("Ann", "/act")
         # What was noted about that delivery goes with the next commit, since the clock stands still.
@@ -51,7 +52,7 @@ async def test_a_message_shares_the_commit_of_what_its_turn_writes_first(effect:
 
 
 async def test_a_read_is_run_while_its_message_is_written_but_not_answered_before() -> None:
-    held, slow = Held(), SlowCommit()
+    held, slow = Held(self_contained=True), SlowCommit()
     held.let_go()
     async with a_group([held.spec], around_store=slow.under) as group:
         arriving = await while_written(group, slow, "/hold it")
@@ -65,11 +66,12 @@ async def test_a_read_is_run_while_its_message_is_written_but_not_answered_befor
 
 @pytest.mark.parametrize("effect", ["idempotent", "once"])
 async def test_an_effect_waits_until_its_message_is_written(effect: str) -> None:
-    function, slow = Recorder("act", commands=["act"], effect=effect), SlowCommit()
+    function, slow = Recorder("act", commands=["act"], effect=effect, self_contained=True), SlowCommit()
     async with a_group([function.spec], around_store=slow.under) as group:
-        await while_written(group, slow, "/act")
+        arriving = await while_written(group, slow, "/act")
         assert function.runs == []
         slow.let_go()
+        await arriving
         await group.settle()
         assert len(function.runs) == 1
         assert [one.text for one in group.platform.sent] == ["done"]
@@ -82,7 +84,7 @@ async def test_an_effect_within_a_read_waits_until_the_message_is_written() -> N
         await call.invoke("inner", {})  # type: ignore[attr-defined]
         return "both"
 
-    outer, slow = Recorder("outer", does=does, commands=["outer"]), SlowCommit()
+    outer, slow = Recorder("outer", does=does, commands=["outer"], self_contained=True), SlowCommit()
     async with a_group([inner.spec, outer.spec], around_store=slow.under) as group:
         await while_written(group, slow, "/outer")
         assert inner.runs == []
@@ -93,7 +95,7 @@ async def test_an_effect_within_a_read_waits_until_the_message_is_written() -> N
 
 
 async def test_no_model_is_asked_before_the_message_is_written() -> None:
-    passes = Recorder("passes", gives=FunctionResult(handled=False), commands=["passes"])
+    passes = Recorder("passes", gives=FunctionResult(handled=False), commands=["passes"], self_contained=True)
     slow = SlowCommit()
     async with a_group([passes.spec], around_store=slow.under) as group:
         group.model.says("In words, then.")
@@ -105,8 +107,13 @@ async def test_no_model_is_asked_before_the_message_is_written() -> None:
         assert [one.text for one in group.platform.sent] == ["In words, then."]
 
 
+async def test_a_read_that_leans_on_a_service_finds_its_own_message_written() -> None:
+    async with a_group() as group:
+        assert "• Ann: admin" in (await group.say("Ann", "/roles", role=Role.ADMIN))[0]
+
+
 async def test_a_function_that_says_what_it_is_doing_waits_for_its_message() -> None:
-    held, slow = Held(status_text="Looking"), SlowCommit()
+    held, slow = Held(self_contained=True, status_text="Looking"), SlowCommit()
     held.let_go()
     async with a_group([held.spec], around_store=slow.under) as group:
         arriving = await while_written(group, slow, "/hold it")
@@ -119,7 +126,7 @@ async def test_a_function_that_says_what_it_is_doing_waits_for_its_message() -> 
 
 @pytest.mark.parametrize("effect", ["read", "idempotent", "once"])
 async def test_nothing_remains_of_a_turn_whose_message_was_known(effect: str, tmp_path: Path) -> None:
-    function = Recorder("act", commands=["act"], effect=effect)
+    function = Recorder("act", commands=["act"], effect=effect, self_contained=True)
     async with a_group([function.spec], home=tmp_path) as group:
         assert await group.say("Ann", "/act", id="x1") == ["done"]
     async with a_group([function.spec], home=tmp_path) as group:
@@ -134,7 +141,7 @@ async def test_nothing_remains_of_a_turn_whose_message_was_known(effect: str, tm
 
 @pytest.mark.parametrize("effect", ["read", "idempotent", "once"])
 async def test_a_message_that_found_no_room_is_answered_once_when_it_comes_again(effect: str) -> None:
-    function, disk = Recorder("act", commands=["act"], effect=effect), FullDisk()
+    function, disk = Recorder("act", commands=["act"], effect=effect, self_contained=True), FullDisk()
     async with a_group([function.spec], around_store=disk.under) as group:
         disk.is_full = True
         for _ in range(3):
@@ -151,7 +158,7 @@ async def test_a_message_that_found_no_room_is_answered_once_when_it_comes_again
 
 
 async def test_a_run_that_takes_its_time_ends_when_its_message_could_not_be_kept() -> None:
-    held, disk = Held(), FullDisk()
+    held, disk = Held(self_contained=True), FullDisk()
     async with a_group([held.spec], around_store=disk.under) as group:
         disk.is_full = True
         with pytest.raises(StoreFull):
@@ -164,7 +171,7 @@ async def test_a_run_that_takes_its_time_ends_when_its_message_could_not_be_kept
 
 @pytest.mark.parametrize("effect", ["read", "once"])
 async def test_a_message_is_answered_although_nobody_waits_for_its_acknowledgement_any_more(effect: str) -> None:
-    function, slow = Recorder("act", commands=["act"], effect=effect), SlowCommit()
+    function, slow = Recorder("act", commands=["act"], effect=effect, self_contained=True), SlowCommit()
     async with a_group([function.spec], around_store=slow.under) as group:
         arriving = await while_written(group, slow, "/act")
         arriving.cancel()
@@ -176,7 +183,7 @@ async def test_a_message_is_answered_although_nobody_waits_for_its_acknowledgeme
 
 
 async def test_a_message_that_is_taken_back_while_its_command_runs_is_answered_and_gone_from_the_past() -> None:
-    held = Held()
+    held = Held(self_contained=True)
     async with a_group([held.spec]) as group:
         await group.hear("Ann", "/hold it", id="x1")
         await held.has_begun("it")
@@ -188,7 +195,7 @@ async def test_a_message_that_is_taken_back_while_its_command_runs_is_answered_a
 
 
 async def test_a_second_command_of_the_chat_waits_for_the_first() -> None:
-    held, slow = Held(), SlowCommit()
+    held, slow = Held(self_contained=True), SlowCommit()
     async with a_group([held.spec], around_store=slow.under) as group:
         first = await while_written(group, slow, "/hold first")
         second = asyncio.create_task(group.hear("Bob", "/hold second"))

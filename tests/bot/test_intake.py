@@ -319,7 +319,7 @@ async def test_a_deletion_that_meets_its_message_on_the_way_in_is_heeded(ticks: 
 
 
 async def test_an_edit_that_meets_its_message_on_the_way_in_is_what_gets_answered() -> None:
-    held = Held(status_text="Holding")
+    held = Held()
     slow = SlowCommit()
     async with a_group([held.spec], around_store=slow.under) as group:
         async with asyncio.TaskGroup() as tasks:
