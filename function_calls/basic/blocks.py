@@ -19,6 +19,7 @@ One = Callable[[Cursor, list[Statement], bool], None]
 Body = tuple[Statement, ...]
 Read = TypeVar("Read")
 _HEADERS = frozenset(("PARAM", "DESCRIPTION", "SUB", "FUNCTION"))
+_BEHIND_A_NAME = frozenset(("=", ".", "(", "[", "+", "-", "*", "/", "\\", "^", "&"))
 _GO = ("GOTO", "GOSUB")
 _INLINE_ENDS = frozenset(("ELSE", "ELSEIF", "ENDIF"))
 
@@ -325,7 +326,7 @@ class Blocks:
     def _begins_anew(self, cursor: Cursor, token: Token) -> bool:
         """Whether a tool, a SUB or a FUNCTION begins here, so that no block is meant to be open any more."""
         following = cursor.ahead()
-        if following.kind is Kind.SYMBOL and following.text in ("=", ".", "(", "["):
+        if following.kind is Kind.SYMBOL and following.text in _BEHIND_A_NAME:
             return False
         if self.open.is_nested(cursor):
             return False

@@ -314,3 +314,9 @@ def test_labels_belong_to_their_sub() -> None:
 def test_a_fault_is_told_once_where_it_is_to_be_mended(text: str, place: tuple[int, int], code: str, said: str) -> None:
     assert faults(text) == [(*place, code)]
     assert said in message(text)
+
+
+@pytest.mark.parametrize("name", ["description", "param", "error", "stop", "end_date"])
+def test_a_variable_that_is_called_like_a_word_of_the_language_can_be_changed(name: str) -> None:
+    text = f"{name} = [1]\nDO WHILE a\n{name} += 1\n{name}[0] = 2\nLOOP\nTALK {name}"
+    assert f"Assign({name}," in shown(body(text))
