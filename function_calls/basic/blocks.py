@@ -19,6 +19,8 @@ One = Callable[[Cursor, list[Statement], bool], None]
 Body = tuple[Statement, ...]
 Read = TypeVar("Read")
 _HEADERS = frozenset(("PARAM", "DESCRIPTION", "SUB", "FUNCTION"))
+_BEHIND_A_NAME = frozenset(("=", ".", "(", "[", "+", "-", "*", "/", "\\", "^", "&"))
+_GO = ("GOTO", "GOSUB")
 _INLINE_ENDS = frozenset(("ELSE", "ELSEIF", "ENDIF"))
 
 
@@ -118,12 +120,18 @@ class Blocks:
     def _condition(self, cursor: Cursor) -> Expression:
         found = self._read.expression(cursor)
         token = cursor.now
-        if cursor.words("THEN") or token.kind in (Kind.LINE, Kind.END):
+        if cursor.words("THEN"):
             return found
-        if self._has_then(cursor):
+        if token.value in _GO or (token.kind is Kind.LINE and cursor.ahead().value == "THEN"):
+            return found  # IF a GOTO 10, and a THEN in the next line, which is told there
+        is_over_here = token.kind in (Kind.LINE, Kind.END)
+        if not is_over_here and self._has_then(cursor):
             cursor.fail(f"an operator is missing in the condition, {cursor.found()}")
-        if token.kind not in (Kind.WORD, Kind.NUMBER):
-            cursor.fail(f"THEN is missing, {cursor.found()}")
+        message = f"THEN is missing behind the condition, {cursor.found()}"
+        if not is_over_here and token.kind not in (Kind.WORD, Kind.NUMBER):
+            cursor.fail(message)
+        # What follows is read as if it were there, so that all else of the block is in its place.
+        self._reading.fault(token.at, Code.SYNTAX, message)
         return found
 
     def _has_then(self, cursor: Cursor) -> bool:
@@ -318,7 +326,7 @@ class Blocks:
     def _begins_anew(self, cursor: Cursor, token: Token) -> bool:
         """Whether a tool, a SUB or a FUNCTION begins here, so that no block is meant to be open any more."""
         following = cursor.ahead()
-        if following.kind is Kind.SYMBOL and following.text in ("=", ".", "(", "["):
+        if following.kind is Kind.SYMBOL and following.text in _BEHIND_A_NAME:
             return False
         if self.open.is_nested(cursor):
             return False

@@ -90,7 +90,7 @@ _ROWS = {
     "SET": frozenset(("UPDATE", "INSERT")),
     "VALUES": frozenset(("INSERT",)),
     "(": frozenset(("INSERT",)),
-    "WITH": frozenset(("SAVE", "UPDATE", "FIND", "MERGE")),
+    "WITH": frozenset(("SAVE", "INSERT", "UPDATE", "FIND", "MERGE")),
     "ORDER": frozenset(("FIND",)),
     "LIMIT": frozenset(("FIND",)),
 }
@@ -117,7 +117,7 @@ def goes_on_with_rows(tokens: Sequence[Token], text: str, position: int) -> bool
     if waiting:
         part = "ORDER" if last.value == "BY" else str(last.value)
         if _ROWS[part].intersection(words[:-1]):
-            return not _ALONE.match(text, position)
+            return not (_ALONE.match(text, position) or _STATEMENT.match(text, position))
     if found is None:
         return False
     part = (found["part"] or found["order"] or found["bracket"]).upper()

@@ -16,22 +16,28 @@ _FILES = "READ and WRITE are for files, FIND and SAVE for tables"
 _KNOWLEDGE = "READ a file and give its text to LLM, or SET CONTEXT"
 _PERSON = "let the script TALK to whom it concerns, or CREATE TASK"
 _NOT_NEEDED = "delete this line"
+_OTHERS = "TALK TO says something to one member or chat"
+_TABLE = "tables need no making: delete these lines, and SAVE a row"
 FOREIGN: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("ON INSERT OF", "ON UPDATE OF", "ON DELETE OF", "ON INSERT", "ON UPDATE"), _BY_CLOCK),
+        **dict.fromkeys(("ON EVENT", "ON TIMEOUT", "ON MESSAGE", "ON SCHEDULE", "SCHEDULE IN"), _BY_CLOCK),
         **dict.fromkeys(("ON DELETE", "ON EMAIL", "ON FORM SUBMIT", "ON CHANGE", "WEBHOOK"), _BY_CLOCK),
         **dict.fromkeys(("USE KB", "ADD KB", "CLEAR KB", "THINK KB", "SET KB"), _KNOWLEDGE),
         **dict.fromkeys(("USE WEBSITE", "ADD WEBSITE"), "GET reads a page"),
         "USE MODEL": "which model answers stands in the settings",
         **dict.fromkeys(("SEND SMS", "SEND TEMPLATE"), _NOTHING),
+        **dict.fromkeys(("SEND MESSAGE", "SEND WHATSAPP", "SEND TO"), _OTHERS),
+        **dict.fromkeys(("TABLE", "BEGIN TABLE", "NEW TABLE", "CREATE TABLE"), _TABLE),
         "ADD SWITCHER": "ADD SUGGESTION offers something to choose",
         "SET USER": "a script runs for the member who has called it",
         "UPLOAD": "WRITE keeps a file, SEND FILE sends one",
-        **dict.fromkeys(("COMPRESS", "EXTRACT", "GENERATE PDF", "MERGE PDF", "QRCODE", "SCORE LEAD"), _FUNCTION),
+        **dict.fromkeys(("COMPRESS", "EXTRACT", "GENERATE PDF", "MERGE PDF", "SCORE LEAD"), _FUNCTION),
+        **dict.fromkeys(("QRCODE", "QR CODE", "BARCODE"), _FUNCTION),
         **dict.fromkeys(("RUN PYTHON", "RUN JS", "RUN JAVASCRIPT", "RUN BASH", "SHELL", "EXEC", "SYSTEM"), _FUNCTION),
         **dict.fromkeys(("CREATE SITE", "BOOK", "SOAP"), _FUNCTION),
         **dict.fromkeys(("DELEGATE", "ADD BOT", "USE BOT"), "CALL runs another script"),
-        "BROADCAST": "TALK TO says something to one member or chat",
+        "BROADCAST": _OTHERS,
         **dict.fromkeys(("TRANSFER", "TRANSFER TO", "TRANSFER CONVERSATION", "ESCALATE"), _PERSON),
         "ADD MEMBER": "members are added in the chat itself",
         "CREATE DRAFT": "SEND MAIL sends one",
@@ -51,7 +57,13 @@ FOREIGN: Mapping[str, str] = MappingProxyType(
 )
 """By the words with which they begin, each with what there is instead, empty where there is nothing."""
 _COMPANIONS: Mapping[str, str] = MappingProxyType(
-    {**dict.fromkeys(("CATCH", "FINALLY", "EXCEPT", "END TRY"), "TRY"), "UNTIL": "REPEAT"}
+    {
+        **dict.fromkeys(("CATCH", "FINALLY", "EXCEPT", "END TRY"), "TRY"),
+        "UNTIL": "REPEAT",
+        "TABLE": "TABLE",
+        **dict.fromkeys(("END ON",), "ON EVENT"),
+        "END SCHEDULE": "SCHEDULE IN",
+    }
 )
 """What belongs to a statement that has been told before, and needs no word of its own."""
 _BEYOND_A_KEYWORD = frozenset(("MERGE PDF",))
@@ -62,6 +74,9 @@ _MOST_WORDS = 3
 def foreign_phrase(words: Sequence[str], keywords: Collection[str]) -> str:
     """The longest beginning of `words`, in upper case, that only another language knows; empty where there is none.
     What is among `keywords` is one of this language, as those of an operator are."""
+    if words and "_" in words[0] and words[0] not in keywords:
+        # CREATE_DRAFT is as often written as CREATE DRAFT.
+        words = [*words[0].split("_"), *words[1:]]
     for count in range(min(len(words), _MOST_WORDS), 0, -1):
         phrase = " ".join(words[:count])
         if phrase in keywords:

@@ -71,6 +71,11 @@ class Machine:
         """How many are done; never more than the limit."""
         return min(self._steps, self._run.limits.steps)
 
+    @property
+    def held_bytes(self) -> int:
+        """About how much all values hold together, or held when they were measured last."""
+        return self._run.memory.held
+
     def state(self) -> JsonObject:
         """The run as plain data, which `resumed` takes; running on does not change it."""
         run = self._run
@@ -86,11 +91,10 @@ class Machine:
             "frames": [frame.to_json(frame.variables is run.top) for frame in run.frames],
         }
 
-    def give(self, value: JsonValue, *, is_taken: bool = False) -> None:
-        """The value of the keyword that was wanted; the next `go` goes on with it. Ignored when none is wanted.
-        `is_taken`: `taken` has made it, and nobody else has it."""
+    def give(self, value: JsonValue) -> None:
+        """The value of the keyword that was wanted; the next `go` goes on with it. Ignored when none is wanted."""
         if self._waits and self._fault is None and self._over is None:
-            self._answer(value, is_taken)
+            self._answer(value)
 
     def fail(self, fault: RunFault) -> None:
         """Let the statement at which the run stands fail, which ON ERROR of the script may hold, with the next `go`. So
@@ -252,10 +256,10 @@ class Machine:
         except Exception as error:  # noqa: BLE001 - as in `go`: it ends this run
             self._over = self._broken(error)
 
-    def _answer(self, value: JsonValue, is_taken: bool) -> None:
+    def _answer(self, value: JsonValue) -> None:
         frame = self._run.frames[-1]
         try:
-            answer = value if is_taken else taken(value)
+            answer = taken(value)
             _, (_, slots) = frame.procedure.code[frame.position]
             del frame.stack[len(frame.stack) - len(slots) :]
             frame.stack.append(answer)

@@ -39,7 +39,15 @@ def mistaken_word(cursor: Cursor, reading: Reading) -> Fault | None:
         shown = shown if len(shown) <= _LONGEST_SHOWN and most == 1 else "…"
         name = str(word.value)
         return Fault(word.at, Code.SYNTAX, f"{name} takes its values in parentheses: {name}({shown})")
-    cursor.index -= 1
-    phrase = foreign_phrase(words_at(cursor), reading.keywords)
-    cursor.index += 1
-    return Fault(word.at, Code.UNKNOWN_STATEMENT, told_of(phrase)) if phrase else None
+    for back in (1, 2):
+        # MERGE PDF is read as the keyword MERGE first, and fails behind its second word.
+        first = cursor.ahead(-back)
+        if back > cursor.index or first.kind is not Kind.WORD:
+            break
+        cursor.index -= back
+        words = words_at(cursor)
+        cursor.index += back
+        phrase = foreign_phrase(words, reading.keywords)
+        if len(phrase.split()) >= back:
+            return Fault(first.at, Code.UNKNOWN_STATEMENT, told_of(phrase))
+    return None

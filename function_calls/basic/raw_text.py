@@ -21,7 +21,7 @@ _NOT_PROSE = re.compile(
 _CLOSED_LATER = re.compile(
     r'[^"\n]*\n(?:(?![ \t]*(?:PARAM\b|DESCRIPTION\b|\n))[^"\n]*\n)*?[^"\n]*"(?=[ \t]*$)', re.IGNORECASE | re.MULTILINE
 )
-_MARK = ("=", ".", "(", ",", ")", "]", "}", ":")
+_MARK = ("=", ".", "(", ",", ")", "]", "}", ":", "+=", "-=", "*=", "/=", "&=", "^=")
 _HAS_END_TABLE = re.compile(r"^[ \t]*END[ \t]+TABLE\b", re.IGNORECASE | re.MULTILINE)
 
 

@@ -161,10 +161,14 @@ class Statements:
         value = token.value
         if self._reading.foreign and self._belongs_to_told(cursor):
             self.blocks.skip_line(cursor)
-        elif value in self._language and not _is_member(following):
+        elif value in self._language and not (_is_member(following) or self._is_changed(cursor, token)):
             self._language[value](cursor, into)
         elif not (value in self._maybe and self._maybe[value](cursor, into)):
             self._other(cursor, token, following, into)
+
+    def _is_changed(self, cursor: Cursor, token: Token) -> bool:
+        """Whether it is a variable of the script that gets another value: `description += "…"`, `stop[0] = 1`."""
+        return token.text.lower() in self._reading.variables and self.assignments.is_here(cursor)
 
     def _other(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> None:
         """A statement that begins with no word of the language."""

@@ -14,7 +14,9 @@ _PROMPT = "system prompt"
 _UNNAMED = "context"
 
 
-@basic_keyword("SET CONTEXT {name} AS {value}", "SET CONTEXT {value}", effect="idempotent", touches=("stays_here",))
+@basic_keyword(
+    "SET CONTEXT {name} ( AS | , ) {value}", "SET CONTEXT {value}", effect="idempotent", touches=("stays_here",)
+)
 async def set_context(run: ScriptRun, value: Value, name: Value = _UNNAMED, *, notes: ChatNotes) -> Value:
     """Let models in this chat know something, in the place of what they were told under that name before. NULL or an
     empty text takes it back."""

@@ -65,7 +65,7 @@ async def delete_file(run: ScriptRun, path: Value, *, workspaces: Workspaces) ->
     await in_folder(run, workspaces, name, lambda folder: folder.remove(name))
 
 
-@basic_keyword("LIST FILES [{folder}]", "DIR {folder}", effect="read", touches=["reads_outside"])
+@basic_keyword("LIST FILES [{folder}]", "LIST {folder}", "DIR {folder}", effect="read", touches=["reads_outside"])
 async def list_files(run: ScriptRun, folder: Value = "", *, workspaces: Workspaces) -> Value:
     """The paths of what lies in the chat's folder, or in a folder there; those of folders end with /."""
     path = "" if folder in (None, "", "/", ".") else _path(folder)

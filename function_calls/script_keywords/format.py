@@ -13,11 +13,13 @@ from services.clock import Clock
 _JSON = "JSON"
 
 
-@basic_keyword("FORMAT {value} AS {pattern:word}")
-async def format_as(run: ScriptRun, value: Value, pattern: Value, *, clock: Clock, chance: Random) -> Value:
+@basic_keyword("FORMAT {value} [AS {pattern:word}]")
+async def format_as(run: ScriptRun, value: Value, pattern: Value = None, *, clock: Clock, chance: Random) -> Value:
     """A number, date or text as the pattern wants it: `FORMAT NOW() AS "yyyy-MM-dd"`, `FORMAT total AS "0.00"`; and
-    anything as JSON: `FORMAT order AS JSON`."""
+    anything as JSON: `FORMAT order AS JSON`. Without a pattern it is the text that TALK would say."""
     world = ChatWorld(clock, run.call, chance)
+    if pattern is None:
+        return FUNCTIONS["format"].run(world, [value])
     if text_of(pattern).strip().upper() == _JSON:
         return FUNCTIONS["tojson"].run(world, [value])
     return FUNCTIONS["format"].run(world, [value, pattern])

@@ -83,7 +83,7 @@ async def save(
 @basic_keyword(
     "INSERT [INTO] {table:name} {columns:names} VALUES {values:row}",
     "INSERT [INTO] {table:name} VALUES {row}",
-    "INSERT [INTO] {table:name} SET {assigned:assignments}",
+    "INSERT [INTO] {table:name} ( SET | WITH ) {assigned:assignments}",
     "INSERT [INTO] {table:name}, {fields:named}",
     effect="once",
     touches=_OWN,

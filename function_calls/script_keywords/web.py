@@ -45,7 +45,7 @@ async def graphql(run: ScriptRun, url: Value, query: Value, variables: Value = N
     return await web.send(run, "POST", _address(url), asked)
 
 
-@basic_keyword("SET HEADER {name:word} = {value}", "SET HEADER {name}, {value}", effect="read")
+@basic_keyword("SET HEADER {name:word} ( = | AS ) {value}", "SET HEADER {name}, {value}", effect="read")
 async def set_header(run: ScriptRun, name: Value, value: Value, *, web: WebOfScripts) -> None:
     """Let the requests that follow in this run bear a header, such as a key for the server."""
     web.set_header(run, text_of(name), text_of(value))

@@ -12,7 +12,6 @@ from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.events import Ended, Failed, Paused, Wants
 from function_calls.basic.keywords import Asks, ScriptRun, Value
 from function_calls.basic.machine import Machine
-from function_calls.basic.outside import taken
 from function_calls.failed_runs import own_words
 from function_calls.scripts.calling import STOPPED_WITHIN
 from function_calls.scripts.ending import EndOfRun, HeldUpWithin
@@ -30,7 +29,12 @@ _STRETCH_SECONDS = 0.002
 _FIRST_STEPS = 256
 _FEWEST_STEPS, _MOST_STEPS = 16, 65_536
 _MANY = 1000
-"""Items of a list that is worth a thread."""
+"""Items of a value that is worth a thread."""
+_LARGE_BYTES = 512 * 1024
+"""Of all values of a run. Beyond this a single step, such as the comparison of two lists, can take longer than a
+stretch, and no step can be interrupted; so the run reckons in a thread."""
+_STRETCH_BESIDE_SECONDS = 0.005
+"""The same stretch there, where the interpreter lets others work in between."""
 MOST_CHANGES = 500
 """Statements of one run that change what is kept: each is written to the disk by itself, and nobody reviews more. Lists
 are saved with one."""
@@ -110,7 +114,7 @@ class Driver:
             if self._unpaused_seconds >= _STRETCH_SECONDS:
                 self._unpaused_seconds = 0.0
                 await self._line.turn(self.spent.cpu_seconds, self._pause)
-            event = self._go()
+            event = await self._go()
             if isinstance(event, Wants):
                 stop = await self._carried_out(event)
                 if stop is not None:
@@ -145,16 +149,26 @@ class Driver:
             "is_begun": self.spent.is_begun,
         }
 
-    def _go(self) -> Ended | Failed | Wants | Paused:
+    async def _go(self) -> Ended | Failed | Wants | Paused:
         """Let the machine reckon for a stretch."""
-        began = time.thread_time()
-        event = self._machine.go(self._steps)
-        took = time.thread_time() - began
+        most_seconds = _STRETCH_SECONDS
+        if self._machine.held_bytes < _LARGE_BYTES:
+            event, took = self._stretch()
+        else:
+            most_seconds = _STRETCH_BESIDE_SECONDS
+            async with self._line.beside:
+                event, took = await self._script.call.threads.run(self._stretch)
         self._take(took)
         if isinstance(event, Paused):
-            fitting = self._steps * _STRETCH_SECONDS / max(took, 1e-6)
+            fitting = self._steps * most_seconds / max(took, 1e-6)
             self._steps = int(min(max(fitting, _FEWEST_STEPS), _MOST_STEPS, self._steps * 4))
         return event
+
+    def _stretch(self) -> tuple[Ended | Failed | Wants | Paused, float]:
+        """What the machine came to, and what that took of this thread."""
+        began = time.thread_time()
+        event = self._machine.go(self._steps)
+        return event, time.thread_time() - began
 
     def _take(self, seconds: float) -> None:
         self.spent.cpu_seconds += seconds
@@ -184,16 +198,11 @@ class Driver:
         return None
 
     async def _give(self, given: Value) -> None:
-        """Hand the machine a value. Long lists are copied beside the event loop, where that would keep others."""
-        if not isinstance(given, list) or len(given) < _MANY:
+        """Hand the machine a value. It copies and measures it, for large ones beside the event loop."""
+        if not _is_large(given):
             self._machine.give(given)
             return
-        try:
-            own = await self._script.call.threads.run(taken, given)
-        except RunFault as fault:
-            self._machine.fail(fault)
-        else:
-            self._machine.give(own, is_taken=True)
+        await self._script.call.threads.run(self._machine.give, given)
 
     def _keyword(self, wants: Wants) -> BoundKeyword:
         """What is wanted. Raises RunFault where the operator has taken it away since the script was compiled."""
@@ -227,3 +236,15 @@ class Driver:
     def _settled(self) -> None:
         self._script.asked = 0
         self._script.answer = None
+
+
+def _is_large(value: Value) -> bool:
+    """Whether copying the value takes long: many items, its own and those of what stands in it. Looks at few."""
+    count, open_values = 0, [value]
+    while open_values and count < _MANY:
+        inner = open_values.pop()
+        if isinstance(inner, list | dict):
+            count += 1 + len(inner)
+            if count < _MANY:
+                open_values.extend(inner.values() if isinstance(inner, dict) else inner)
+    return count >= _MANY

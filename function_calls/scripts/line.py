@@ -18,6 +18,8 @@ class Line:
         self._is_taken = False
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._came = 0
+        self.beside = asyncio.Lock()
+        """Held by the one run that reckons in a thread: several at once would keep the loop from working."""
 
     async def turn(self, spent_seconds: float, pause: Pause) -> None:
         """Return when it is this run's turn, after a pause. `spent_seconds`: what it has reckoned in all. It is to

@@ -28,12 +28,12 @@ def _ubound(items: list[Any] | dict[str, Any], dimension: int = 1) -> JsonValue:
     return len(items)
 
 
-def _first(value: JsonValue) -> JsonValue:
-    return _end(value, 0)
+def _first(value: JsonValue, count: JsonValue = None) -> JsonValue:
+    return _end(value, 0) if count is None else _part(value, count, 0)
 
 
-def _last(value: JsonValue) -> JsonValue:
-    return _end(value, -1)
+def _last(value: JsonValue, count: JsonValue = None) -> JsonValue:
+    return _end(value, -1) if count is None else _part(value, count, -1)
 
 
 def _end(value: JsonValue, place: int) -> JsonValue:
@@ -44,6 +44,21 @@ def _end(value: JsonValue, place: int) -> JsonValue:
         return value[place] if value else None
     words = text_of(value).split(None, 1) if place == 0 else text_of(value).rsplit(None, 1)
     return words[place] if words else ""
+
+
+def _part(value: JsonValue, count: JsonValue, place: int) -> JsonValue:
+    """So many items or words from that end; or a field of the item there, where `count` is its name."""
+    number = as_number(count)
+    if number is None:
+        item = _end(value, place)
+        return member(item, text_of(count)) if type(item) is dict else None
+    if number < 0 or number != int(number):
+        raise RunFault(RunCode.BAD_VALUE, f"FIRST and LAST need a whole number of items, not {text_of(count)}")
+    if type(value) is dict:
+        raise RunFault(RunCode.WRONG_TYPE, "FIRST and LAST need a list or a text, not a map")
+    items = value if type(value) is list else text_of(value).split()
+    most = int(number)
+    return items[:most] if place == 0 else items[len(items) - min(most, len(items)) :]
 
 
 def _index_of(series: JsonValue, value: JsonValue) -> JsonValue:
@@ -175,20 +190,22 @@ LISTS = (
         fewest=1,
     ),
     function(
-        "FIRST(value)",
-        (ANY,),
+        "FIRST(value[, count])",
+        (ANY, ANY),
         _first,
-        "The first item of a list, NULL of an empty one; of a text, its first word.",
+        "The first item of a list, NULL of an empty one; of a text, its first word. With a count a list of so many.",
         "FIRST([7, 8])",
         7,
+        fewest=1,
     ),
     function(
-        "LAST(value)",
-        (ANY,),
+        "LAST(value[, count])",
+        (ANY, ANY),
         _last,
-        "The last item of a list, NULL of an empty one; of a text, its last word.",
+        "The last item of a list, NULL of an empty one; of a text, its last word. With a count a list of so many.",
         "LAST([7, 8])",
         8,
+        fewest=1,
     ),
     function(
         "INDEXOF(list, value)",

@@ -24,6 +24,12 @@ ROWS = [{"name": "Bo", "price": "10"}, {"name": "ann", "price": "9"}, {"name": "
         ("last", ([1, 2],), 2),
         ("first", ("Ann Smith",), "Ann"),
         ("last", ("Ann van Smith",), "Smith"),
+        ("first", ([1, 2, 3], 2), [1, 2]),
+        ("last", ([1, 2, 3], 2), [2, 3]),
+        ("last", ([1, 2, 3], 0), []),
+        ("first", ("one two three", 2), ["one", "two"]),
+        ("last", (ROWS, "Name"), "Cy"),
+        ("first", ([], "name"), None),
         ("indexof", (["a"], "z"), -1),
         ("indexof", (["1", "2"], 2), 1),
         ("sum", ([],), 0),
@@ -142,3 +148,9 @@ def test_a_column_that_no_row_has_is_no_column_of_nothing(name: str) -> None:
         call(name, PRICES, "pricse")
     with pytest.raises(RunFault, match="in the column 'price'"):
         call("sum", [*PRICES, {"price": "free"}], "price")
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("first", ([1], -1)), ("last", ([1], 0.5)), ("first", ({"a": 1}, 2))])
+def test_first_and_last_refuse_what_is_no_count(name: str, arguments: tuple[Any, ...]) -> None:
+    code, _ = refused(name, *arguments)
+    assert code in (RunCode.BAD_VALUE, RunCode.WRONG_TYPE)

@@ -88,9 +88,8 @@ def test_a_keyword_before_a_colon_is_no_label() -> None:
     "text",
     [
         "IF a THEN\n  x = 1\nELSE IF b THEN\n  x = 2\nELSE\n  x = 3\nEND IF",
-        "if a\n  x = 1\nelseif b\n  x = 2\nelse\n  x = 3\nendif",
+        "if a then\n  x = 1\nelseif b then\n  x = 2\nelse\n  x = 3\nendif",
         "IF a THEN x = 1 ELSE IF b THEN x = 2 ELSE x = 3",
-        "IF a x = 1 ELSEIF b x = 2 ELSE x = 3",
         "IF a THEN x = 1 ELSEIF b THEN x = 2 ELSE x = 3 END IF",
         "IF a THEN: x = 1: ELSE IF b THEN: x = 2: ELSE: x = 3",
         "IF a THEN:\nx = 1\nELSE IF b THEN x = 2\nELSE x = 3\nEND IF",
@@ -286,6 +285,9 @@ def test_labels_belong_to_their_sub() -> None:
         (")", (1, 1), "SYNTAX", "closes no bracket"),
         ("a = 1; b = 2", (1, 6), "SYNTAX", "`:`"),
         ("x = 1 THEN y = 2", (1, 7), "SYNTAX", "THEN belongs to an IF"),
+        ("IF a\nx = 1\nEND IF", (1, 5), "SYNTAX", "THEN is missing"),
+        ("IF a x = 1 ELSE x = 2", (1, 6), "SYNTAX", "THEN is missing"),
+        ("IF a THEN\nx = 1\nELSEIF b\nx = 2\nEND IF", (3, 9), "SYNTAX", "THEN is missing"),
         ("IF THEN\nEND IF", (1, 4), "SYNTAX", "before THEN"),
         ("IF a b THEN\nEND IF", (1, 6), "SYNTAX", "an operator is missing"),
         ("IF a = (1 THEN\nEND IF", (1, 8), "SYNTAX", "`(` is not closed"),
@@ -312,3 +314,9 @@ def test_labels_belong_to_their_sub() -> None:
 def test_a_fault_is_told_once_where_it_is_to_be_mended(text: str, place: tuple[int, int], code: str, said: str) -> None:
     assert faults(text) == [(*place, code)]
     assert said in message(text)
+
+
+@pytest.mark.parametrize("name", ["description", "param", "error", "stop", "end_date"])
+def test_a_variable_that_is_called_like_a_word_of_the_language_can_be_changed(name: str) -> None:
+    text = f"{name} = [1]\nDO WHILE a\n{name} += 1\n{name}[0] = 2\nLOOP\nTALK {name}"
+    assert f"Assign({name}," in shown(body(text))
