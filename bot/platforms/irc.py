@@ -31,8 +31,7 @@ from services.refs import ChatRef, MemberRef, Role
 _log = structlog.get_logger("irc")
 _STABLE_SECONDS = 60.0
 """A connection that held for so long was a good one: the next pause is short again."""
-
-
+_MAY_OPEN_A_CHANNEL = frozenset({"366", "JOIN", "KICK"})
 _SHOWS_WHO_IS_THERE = frozenset({"354", "ACCOUNT", "JOIN", "PRIVMSG"})
 
 
@@ -119,7 +118,8 @@ class IrcPlatform:
         self._handover.report()
 
     async def until_reachable(self, chat: ChatRef) -> None:
-        """In a private chat with an account also: when whoever has it is there, or has not been for a week."""
+        """In a channel that the bot came to first: when somebody else is there, or five minutes are over. In a private
+        chat with an account: when whoever has it is there, or has not been for a week."""
         await self._until_let_in(chat)
         session = self._session
         if session is not None and not channel_of(session, chat.native) and not chat.native.startswith(BY_NICK):
@@ -127,8 +127,24 @@ class IrcPlatform:
             await self._until_let_in(chat)
 
     async def _until_let_in(self, chat: ChatRef) -> None:
-        while not self._is_reachable(chat):
-            await self._news.wait()
+        while True:
+            news, session = self._news, self._session
+            if session is None or not session.is_ready or not self._sending.is_reachable(session, chat.native):
+                await news.wait()
+                continue
+            seconds = self._sending.waits_for_people_until(session, chat.native) - self._clock.monotonic()
+            if seconds <= 0:
+                return
+            await self._news_within(news, seconds)
+
+    async def _news_within(self, news: asyncio.Event, seconds: float) -> None:
+        waiting = asyncio.create_task(news.wait()), asyncio.create_task(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
 
     async def _is_there(self, chat: ChatRef) -> bool:
         """Whether somebody has the account of this private chat, or nobody says: then it is left to `send`."""
@@ -196,7 +212,7 @@ class IrcPlatform:
             nick = line.param(5) if line.command == "354" else line.nick
             self._absent.seen(session.state.identity_of(nick))
         self._courtesies.answer(line, session)
-        if line.command in ("JOIN", "KICK") or line.command.startswith(("4", "5")):
+        if line.command in _MAY_OPEN_A_CHANNEL or line.command.startswith(("4", "5")):
             self._tell_waiting()
 
     def _tell_waiting(self) -> None:
@@ -240,7 +256,3 @@ class IrcPlatform:
         if session is None or not session.is_ready:
             raise SendFailed(self._words, retryable=True)
         return session
-
-    def _is_reachable(self, chat: ChatRef) -> bool:
-        session = self._session
-        return session is not None and session.is_ready and self._sending.is_reachable(session, chat.native)

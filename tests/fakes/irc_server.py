@@ -38,6 +38,8 @@ class FakeIrcServer:
         self.knows_caps = knows_caps
         self.accounts = dict(accounts or {})
         self.mask = mask
+        self.others = "@ann +bob"
+        """Who is in each channel, with their signs."""
         self.refused_joins: dict[str, str] = {}
         """Numerics by channel."""
         self.refused_texts: dict[str, str] = {}
@@ -199,7 +201,7 @@ class FakeIrcServer:
             return
         self.write(
             f":{self.nick}!{self.mask} JOIN {channel}",
-            f":irc.test 353 {self.nick} = {channel} :{self.nick} @ann +bob",
+            f":irc.test 353 {self.nick} = {channel} :{self.nick} {self.others}",
             f":irc.test 366 {self.nick} {channel} :End of NAMES",
         )
 
