@@ -23,7 +23,7 @@ from bot.platforms.irc_registration import Refused
 from bot.platforms.irc_sending import Sending, channel_of
 from bot.platforms.irc_session import Session
 from bot.platforms.irc_wire import Line
-from config.irc import BY_NICK, IrcSettings
+from config.irc import IrcSettings
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.refs import ChatRef, MemberRef, Role
@@ -117,22 +117,24 @@ class IrcPlatform:
             await connection.close("shutting down", self._deadlines)
         self._handover.report()
 
-    async def until_reachable(self, chat: ChatRef) -> None:
-        """In a channel that the bot came to first: when somebody else is there, or five minutes are over. In a private
-        chat with an account: when whoever has it is there, or has not been for a week."""
-        await self._until_let_in(chat)
+    async def until_reachable(self, outgoing: Outgoing, said_at_ms: int) -> None:
+        """In a channel that the bot came to first: when somebody else is there, or five minutes are over. In private:
+        when the member is there, or it was said a week ago; an hour ago for a bare nick."""
+        to = (outgoing.private_to or outgoing.chat).native
+        await self._until_let_in(to)
         session = self._session
-        if session is not None and not channel_of(session, chat.native) and not chat.native.startswith(BY_NICK):
-            await self._absent.until_there(chat.native, lambda: self._is_there(chat))
-            await self._until_let_in(chat)
+        if session is not None and not channel_of(session, to):
+            said_seconds_ago = (self._clock.now_ms() - said_at_ms) / 1000
+            await self._absent.until_there(to, lambda: self._is_there(to), said_seconds_ago)
+            await self._until_let_in(to)
 
-    async def _until_let_in(self, chat: ChatRef) -> None:
+    async def _until_let_in(self, to: str) -> None:
         while True:
             news, session = self._news, self._session
-            if session is None or not session.is_ready or not self._sending.is_reachable(session, chat.native):
+            if session is None or not session.is_ready or not self._sending.is_reachable(session, to):
                 await news.wait()
                 continue
-            seconds = self._sending.waits_for_people_until(session, chat.native) - self._clock.monotonic()
+            seconds = self._sending.waits_for_people_until(session, to) - self._clock.monotonic()
             if seconds <= 0:
                 return
             await self._news_within(news, seconds)
@@ -146,12 +148,12 @@ class IrcPlatform:
                 one.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
 
-    async def _is_there(self, chat: ChatRef) -> bool:
-        """Whether somebody has the account of this private chat, or nobody says: then it is left to `send`."""
-        await self._until_let_in(chat)
+    async def _is_there(self, identity: str) -> bool:
+        """Whether `identity` is there, or nobody says: then it is left to `send`."""
+        await self._until_let_in(identity)
         session = self._session
         try:
-            return session is None or await self._sending.nick(session, chat.native) != ""
+            return session is None or await self._sending.is_there(session, identity)
         except TimeoutError:
             return True
 

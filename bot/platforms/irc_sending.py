@@ -76,6 +76,13 @@ class Sending:
         account = await session.account_of(nick)
         return nick if account and session.state.features.fold(account) == identity else ""
 
+    async def is_there(self, session: Session, identity: str) -> bool:
+        """Whether something in private would reach `identity` now. Raises TimeoutError when the server is silent."""
+        nick = await self.nick(session, identity)
+        if not nick or not identity.startswith(BY_NICK) or session.state.nick_of(identity):
+            return nick != ""
+        return await session.who_has(nick) == ""
+
     async def _target(self, session: Session, outgoing: Outgoing) -> str:
         """Whom the lines go to. Raises SendFailed."""
         channel = channel_of(session, outgoing.chat.native)

@@ -45,7 +45,7 @@ class FakeIrcServer:
         self.refused_texts: dict[str, str] = {}
         """Numerics by target of a PRIVMSG."""
         self.whois: dict[str, str] = {}
-        """Accounts by nick."""
+        """Accounts by nick; an empty one for somebody who has none."""
         self.drops: Callable[[str], bool] = lambda line: False
         """The connection ends instead of an answer to such a line."""
         self.is_silent = False
@@ -147,6 +147,10 @@ class FakeIrcServer:
                 self.write(f":irc.test PONG irc.test :{params[-1]}")
             case "WHOIS":
                 account = self.whois.get(params[0])
+                if account is None:
+                    self.write(f":irc.test 401 {self.nick} {params[0]} :No such nick")
+                else:
+                    self.write(f":irc.test 311 {self.nick} {params[0]} user host * :Somebody")
                 if account:
                     self.write(f":irc.test 330 {self.nick} {params[0]} {account} :is logged in as")
                 self.write(f":irc.test 318 {self.nick} {params[0]} :End of WHOIS")

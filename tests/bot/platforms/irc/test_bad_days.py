@@ -13,7 +13,6 @@ import pytest
 
 from bot.platforms.base import Accepted, Outgoing, Receipt, SendFailed
 from bot.platforms.irc import IrcPlatform
-from bot.platforms.irc_absent import Absent
 from config.irc import IrcSettings
 from function_calls.context import Kind, MessageContext
 from services.clock import VirtualClock
@@ -55,7 +54,12 @@ class World:
     async def joined(self, chat: ChatRef = FAMILY) -> None:
         """Return when the bot is in the channel."""
         async with asyncio.timeout(10):
-            await self.platform.until_reachable(chat)
+            await self.may_say(chat)
+
+    async def may_say(self, chat: ChatRef, private_to: MemberRef | None = None, said_at_ms: int | None = None) -> None:
+        """Return when delivery would send something there; what is said now, if nothing else is given."""
+        at_ms = self.clock.now_ms() if said_at_ms is None else said_at_ms
+        await self.platform.until_reachable(Outgoing(chat, "1:0:0", "Tea.", private_to=private_to), at_ms)
 
     async def passes(self, holds: Callable[[], object], step: float = 0.5) -> None:
         """Let time pass until it holds; the network has its own time, so it gets a little of that, too."""
@@ -476,56 +480,6 @@ async def test_a_bare_nick_that_somebody_with_an_account_took_is_told_nothing() 
         await world.server.gets("PONG :taken")
         assert not (await world.fails_to_send("A secret.", "2:0:0", chat=context.chat)).retryable
         assert not world.server.has("A secret.")
-
-
-CHANGES_THAT_SHOW_ZOE = {
-    "a channel": [":zo!a@b JOIN #family zoe :Zoe"],
-    "her account": [":zo!a@b JOIN #family * :Zoe", ":zo!a@b ACCOUNT zoe"],
-    "private words": ["@account=zoe :zo!a@b PRIVMSG Rollcall :I'm back"],
-}
-
-
-@pytest.mark.parametrize("comes", CHANGES_THAT_SHOW_ZOE)
-async def test_what_is_for_somebody_who_is_away_waits_until_they_are_seen(comes: str) -> None:
-    async with a_world(caps=ALL_CAPS) as world:
-        zoe = ChatRef("irc", "test", "zoe")
-        waiting = asyncio.create_task(world.platform.until_reachable(zoe))
-        await world.server.gets("WHOIS :zoe")
-        await world.clock.advance(20)
-        assert not waiting.done()
-        # Others hold up nothing meanwhile.
-        await world.send("Hello.")
-        world.server.whois["zo"] = "zoe"
-        world.server.write(*CHANGES_THAT_SHOW_ZOE[comes])
-        async with asyncio.timeout(10):
-            await waiting
-        await world.send("Tea.", "2:0:0", chat=zoe)
-        assert world.server.has("PRIVMSG zo :Tea.")
-
-
-async def test_who_comes_back_unseen_is_found() -> None:
-    async with a_world(caps=ALL_CAPS) as world:
-        waiting = asyncio.create_task(world.platform.until_reachable(ChatRef("irc", "test", "zoe")))
-        await world.server.gets("WHOIS :zoe")
-        world.server.whois["zoe"] = "zoe"
-        await world.passes(waiting.done, 60)
-
-
-async def test_who_stays_away_for_a_week_is_waited_for_no_longer() -> None:
-    clock = VirtualClock()
-    absent = Absent("test", clock)
-
-    async def is_there() -> bool:
-        return False
-
-    waiting = asyncio.create_task(absent.until_there("zoe", is_there))
-    await clock.settle()
-    await clock.advance(7 * 86_400 - 1)
-    assert not waiting.done()
-    await clock.advance(601)
-    assert waiting.done()
-    # Nor is what comes after that kept for another week.
-    await asyncio.wait_for(absent.until_there("zoe", is_there), 1)
 
 
 async def test_the_same_nick_in_other_letters_is_the_same_person() -> None:

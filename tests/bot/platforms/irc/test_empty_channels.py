@@ -10,7 +10,7 @@ from tests.bot.platforms.irc.test_bad_days import FAMILY, World, a_world
 
 async def waits(world: World, chat: ChatRef = FAMILY) -> asyncio.Task[None]:
     """What has something to say there and waits."""
-    waiting = asyncio.create_task(world.platform.until_reachable(chat))
+    waiting = asyncio.create_task(world.may_say(chat))
     await world.server.gets("JOIN")
     world.server.write("PING :joined")
     await world.server.gets("PONG :joined")
@@ -44,7 +44,7 @@ async def test_in_a_channel_where_nobody_comes_it_is_said_after_five_minutes() -
         await world.clock.advance(2)
         await comes_soon(waiting)
         # The channel is known to be empty now: nothing else waits.
-        await comes_soon(asyncio.create_task(world.platform.until_reachable(FAMILY)))
+        await comes_soon(asyncio.create_task(world.may_say(FAMILY)))
 
 
 async def test_after_each_lost_connection_people_have_time_to_come_back() -> None:
@@ -53,7 +53,7 @@ async def test_after_each_lost_connection_people_have_time_to_come_back() -> Non
         world.server.others = ""
         world.server.drop()
         await world.passes(lambda: world.platform.link().losses)
-        waiting = asyncio.create_task(world.platform.until_reachable(FAMILY))
+        waiting = asyncio.create_task(world.may_say(FAMILY))
         await world.passes(lambda: "in 1 channels" in world.platform.link().words)
         await world.clock.advance(60)
         assert not waiting.done()
@@ -76,4 +76,4 @@ async def test_a_channel_that_everybody_has_left_is_not_waited_for() -> None:
         world.server.write(":ann!a@b PART #family", ":bob!a@b QUIT :bye", "PING :gone")
         await world.server.gets("PONG :gone")
         await world.clock.advance(301)
-        await comes_soon(asyncio.create_task(world.platform.until_reachable(FAMILY)))
+        await comes_soon(asyncio.create_task(world.may_say(FAMILY)))
