@@ -1,7 +1,7 @@
 """IRC: one network with one account of the bot, over a connection that is made anew for as long as the daemon runs.
 
-IRC keeps nothing for those who are away. What is said while the connection is lost never reaches the bot; how long that
-was stands in the log and in `link`.
+IRC keeps nothing for those who are away. What is said while the bot is not connected never reaches it; how long that
+was, from one process to the next as well, stands in the log and in `link`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from bot.platforms.irc_connection import Connection, ConnectionLost
 from bot.platforms.irc_courtesies import Courtesies
 from bot.platforms.irc_handover import Handover
 from bot.platforms.irc_inbound import Inbound
+from bot.platforms.irc_presence import Presence
 from bot.platforms.irc_registration import Refused
 from bot.platforms.irc_sending import Sending, channel_of
 from bot.platforms.irc_session import Session
@@ -49,13 +50,15 @@ class IrcPlatform:
         names: Sequence[str],
         clock: Clock,
         jitter: Callable[[float, float], float] = random.uniform,
+        presence: Presence | None = None,
     ) -> None:
         """`names` are what the bot is called, beside its nick. `jitter(low, high)` draws the pause before a lost
-        connection is tried again."""
+        connection is tried again. Without `presence` nothing is known of the time before this process."""
         self.account = settings.account
         self._settings = settings
         self._clock = clock
         self._jitter = jitter
+        self._presence = presence
         self._deadlines = Deadlines(clock)
         self._channels = WantedChannels(settings.channels, settings.account, clock.monotonic)
         self._inbound = Inbound(settings.account, names, clock)
@@ -114,6 +117,8 @@ class IrcPlatform:
         linking.cancel()
         await asyncio.gather(linking, return_exceptions=True)
         if connection is not None:
+            if self._presence is not None and self._lost_at is None and self._session is not None:
+                self._presence.note(at_once=True)
             await connection.close("shutting down", self._deadlines)
         self._handover.report()
 
@@ -169,7 +174,9 @@ class IrcPlatform:
         )
 
     async def _stay_connected(self) -> None:
-        """Never ends by itself."""
+        """Never ends by itself. Raises StoreError when it cannot be read how long the bot was away."""
+        away = await self._presence.seconds_away() if self._presence is not None else None
+        self._lost_at = None if away is None else self._clock.monotonic() - away
         failures = 0
         while True:
             began = self._clock.monotonic()
@@ -203,6 +210,8 @@ class IrcPlatform:
 
     async def _take(self, line: Line, session: Session) -> None:
         """Hand over what `line` says; waits while too much waits to be handed over."""
+        if session.is_ready and self._presence is not None:
+            self._presence.note()
         if line.command == "001":
             self._inbound.connected(line)
         for context in self._inbound.contexts(line, session.state):

@@ -133,6 +133,7 @@ async def test_after_the_bot_was_killed_all_that_was_accepted_is_answered(kind: 
             await daemon.settled()
             counts = sums(ann.heard("Rollcall", "#family"))
             assert sum(counts.values()) - len(counts) <= marked <= 1, (counts, marked)
+            assert "what was said within" in await daemon.link()
             assert await daemon.stop() == 0
         assert rows(tmp_path, "SELECT key FROM outbox WHERE state != 'sent'") == []
 

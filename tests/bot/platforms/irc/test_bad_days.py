@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bot.platforms.base import Accepted, Outgoing, Receipt, SendFailed
 from bot.platforms.irc import IrcPlatform
+from bot.platforms.irc_presence import Presence
 from config.irc import IrcSettings
 from function_calls.context import Kind, MessageContext
 from services.clock import VirtualClock
 from services.refs import ChatRef, MemberRef, Role
-from services.store.port import StoreFull, Write
+from services.store import cursors
+from services.store.cursors import CURSORS
+from services.store.port import Store, StoreFull, Write
 from tests.fakes.irc_server import ALL_CAPS, ISUPPORT, FakeIrcServer
+from tests.fakes.sqlite_store import a_store
 
 FAMILY = ChatRef("irc", "test", "#family")
 caps_or_none = pytest.mark.parametrize(
@@ -78,8 +84,15 @@ class World:
 
 
 @asynccontextmanager
-async def a_world(settings: dict[str, Any] | None = None, *, waits: bool = True, **server: Any) -> AsyncIterator[World]:
-    clock = VirtualClock()
+async def a_world(
+    settings: dict[str, Any] | None = None,
+    *,
+    waits: bool = True,
+    clock: VirtualClock | None = None,
+    store: Store | None = None,
+    **server: Any,
+) -> AsyncIterator[World]:
+    clock = clock or VirtualClock()
     async with FakeIrcServer(**server) as fake:
         given: dict[str, Any] = {
             "account": "test",
@@ -90,7 +103,10 @@ async def a_world(settings: dict[str, Any] | None = None, *, waits: bool = True,
             "flood": {"seconds_per_line": 0},
             **(settings or {}),
         }
-        platform = IrcPlatform(IrcSettings.model_validate(given), ["Rollcall", "小助手"], clock, lambda low, high: high)
+        presence = Presence("test", store, clock) if store else None
+        platform = IrcPlatform(
+            IrcSettings.model_validate(given), ["Rollcall", "小助手"], clock, lambda low, high: high, presence
+        )
         world = World(fake, platform, clock)
         running = asyncio.create_task(platform.run(world.deliver))
         try:
@@ -194,6 +210,33 @@ async def test_a_lost_connection_is_tried_again_after_growing_pauses_and_says_ho
         await world.passes(lambda: world.platform.link().is_up, 10)
         assert "s without a connection is not known" in world.platform.link().words
         await world.joined()
+
+
+async def test_how_long_no_process_was_there_is_said_as_well(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    async with a_store(tmp_path, clock, [CURSORS]) as store:
+        async with a_world(store=store, clock=clock) as world:
+            assert "is not known" not in world.platform.link().words
+            await clock.advance(3600)
+            world.server.write("PING :still-here")
+            await world.server.gets("PONG :still-here")
+            assert await noted(store) == clock.now_ms()
+            await clock.advance(30)
+        assert await noted(store) >= clock.now_ms() - 5000
+        before = clock.monotonic()
+        await clock.advance(7200)
+        async with a_world(store=store, clock=clock) as world:
+            words = world.platform.link().words
+            found = re.search(r"what was said within (\d+) s without a connection is not known", words)
+            assert found, words
+            assert 7200 <= int(found[1]) <= clock.monotonic() - before + 5
+
+
+async def noted(store: Store) -> int:
+    """When the bot was last there, as a later process will find it."""
+    await store.commit([cursors.advance("of somebody else", "", 0)])
+    [row] = await store.read(cursors.get("irc.present:test"))
+    return int(row["value"])
 
 
 async def test_a_server_that_has_fallen_silent_is_noticed() -> None:
