@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.fakes.listener import Listener
+from tests.fakes.scram import ScramServer
 
 PATIENCE_SECONDS = 60.0
 ALL_CAPS = (
@@ -48,6 +49,8 @@ class FakeIrcServer:
         """Accounts by nick; an empty one for somebody who has none."""
         self.drops: Callable[[str], bool] = lambda line: False
         """The connection ends instead of an answer to such a line."""
+        self.believes_everybody = False
+        """With SCRAM it says yes and proves nothing itself."""
         self.is_silent = False
         """Nothing is answered any more."""
         self.swallows_texts = False
@@ -64,6 +67,8 @@ class FakeIrcServer:
         self._ids = 0
         self._is_let_in = False
         self._negotiates = False
+        self._scram: ScramServer | None = None
+        self._proofs = 0
 
     @property
     def port(self) -> int:
@@ -181,12 +186,31 @@ class FakeIrcServer:
         self._let_in()
 
     def _authenticate(self, word: str) -> None:
-        if word in ("PLAIN", "EXTERNAL"):
+        if word in ("PLAIN", "EXTERNAL") or word.startswith("SCRAM-"):
+            self._scram = ScramServer(word, self.accounts) if word.startswith("SCRAM-") else None
+            self._proofs = 0
             self.write("AUTHENTICATE +")
+            return
+        if self._scram is not None:
+            self._scramble(self._scram, "" if word == "+" else base64.b64decode(word).decode())
             return
         _, account, password = [*base64.b64decode(word if word != "+" else "").decode().split("\0"), "", ""][:3]
         good = word == "+" or self.accounts.get(account) == password
         self.write(":irc.test 903 * :good" if good else ":irc.test 904 * :SASL authentication failed")
+
+    def _scramble(self, scram: ScramServer, said: str) -> None:
+        self._proofs += 1
+        if self._proofs == 1:
+            self._authenticates(scram.challenge(said))
+        elif self.believes_everybody or not said:
+            self.write(":irc.test 903 * :good")
+        elif proof := scram.judge(said):
+            self._authenticates(proof)
+        else:
+            self.write(":irc.test 904 * :SASL authentication failed")
+
+    def _authenticates(self, text: str) -> None:
+        self.write(f"AUTHENTICATE {base64.b64encode(text.encode()).decode()}")
 
     def _let_in(self) -> None:
         user_was_given = any(line.startswith("USER") for line in self.received)

@@ -100,10 +100,9 @@ async def an_irc_daemon(home: Path, server: IrcServer, *channels: str) -> AsyncI
     )
     try:
         yield IrcDaemon(home, process, await _address(process))
-    except BaseException:
-        # What a failing test shows beside its own words.
+    except BaseException as error:
         with suppress(OSError):
-            print(log(home)[-6000:])
+            error.add_note(f"The daemon's log: {log(home)[-6000:]}")
         raise
     finally:
         with suppress(ProcessLookupError):
