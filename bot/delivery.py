@@ -18,12 +18,15 @@ from bot.platforms.base import ChatPlatform, Linked, Outgoing, SendFailed
 from config.settings import DeliverySettings
 from services.clock import Clock
 from services.fault_points import FaultPoints
-from services.refs import ChatRef
+from services.refs import ChatRef, MemberRef
 from services.store import history, outbox
 from services.store.port import Store, StoreError, StoreFull
 
 _log = structlog.get_logger("delivery")
 _WINDOW_SECONDS = 60.0
+Lane = ChatRef | tuple[ChatRef, MemberRef]
+"""What is sent one after the other: what is said in a chat; or, on networks where one member may be away while others
+are there, what is for that member alone."""
 
 
 class Parcel(NamedTuple):
@@ -35,12 +38,14 @@ class Parcel(NamedTuple):
     """The row of history that learns the network's id."""
     claimed: bool
     """It stands in the outbox as being sent by this process."""
+    said_at_ms: int
+    """When it was put there."""
     due: Due | None = None
     """Set where it is said by the clock, and has to say when it comes late."""
 
 
 class Delivery:
-    """Sends parcels. Each chat has a queue of its own, so a slow network holds up nobody else's."""
+    """Sends parcels. Each lane has a queue of its own, so a slow network holds up nobody else's."""
 
     def __init__(
         self,
@@ -65,8 +70,8 @@ class Delivery:
         self._clock = clock
         self._epoch = epoch
         self._reach = faults.reach
-        self._queues: dict[ChatRef, deque[Parcel]] = {}
-        self._tasks: dict[ChatRef, asyncio.Task[None]] = {}
+        self._queues: dict[Lane, deque[Parcel]] = {}
+        self._tasks: dict[Lane, asyncio.Task[None]] = {}
         self._sent_at: dict[ChatRef, deque[float]] = {}
         self._is_closing = False
         self.failed = 0
@@ -81,10 +86,16 @@ class Delivery:
     def hand_over(self, parcels: Sequence[Parcel]) -> None:
         """Send these, after what is waiting for the same chats."""
         for parcel in parcels:
-            chat = parcel.outgoing.chat
-            self._queues.setdefault(chat, deque()).append(parcel)
-            if chat not in self._tasks:
-                self._begin(chat)
+            lane = self._lane(parcel.outgoing)
+            self._queues.setdefault(lane, deque()).append(parcel)
+            if lane not in self._tasks:
+                self._begin(lane)
+
+    def _lane(self, outgoing: Outgoing) -> Lane:
+        chat = outgoing.chat
+        if outgoing.private_to is None or (chat.platform, chat.account) not in self._linked:
+            return chat
+        return chat, outgoing.private_to
 
     async def recover(self) -> int:
         """Take up what an earlier process left; returns how many parcels."""
@@ -96,7 +107,9 @@ class Delivery:
                 due = due._replace(was_away=True)
             if row["state"] == "sending":
                 outgoing = self._marked(outgoing)
-            parcels.append(Parcel(row["id"], outgoing, row["history_id"], claimed=False, due=due))
+            parcels.append(
+                Parcel(row["id"], outgoing, row["history_id"], claimed=False, said_at_ms=row["at_ms"], due=due)
+            )
         self.hand_over(parcels)
         return len(parcels)
 
@@ -154,39 +167,39 @@ class Delivery:
         if unfinished:
             await asyncio.wait(unfinished)
 
-    def _begin(self, chat: ChatRef) -> None:
-        task = self._tasks[chat] = asyncio.create_task(self._work_off(chat))
-        task.add_done_callback(functools.partial(self._worked_off, chat))
+    def _begin(self, lane: Lane) -> None:
+        task = self._tasks[lane] = asyncio.create_task(self._work_off(lane))
+        task.add_done_callback(functools.partial(self._worked_off, lane))
 
-    def _worked_off(self, chat: ChatRef, task: asyncio.Task[None]) -> None:
-        del self._tasks[chat]
+    def _worked_off(self, lane: Lane, task: asyncio.Task[None]) -> None:
+        del self._tasks[lane]
         if task.cancelled():
             return
         problem = task.exception()
         if problem is not None:
-            _log.critical("delivery_failed", chat=chat.key, exc_info=problem)
+            _log.critical("delivery_failed", chat=_chat(lane).key, exc_info=problem)
             if isinstance(problem, StoreError):
                 # The process is about to end; what waits is in the outbox.
                 return
             # A platform that breaks its promise about errors must not mute the chat.
-            self._give_up(self._queues[chat].popleft(), f"{type(problem).__name__} while sending")
-        if self._queues.get(chat):
-            self._begin(chat)
+            self._give_up(self._queues[lane].popleft(), f"{type(problem).__name__} while sending")
+        if self._queues.get(lane):
+            self._begin(lane)
         else:
-            self._queues.pop(chat, None)
+            self._queues.pop(lane, None)
 
-    async def _work_off(self, chat: ChatRef) -> None:
-        queue = self._queues[chat]
+    async def _work_off(self, lane: Lane) -> None:
+        queue = self._queues[lane]
         while queue and not self._is_closing:
             try:
                 await self._deliver(queue[0])
             except StoreFull as problem:
                 # Nothing is lost: the row stays in the outbox until there is room to claim it.
-                _log.error("outbox_cannot_be_claimed", chat=chat.key, problem=str(problem))
+                _log.error("outbox_cannot_be_claimed", chat=_chat(lane).key, problem=str(problem))
                 await self._clock.sleep(self._settings.longest_delay_seconds)
                 continue
             queue.popleft()
-        del self._queues[chat]
+        del self._queues[lane]
 
     async def _deliver(self, parcel: Parcel) -> None:
         chat = parcel.outgoing.chat
@@ -199,7 +212,7 @@ class Delivery:
         delay = self._settings.first_delay_seconds
         for attempt in range(1, self._settings.attempts + 1):
             if linked is not None:
-                await linked.until_reachable(chat)
+                await linked.until_reachable(outgoing, parcel.said_at_ms)
             if not is_claimed:
                 await self._store.commit([outbox.claim(parcel.row_id, self._epoch)])
                 is_claimed = True
@@ -261,3 +274,7 @@ class Delivery:
         self._store.post([outbox.failed(parcel.row_id, problem)])
         if self.given_up is not None:
             self.given_up(parcel, problem)
+
+
+def _chat(lane: Lane) -> ChatRef:
+    return lane if isinstance(lane, ChatRef) else lane[0]

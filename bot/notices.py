@@ -103,7 +103,7 @@ class Notices:
         closes: tuple[str, ...] = (),
     ) -> tuple[Write, Parcel]:
         """Something to say outside of all turns. `send` it once the write is on its way."""
-        row_id = self._ids.next()
+        row_id, now_ms = self._ids.next(), self._clock.now_ms()
         outgoing = Outgoing(
             chat=chat, key=f"notice:{row_id}", text=text, reply_to=reply_to, private_to=private_to, closes=closes
         )
@@ -116,9 +116,9 @@ class Notices:
             body=orjson.dumps(outgoing_to_json(outgoing)).decode(),
             state="sending",
             epoch=self._epoch,
-            at_ms=self._clock.now_ms(),
+            at_ms=now_ms,
         )
-        return write, Parcel(row_id, outgoing, None, claimed=True)
+        return write, Parcel(row_id, outgoing, None, claimed=True, said_at_ms=now_ms)
 
     def reaches(self, chat: ChatRef) -> bool:
         """Whether the bot is on the network of that chat."""

@@ -95,6 +95,6 @@ class OutboxRows:
                     at_ms=now_ms,
                 )
             )
-            parcels.append(Parcel(row_id, piece, history_id, claimed, due))
+            parcels.append(Parcel(row_id, piece, history_id, claimed, now_ms, due))
             history_id = due = None
         return writes, parcels

@@ -66,8 +66,9 @@ class IrcChannelSettings(Section):
 class IrcSaslSettings(Section):
     """How the bot proves to the network who it is."""
 
-    mechanism: Literal["none", "plain", "external"] = "none"
-    """plain: with an account and a password. external: with the certificate in `client_certificate`."""
+    mechanism: Literal["none", "plain", "external", "scram-sha-256", "scram-sha-512"] = "none"
+    """plain: with an account and a password. scram-sha-256, scram-sha-512: the same without showing the password, and
+    the server has to know it too. external: with the certificate in `client_certificate`."""
     account: _Text = ""
     """The bot's account at the network's services. For external it may be left out."""
     password: _Secret = SecretStr("")
@@ -77,9 +78,11 @@ class IrcSaslSettings(Section):
 
     @field_validator("password")
     @classmethod
-    def _needed_for_plain(cls, password: SecretStr, info: Info) -> SecretStr:
-        if info.data.get("mechanism") == "plain" and not (password.get_secret_value() and info.data.get("account")):
-            raise fault("and account are needed for the mechanism plain")
+    def _needed_with_an_account(cls, password: SecretStr, info: Info) -> SecretStr:
+        mechanism = info.data.get("mechanism", "none")
+        is_used = mechanism == "plain" or mechanism.startswith("scram-")
+        if is_used and not (password.get_secret_value() and info.data.get("account")):
+            raise fault(f"and account are needed for the mechanism {mechanism}")
         return password
 
 

@@ -114,7 +114,7 @@ async def _served(settings: Settings, file: SettingsFile, redact: Redactor, *, c
     try:
         ids = Ids(clock)
         web = await _web(settings, store, ids, clock) if page else None
-        platforms: list[ChatPlatform] = [*web.platforms, *_irc(settings, clock)] if web else []
+        platforms: list[ChatPlatform] = [*web.platforms, *_irc(settings, store, clock)] if web else []
         if console:
             name = settings.platforms.console.name
             platforms.append(Console(name, clock, read_from=sys.stdin, write_to=sys.stdout))
@@ -203,15 +203,19 @@ async def _web(settings: Settings, store: Store, ids: Ids, clock: SystemClock) -
     return await Web.build(settings, store, ids, clock)
 
 
-def _irc(settings: Settings, clock: SystemClock) -> list[ChatPlatform]:
+def _irc(settings: Settings, store: Store, clock: SystemClock) -> list[ChatPlatform]:
     """One for each network. A channel has one bot, so whoever of them is named there is meant."""
     if not settings.platforms.irc:
         return []
     # Imported here: most daemons are on no such network.
     from bot.platforms.irc import IrcPlatform
+    from bot.platforms.irc_presence import Presence
 
     names = [name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)]
-    return [IrcPlatform(network, names, clock) for network in settings.platforms.irc]
+    return [
+        IrcPlatform(network, names, clock, presence=Presence(network.account, store, clock))
+        for network in settings.platforms.irc
+    ]
 
 
 async def _listening(settings: Settings, daemon: Daemon, web: Web) -> str:

@@ -125,9 +125,10 @@ class LinkState:
 class Linked(Protocol):
     """What a platform has beside ChatPlatform that reaches its network over a connection it has to keep up."""
 
-    async def until_reachable(self, chat: ChatRef) -> None:
-        """Return when `chat` can be written to, or it is plain that it cannot: `send` then says why. A message that
-        waits here has not been sent, so nobody has to ask later whether it arrived."""
+    async def until_reachable(self, outgoing: Outgoing, said_at_ms: int) -> None:
+        """Return when whoever `outgoing` is for can be written to, or it is plain that they cannot: `send` then says
+        why. A message that waits here has not been sent, so nobody has to ask later whether it arrived. `said_at_ms`
+        is when it was put into the outbox: how long it is kept counts from there, across starts."""
 
     def link(self) -> LinkState:
         """How the connection is now."""

@@ -1,7 +1,7 @@
 """IRC: one network with one account of the bot, over a connection that is made anew for as long as the daemon runs.
 
-IRC keeps nothing for those who are away. What is said while the connection is lost never reaches the bot; how long that
-was stands in the log and in `link`.
+IRC keeps nothing for those who are away. What is said while the bot is not connected never reaches it; how long that
+was, from one process to the next as well, stands in the log and in `link`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from bot.platforms.irc_connection import Connection, ConnectionLost
 from bot.platforms.irc_courtesies import Courtesies
 from bot.platforms.irc_handover import Handover
 from bot.platforms.irc_inbound import Inbound
+from bot.platforms.irc_presence import Presence
 from bot.platforms.irc_registration import Refused
 from bot.platforms.irc_sending import Sending, channel_of
 from bot.platforms.irc_session import Session
 from bot.platforms.irc_wire import Line
-from config.irc import BY_NICK, IrcSettings
+from config.irc import IrcSettings
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.refs import ChatRef, MemberRef, Role
@@ -31,8 +32,7 @@ from services.refs import ChatRef, MemberRef, Role
 _log = structlog.get_logger("irc")
 _STABLE_SECONDS = 60.0
 """A connection that held for so long was a good one: the next pause is short again."""
-
-
+_MAY_OPEN_A_CHANNEL = frozenset({"366", "JOIN", "KICK"})
 _SHOWS_WHO_IS_THERE = frozenset({"354", "ACCOUNT", "JOIN", "PRIVMSG"})
 
 
@@ -50,13 +50,15 @@ class IrcPlatform:
         names: Sequence[str],
         clock: Clock,
         jitter: Callable[[float, float], float] = random.uniform,
+        presence: Presence | None = None,
     ) -> None:
         """`names` are what the bot is called, beside its nick. `jitter(low, high)` draws the pause before a lost
-        connection is tried again."""
+        connection is tried again. Without `presence` nothing is known of the time before this process."""
         self.account = settings.account
         self._settings = settings
         self._clock = clock
         self._jitter = jitter
+        self._presence = presence
         self._deadlines = Deadlines(clock)
         self._channels = WantedChannels(settings.channels, settings.account, clock.monotonic)
         self._inbound = Inbound(settings.account, names, clock)
@@ -115,27 +117,48 @@ class IrcPlatform:
         linking.cancel()
         await asyncio.gather(linking, return_exceptions=True)
         if connection is not None:
+            if self._presence is not None and self._lost_at is None and self._session is not None:
+                self._presence.note(at_once=True)
             await connection.close("shutting down", self._deadlines)
         self._handover.report()
 
-    async def until_reachable(self, chat: ChatRef) -> None:
-        """In a private chat with an account also: when whoever has it is there, or has not been for a week."""
-        await self._until_let_in(chat)
+    async def until_reachable(self, outgoing: Outgoing, said_at_ms: int) -> None:
+        """In a channel that the bot came to first: when somebody else is there, or five minutes are over. In private:
+        when the member is there, or it was said a week ago; an hour ago for a bare nick."""
+        to = (outgoing.private_to or outgoing.chat).native
+        await self._until_let_in(to)
         session = self._session
-        if session is not None and not channel_of(session, chat.native) and not chat.native.startswith(BY_NICK):
-            await self._absent.until_there(chat.native, lambda: self._is_there(chat))
-            await self._until_let_in(chat)
+        if session is not None and not channel_of(session, to):
+            said_seconds_ago = (self._clock.now_ms() - said_at_ms) / 1000
+            await self._absent.until_there(to, lambda: self._is_there(to), said_seconds_ago)
+            await self._until_let_in(to)
 
-    async def _until_let_in(self, chat: ChatRef) -> None:
-        while not self._is_reachable(chat):
-            await self._news.wait()
+    async def _until_let_in(self, to: str) -> None:
+        while True:
+            news, session = self._news, self._session
+            if session is None or not session.is_ready or not self._sending.is_reachable(session, to):
+                await news.wait()
+                continue
+            seconds = self._sending.waits_for_people_until(session, to) - self._clock.monotonic()
+            if seconds <= 0:
+                return
+            await self._news_within(news, seconds)
 
-    async def _is_there(self, chat: ChatRef) -> bool:
-        """Whether somebody has the account of this private chat, or nobody says: then it is left to `send`."""
-        await self._until_let_in(chat)
+    async def _news_within(self, news: asyncio.Event, seconds: float) -> None:
+        waiting = asyncio.create_task(news.wait()), asyncio.create_task(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def _is_there(self, identity: str) -> bool:
+        """Whether `identity` is there, or nobody says: then it is left to `send`."""
+        await self._until_let_in(identity)
         session = self._session
         try:
-            return session is None or await self._sending.nick(session, chat.native) != ""
+            return session is None or await self._sending.is_there(session, identity)
         except TimeoutError:
             return True
 
@@ -151,7 +174,9 @@ class IrcPlatform:
         )
 
     async def _stay_connected(self) -> None:
-        """Never ends by itself."""
+        """Never ends by itself. Raises StoreError when it cannot be read how long the bot was away."""
+        away = await self._presence.seconds_away() if self._presence is not None else None
+        self._lost_at = None if away is None else self._clock.monotonic() - away
         failures = 0
         while True:
             began = self._clock.monotonic()
@@ -185,6 +210,8 @@ class IrcPlatform:
 
     async def _take(self, line: Line, session: Session) -> None:
         """Hand over what `line` says; waits while too much waits to be handed over."""
+        if session.is_ready and self._presence is not None:
+            self._presence.note()
         if line.command == "001":
             self._inbound.connected(line)
         for context in self._inbound.contexts(line, session.state):
@@ -196,7 +223,7 @@ class IrcPlatform:
             nick = line.param(5) if line.command == "354" else line.nick
             self._absent.seen(session.state.identity_of(nick))
         self._courtesies.answer(line, session)
-        if line.command in ("JOIN", "KICK") or line.command.startswith(("4", "5")):
+        if line.command in _MAY_OPEN_A_CHANNEL or line.command.startswith(("4", "5")):
             self._tell_waiting()
 
     def _tell_waiting(self) -> None:
@@ -240,7 +267,3 @@ class IrcPlatform:
         if session is None or not session.is_ready:
             raise SendFailed(self._words, retryable=True)
         return session
-
-    def _is_reachable(self, chat: ChatRef) -> bool:
-        session = self._session
-        return session is not None and session.is_ready and self._sending.is_reachable(session, chat.native)

@@ -8,10 +8,14 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from config.irc import BY_NICK
 from services.clock import Clock
 
 _log = structlog.get_logger("irc")
-_KEPT_SECONDS = 7 * 86_400.0
+KEPT_SECONDS = 7 * 86_400.0
+"""How long something is kept for an account, counted from when it was said."""
+NICK_KEPT_SECONDS = 3600.0
+"""How long for a bare nick: whoever lost the connection is back by then, and later somebody else may have it."""
 _ASK_AGAIN_SECONDS = 600.0
 """Who shares no channel with us comes back unseen, so the server is asked now and then."""
 _HERE_SECONDS = 60.0
@@ -20,12 +24,11 @@ _MEMBERS_KEPT = 2000
 
 
 class Absent:
-    """Outlives connections, and forgets with the process: after a start the week begins anew."""
+    """Who was seen lately, and who is waited for; outlives connections."""
 
     def __init__(self, network: str, clock: Clock) -> None:
         self._network = network
         self._clock = clock
-        self._since: OrderedDict[str, float] = OrderedDict()
         self._seen_at: OrderedDict[str, float] = OrderedDict()
         self._awaited: dict[str, asyncio.Event] = {}
 
@@ -40,25 +43,29 @@ class Absent:
         for identity in list(self._awaited):
             self._wake(identity)
 
-    async def until_there(self, identity: str, is_there: Callable[[], Awaitable[bool]]) -> None:
-        """Return when `identity` is there, or has not been for a week: what is for them then waits no longer."""
+    async def until_there(
+        self, identity: str, is_there: Callable[[], Awaitable[bool]], said_seconds_ago: float = 0.0
+    ) -> None:
+        """Return when `identity` is there, or what is for them has been kept for as long as it is kept."""
+        kept = NICK_KEPT_SECONDS if identity.startswith(BY_NICK) else KEPT_SECONDS
+        last_at = self._clock.monotonic() + kept - said_seconds_ago
+        is_told = False
         while not (self._was_seen_lately(identity) or await is_there()):
-            now = self._clock.monotonic()
-            if identity not in self._since:
-                _log.info("irc_member_away", network=self._network, member=identity, kept_days=_KEPT_SECONDS / 86_400)
-                _keep(self._since, identity, now)
-            if now - self._since[identity] >= _KEPT_SECONDS:
+            left = last_at - self._clock.monotonic()
+            if left <= 0:
                 return
-            await self._news_of(identity)
-        self._since.pop(identity, None)
+            if not is_told:
+                _log.info("irc_member_away", network=self._network, member=identity, kept_hours=round(left / 3600, 1))
+                is_told = True
+            await self._news_of(identity, min(left, _ASK_AGAIN_SECONDS))
 
     def _was_seen_lately(self, identity: str) -> bool:
         at = self._seen_at.get(identity)
         return at is not None and self._clock.monotonic() - at < _HERE_SECONDS
 
-    async def _news_of(self, identity: str) -> None:
+    async def _news_of(self, identity: str, seconds: float) -> None:
         event = self._awaited.setdefault(identity, asyncio.Event())
-        tasks = asyncio.create_task(event.wait()), asyncio.create_task(self._clock.sleep(_ASK_AGAIN_SECONDS))
+        tasks = asyncio.create_task(event.wait()), asyncio.create_task(self._clock.sleep(seconds))
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -30,6 +30,9 @@ _LONGEST_PAUSE_SECONDS = 3600.0
 _KICKED_AGAIN_SECONDS = 900.0
 """Whoever is kicked again within this time waits longer."""
 _ANSWER_SECONDS = 30.0
+_PEOPLE_SECONDS = 300.0
+"""So long after it came, the bot keeps what it has to say in an empty channel for those who are on their way back: a
+server that was started again lets a program in long before most people."""
 
 
 @dataclass(slots=True)
@@ -42,6 +45,7 @@ class _Wanted:
     """When it is asked for again."""
     pause_seconds: float = _FIRST_PAUSE_SECONDS
     kicked_at: float = float("-inf")
+    joined_at: float = float("-inf")
 
 
 class WantedChannels:
@@ -89,6 +93,12 @@ class WantedChannels:
         wanted = self._find(name, state)
         return None if wanted is None else wanted.problem
 
+    def waits_for_people_until(self, name: str, state: State) -> float:
+        """The instant until which nothing is said in the channel `name`, because nobody is there yet; in the past where
+        it can be said."""
+        wanted = self._find(name, state)
+        return float("-inf") if wanted is None or state.has_people(name) else wanted.joined_at + _PEOPLE_SECONDS
+
     def problems(self) -> list[str]:
         """For an operator: each channel that the bot is kept out of, why, and when it tries again."""
         now = self._now()
@@ -104,6 +114,8 @@ class WantedChannels:
             wanted.problem = ""
         if not _is_in(state, name):
             return
+        if wanted is not None:
+            wanted.joined_at = self._now()
         _log.info("irc_joined", network=self._network, channel=name)
 
     def _kicked(self, line: Line, state: State) -> None:

@@ -3,10 +3,11 @@ nor waits itself: lines go in, lines come out."""
 
 from __future__ import annotations
 
-import base64
+import secrets
 from collections.abc import Iterator, Sequence
 
 from bot.platforms.irc_features import Features
+from bot.platforms.irc_sasl import NoProof, Sasl
 from bot.platforms.irc_wire import Line, encode
 from config.irc import IrcSettings
 
@@ -24,7 +25,6 @@ WANTED = frozenset(
     }
 )
 _SASL = "sasl"
-_AUTHENTICATE_BYTES = 400
 _SASL_FAILED = {
     "902": "the account is locked",
     "904": "the account or its password is refused",
@@ -61,6 +61,7 @@ class Registration:
         """The greeting is over: channels may be joined."""
         self._negotiates = True
         self._proved = settings.sasl.mechanism == "none"
+        self._sasl = Sasl(settings.sasl, secrets.token_urlsafe(24))
 
     def begin(self) -> list[bytes]:
         """The first lines."""
@@ -80,8 +81,7 @@ class Registration:
             case "AUTHENTICATE":
                 return self._authenticate(line)
             case "903":
-                self._proved = True
-                return self._end_of_caps()
+                return self._believed()
             case "001":
                 return self._welcome()
             case "376" | "422":
@@ -134,19 +134,18 @@ class Registration:
         return [encode("CAP", "END")]
 
     def _authenticate(self, line: Line) -> list[bytes]:
-        if line.param(0) != "+" or self._proved:
+        if self._proved:
             return []
-        sasl = self._settings.sasl
-        if sasl.mechanism == "external":
-            proof = sasl.account.encode()
-        else:
-            account, password = sasl.account.encode(), sasl.password.get_secret_value().encode()
-            proof = b"\0".join((account, account, password))
-        text = base64.b64encode(proof).decode()
-        pieces = [text[at : at + _AUTHENTICATE_BYTES] for at in range(0, len(text), _AUTHENTICATE_BYTES)]
-        if not pieces or len(pieces[-1]) == _AUTHENTICATE_BYTES:
-            pieces.append("+")
-        return [encode("AUTHENTICATE", piece) for piece in pieces]
+        try:
+            return self._sasl.answer(line.param(0))
+        except NoProof as problem:
+            return self._without_proof(str(problem))
+
+    def _believed(self) -> list[bytes]:
+        if not self._proved and not self._sasl.is_over:
+            return self._without_proof("the server did not show that it knows the password")
+        self._proved = True
+        return self._end_of_caps()
 
     def _without_proof(self, why: str) -> list[bytes]:
         if self._settings.sasl.required:

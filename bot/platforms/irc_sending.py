@@ -49,7 +49,16 @@ class Sending:
     def is_reachable(self, session: Session, chat: str) -> bool:
         """Whether something can be sent to `chat`, or it is plain that nothing can."""
         channel = channel_of(session, chat)
-        return not channel or session.is_in(channel) or self._channels.problem(channel, session.state) != ""
+        if not channel or session.is_in(channel):
+            return True
+        return self._channels.problem(channel, session.state) != ""
+
+    def waits_for_people_until(self, session: Session, chat: str) -> float:
+        """The instant until which what is for `chat` waits for somebody who would hear it."""
+        channel = channel_of(session, chat)
+        if not channel or not session.is_in(channel):
+            return float("-inf")
+        return self._channels.waits_for_people_until(channel, session.state)
 
     async def nick(self, session: Session, identity: str) -> str:
         """The nick of `identity` now; empty when they are not there. Raises TimeoutError when the server is silent."""
@@ -66,6 +75,13 @@ class Sending:
         nick = self._private_nicks.get(identity, identity)
         account = await session.account_of(nick)
         return nick if account and session.state.features.fold(account) == identity else ""
+
+    async def is_there(self, session: Session, identity: str) -> bool:
+        """Whether something in private would reach `identity` now. Raises TimeoutError when the server is silent."""
+        nick = await self.nick(session, identity)
+        if not nick or not identity.startswith(BY_NICK) or session.state.nick_of(identity):
+            return nick != ""
+        return await session.who_has(nick) == ""
 
     async def _target(self, session: Session, outgoing: Outgoing) -> str:
         """Whom the lines go to. Raises SendFailed."""

@@ -52,7 +52,8 @@ class Session:
         self._receipts = Receipts(self.state)
         self._soon: deque[bytes] = deque()
         self._is_something_there = asyncio.Event()
-        self._asked: dict[str, tuple[asyncio.Future[str], list[str]]] = {}
+        self._asked: dict[str, tuple[asyncio.Future[str | None], list[str]]] = {}
+        """By folded nick: what waits for the end of WHOIS, and the accounts that it has told, empty for none."""
         self._nick_at = 0.0
 
     async def lines(self, on_ready: Callable[[], None]) -> AsyncGenerator[Line, None]:
@@ -126,9 +127,13 @@ class Session:
     async def account_of(self, nick: str) -> str:
         """The account of whoever has `nick` now, as the server says; empty when there is nobody, or they have none.
         Raises TimeoutError when it does not say."""
+        return await self.who_has(nick) or ""
+
+    async def who_has(self, nick: str) -> str | None:
+        """As `account_of`, but None when there is nobody."""
         folded = self.state.features.fold(nick)
         if not self.is_ready or not one_word(nick):
-            return ""
+            return None
         if folded not in self._asked:
             if len(self._asked) >= _MOST_QUESTIONS:
                 raise TimeoutError
@@ -158,7 +163,7 @@ class Session:
                 self.soon(encode("WHO", line.param(0), WHOX_FIELDS))
             case "NICK" | "QUIT":
                 self._regain(line)
-            case "330" | "318":
+            case "311" | "330" | "318":
                 self._whois(line)
 
     def _let_in(self) -> None:
@@ -183,12 +188,13 @@ class Session:
         if asked is None:
             return
         question, accounts = asked
-        if line.command == "330":
-            accounts.append(line.param(2))
+        if line.command != "318":
+            # They are there, with an account or without.
+            accounts.append(line.param(2) if line.command == "330" else "")
             return
         del self._asked[self.state.features.fold(line.param(1))]
         if not question.done():
-            question.set_result(accounts[0] if accounts else "")
+            question.set_result(max(accounts, default=None))
 
     async def _write_soon(self) -> None:
         while True:

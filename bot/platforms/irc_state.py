@@ -36,6 +36,8 @@ class Channel:
     """As the server writes it."""
     members: dict[str, set[str]] = field(default_factory=dict)
     """Their modes there (`o`, `v` …), by folded nick."""
+    is_listed: bool = False
+    """The server has told all who are there."""
 
 
 class State:
@@ -119,6 +121,11 @@ class State:
         """Our channels that the one with `nick` is in."""
         folded = self.features.fold(nick)
         return [channel for channel in self.channels.values() if folded in channel.members]
+
+    def has_people(self, channel: str) -> bool:
+        """Whether somebody beside us is known to be in `channel`."""
+        known = self.channels.get(self.features.fold(channel))
+        return known is not None and known.is_listed and any(not self.is_me(nick) for nick in known.members)
 
     def role(self, channel: str, identity: str) -> Role | None:
         """What `identity` is in `channel` now; None when they are not there, or we are not. Whoever is known by a nick
@@ -253,7 +260,10 @@ class State:
         folded = self.features.fold(line.param(1))
         listed = self._naming.pop(folded, None)
         channel = self.channels.get(folded)
-        if channel is None or listed is None:
+        if channel is None:
+            return
+        channel.is_listed = True
+        if listed is None:
             return
         for gone in set(channel.members) - listed - {self.features.fold(self.nick)}:
             del channel.members[gone]

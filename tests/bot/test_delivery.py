@@ -152,10 +152,15 @@ class Distant(TestPlatform):
         self.asked = asyncio.Event()
         self.takes = asyncio.Event()
         self.takes.set()
+        self.member_is_there = asyncio.Event()
+        self.said_at_ms: list[int] = []
 
-    async def until_reachable(self, chat: ChatRef) -> None:
+    async def until_reachable(self, outgoing: Outgoing, said_at_ms: int) -> None:
+        self.said_at_ms.append(said_at_ms)
         self.asked.set()
         await self.is_up.wait()
+        if outgoing.private_to is not None:
+            await self.member_is_there.wait()
 
     def link(self) -> LinkState:
         return LinkState(self.is_up.is_set(), "as the test says", 3)
@@ -177,6 +182,25 @@ async def test_what_waits_for_a_connection_was_not_sent_and_is_not_marked_after_
         platform.is_up.set()
         await group.settle()
         assert texts(group) == ["Hello."]
+
+
+async def test_what_waits_for_one_absent_member_holds_up_nobody_else_and_keeps_its_age_across_starts(
+    tmp_path: Path,
+) -> None:
+    ann = MemberRef("test", "bot", "ann")
+    both = FunctionResult(messages=(Message("A secret.", to=ann), Message("Hello, all.")))
+    tell = Recorder("tell", commands=["tell"], gives=both).spec
+    async with a_group([tell], home=tmp_path, platform=(platform := Distant())) as group:
+        platform.is_up.set()
+        await group.hear("Ann", "/tell")
+        await until(lambda: texts(group) == ["Hello, all."])
+        [said_at_ms] = set(platform.said_at_ms)
+        await group.crash()
+    async with a_group([tell], home=tmp_path, platform=(platform := Distant())) as group:
+        platform.is_up.set()
+        platform.member_is_there.set()
+        await group.settle()
+        assert (texts(group), platform.said_at_ms) == (["A secret."], [said_at_ms])
 
 
 async def test_what_is_being_sent_at_the_end_is_sent_and_what_waits_behind_it_is_sent_after_the_next_start(
@@ -332,7 +356,7 @@ async def test_what_comes_at_the_very_end_of_a_send_is_sent_too() -> None:
         for ticks in range(12):
             for number in range(2):
                 outgoing = Outgoing(FAMILY, f"{ticks}:{number}", f"{ticks} {number}")
-                group.daemon.delivery.hand_over([Parcel(0, outgoing, None, claimed=True)])
+                group.daemon.delivery.hand_over([Parcel(0, outgoing, None, claimed=True, said_at_ms=0)])
                 for _ in range(ticks):
                     await asyncio.sleep(0)
         await group.daemon.delivery.idle()

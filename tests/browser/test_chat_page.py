@@ -22,10 +22,11 @@ from playwright.async_api import (
 )
 
 from bot.platforms.base import Outgoing
-from function_calls.context import Kind
+from function_calls.context import Kind, MessageContext
 from function_calls.spec import Choice
 from services.refs import ChatRef, Role
 from tests.bot.web_world import World, a_world
+from tests.browser.conftest import PATIENCE_SECONDS
 
 CHROMIUM = shutil.which("chromium-headless-shell")
 ARGS = [
@@ -63,7 +64,7 @@ class Tabs:
 
     async def tab(self, context: BrowserContext) -> Page:
         page = await context.new_page()
-        page.set_default_timeout(8000)
+        page.set_default_timeout(PATIENCE_SECONDS * 1000)
         page.on("pageerror", lambda error: self.faults.append(str(error)))
         page.on("console", self._heard)
         return page
@@ -86,6 +87,14 @@ async def tabs() -> AsyncIterator[Tabs]:
 async def say(page: Page, text: str) -> None:
     await page.fill("#text", text)
     await page.press("#text", "Enter")
+
+
+async def accepts(world: World, count: int) -> list[MessageContext]:
+    """What the daemon has accepted, once there is as much: the page shows its own person's words before."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while len(world.daemon.received) < count:  # noqa: ASYNC110 - the page has its own time
+            await asyncio.sleep(0.01)
+    return world.daemon.received
 
 
 def row(page: Page, text: str) -> Locator:
@@ -177,9 +186,9 @@ async def test_nothing_is_lost_or_doubled_while_the_server_restarts(tabs: Tabs, 
     async with a_world(tmp_path, seen=seen, port=port) as world:
         await world.web.send(Outgoing(LOBBY, "missed", "The bot is back."))
         for page in (ann, ben):
-            await expect(row(page, "first while it is down")).to_have_count(1, timeout=20_000)
-            await expect(row(page, "second while it is down")).to_have_count(1, timeout=20_000)
-            await expect(row(page, "The bot is back.")).to_have_count(1, timeout=20_000)
+            await expect(row(page, "first while it is down")).to_have_count(1)
+            await expect(row(page, "second while it is down")).to_have_count(1)
+            await expect(row(page, "The bot is back.")).to_have_count(1)
         await expect(ann.locator(".waiting")).to_have_count(0)
         await expect(ann.locator("#connection")).to_have_text("")
         assert [context.text for context in world.daemon.received] == [
@@ -251,6 +260,7 @@ async def test_the_owner_link_works_once(tabs: Tabs, tmp_path: Path) -> None:
         ben = await tabs.person(world, "Ben", path)
         await expect(ben.locator("#status")).to_contain_text("used already")
         await say(ann, "hello")
+        await accepts(world, 1)
         await say(ben, "hello to you")
         await expect(row(ann, "hello to you")).to_be_visible()
         assert [context.sender.role for context in world.daemon.received] == [Role.OWNER, Role.MEMBER]
@@ -290,11 +300,9 @@ async def test_rooms_are_apart_and_a_new_one_is_a_name_away(tabs: Tabs, tmp_path
         await ann.locator("#rooms button", has_text="You and Rollcall").click()
         await say(ann, "between us")
         await expect(row(ann, "between us")).to_be_visible()
-        assert [(context.chat.native, context.is_group) for context in world.daemon.received][:2] == [
-            ("lobby", True),
-            ("book-club", True),
-        ]
-        assert not world.daemon.received[2].is_group
+        lobby, club, private = await accepts(world, 3)
+        assert [(one.chat.native, one.is_group) for one in (lobby, club)] == [("lobby", True), ("book-club", True)]
+        assert not private.is_group
 
 
 async def test_reading_back_is_not_interrupted_by_new_messages(tabs: Tabs, tmp_path: Path) -> None:
@@ -341,7 +349,7 @@ async def test_a_tab_that_nobody_looks_at_frees_its_connection_and_still_hears(t
         await expect(row(page, "hello")).to_be_visible()
         await page.evaluate(HIDE)
         await page.clock.fast_forward(31_000)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while world.web.feed.listening:  # noqa: ASYNC110 - the server notices in its own time
                 await asyncio.sleep(0.01)
         await world.web.send(Outgoing(LOBBY, "k", "said meanwhile"))
@@ -358,11 +366,11 @@ async def test_a_page_whose_token_is_void_joins_again_and_sends_what_waited(tabs
         ann = await tabs.person(world, "Ann")
         await say(ann, "before")
         await expect(row(ann, "before")).to_be_visible()
-        before = world.daemon.received[0].sender.ref
+        before = (await accepts(world, 1))[0].sender.ref
     await say(ann, "waiting")
     (tmp_path / "keys" / "page_members.key").unlink()
     async with a_world(tmp_path, port=port) as world:
-        await expect(ann.locator(".waiting")).to_have_count(0, timeout=20_000)
+        await expect(ann.locator(".waiting")).to_have_count(0)
         await say(ann, "@Rollcall still there?")
         await expect(row(ann, "You said: still there?")).to_be_visible(timeout=20_000)
         assert [context.text for context in world.daemon.received] == ["waiting", "still there?"]

@@ -17,6 +17,7 @@ import orjson
 import pytest
 from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 
+from tests.browser.conftest import PATIENCE_SECONDS
 from tests.fakes.openai_server import OpenAIServer
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +38,7 @@ async def a_running_daemon(home: Path, **environment: str) -> AsyncIterator[tupl
     )
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             printed = ""
             while "Model:" not in printed:
                 line = await process.stdout.readline()
@@ -51,7 +52,7 @@ async def a_running_daemon(home: Path, **environment: str) -> AsyncIterator[tupl
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert await process.wait() == 0
 
 
@@ -65,7 +66,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 async def a_person(browser: Browser, address: str, name: str, query: str = "") -> Page:
     page = await (await browser.new_context()).new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(PATIENCE_SECONDS * 1000)
     await page.goto(f"{address}/?as={name}{query}")
     await expect(page.locator("#my-name")).to_have_text(name)
     return page

@@ -43,6 +43,7 @@ def test_a_network_needs_a_name_and_a_server(tmp_path: Path) -> None:
         ('realname: "a\\nb"', "must not hold line ends"),
         ('username: "a@b"', "has to be one word"),
         ("sasl: {mechanism: plain, account: a}", "are needed for the mechanism plain"),
+        ("sasl: {mechanism: scram-sha-256, password: p}", "are needed for the mechanism scram-sha-256"),
         ("sasl: {mechanism: external}", "needs tls and client_certificate"),
         ("reconnect: {first_delay_seconds: 10, longest_delay_seconds: 5}", "at least first_delay_seconds"),
         ("port: 0", "greater than or equal to 1"),

@@ -82,7 +82,8 @@ async def irc(home: Path, kind: str) -> AsyncIterator[Network]:
         running = asyncio.create_task(platform.run(nothing))
         async with a_person(server.port, "ann", "#family") as ann:
             await ann.sees("#family", "Rollcall")
-            await platform.until_reachable(ChatRef("irc", platform.account, "#family"))
+            family = ChatRef("irc", platform.account, "#family")
+            await platform.until_reachable(Outgoing(family, "1:0:0", "Tea."), SystemClock().now_ms())
 
             async def shown() -> list[str]:
                 await ann.settled()

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.fakes.listener import Listener
+from tests.fakes.scram import ScramServer
 
 PATIENCE_SECONDS = 60.0
 ALL_CAPS = (
@@ -38,14 +39,18 @@ class FakeIrcServer:
         self.knows_caps = knows_caps
         self.accounts = dict(accounts or {})
         self.mask = mask
+        self.others = "@ann +bob"
+        """Who is in each channel, with their signs."""
         self.refused_joins: dict[str, str] = {}
         """Numerics by channel."""
         self.refused_texts: dict[str, str] = {}
         """Numerics by target of a PRIVMSG."""
         self.whois: dict[str, str] = {}
-        """Accounts by nick."""
+        """Accounts by nick; an empty one for somebody who has none."""
         self.drops: Callable[[str], bool] = lambda line: False
         """The connection ends instead of an answer to such a line."""
+        self.believes_everybody = False
+        """With SCRAM it says yes and proves nothing itself."""
         self.is_silent = False
         """Nothing is answered any more."""
         self.swallows_texts = False
@@ -62,6 +67,8 @@ class FakeIrcServer:
         self._ids = 0
         self._is_let_in = False
         self._negotiates = False
+        self._scram: ScramServer | None = None
+        self._proofs = 0
 
     @property
     def port(self) -> int:
@@ -145,6 +152,10 @@ class FakeIrcServer:
                 self.write(f":irc.test PONG irc.test :{params[-1]}")
             case "WHOIS":
                 account = self.whois.get(params[0])
+                if account is None:
+                    self.write(f":irc.test 401 {self.nick} {params[0]} :No such nick")
+                else:
+                    self.write(f":irc.test 311 {self.nick} {params[0]} user host * :Somebody")
                 if account:
                     self.write(f":irc.test 330 {self.nick} {params[0]} {account} :is logged in as")
                 self.write(f":irc.test 318 {self.nick} {params[0]} :End of WHOIS")
@@ -175,12 +186,31 @@ class FakeIrcServer:
         self._let_in()
 
     def _authenticate(self, word: str) -> None:
-        if word in ("PLAIN", "EXTERNAL"):
+        if word in ("PLAIN", "EXTERNAL") or word.startswith("SCRAM-"):
+            self._scram = ScramServer(word, self.accounts) if word.startswith("SCRAM-") else None
+            self._proofs = 0
             self.write("AUTHENTICATE +")
+            return
+        if self._scram is not None:
+            self._scramble(self._scram, "" if word == "+" else base64.b64decode(word).decode())
             return
         _, account, password = [*base64.b64decode(word if word != "+" else "").decode().split("\0"), "", ""][:3]
         good = word == "+" or self.accounts.get(account) == password
         self.write(":irc.test 903 * :good" if good else ":irc.test 904 * :SASL authentication failed")
+
+    def _scramble(self, scram: ScramServer, said: str) -> None:
+        self._proofs += 1
+        if self._proofs == 1:
+            self._authenticates(scram.challenge(said))
+        elif self.believes_everybody or not said:
+            self.write(":irc.test 903 * :good")
+        elif proof := scram.judge(said):
+            self._authenticates(proof)
+        else:
+            self.write(":irc.test 904 * :SASL authentication failed")
+
+    def _authenticates(self, text: str) -> None:
+        self.write(f"AUTHENTICATE {base64.b64encode(text.encode()).decode()}")
 
     def _let_in(self) -> None:
         user_was_given = any(line.startswith("USER") for line in self.received)
@@ -199,7 +229,7 @@ class FakeIrcServer:
             return
         self.write(
             f":{self.nick}!{self.mask} JOIN {channel}",
-            f":irc.test 353 {self.nick} = {channel} :{self.nick} @ann +bob",
+            f":irc.test 353 {self.nick} = {channel} :{self.nick} {self.others}",
             f":irc.test 366 {self.nick} {channel} :End of NAMES",
         )
 

@@ -89,6 +89,11 @@ class Person:
         self.send(f"PING {token}")
         await self.until(lambda one: one.command == "PONG" and one.text == token)
 
+    async def is_cut_off(self) -> None:
+        """Return when the server has gone and all that it had sent was seen."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await asyncio.wait([self._reading])
+
     async def leave(self) -> None:
         """Go."""
         self._reading.cancel()

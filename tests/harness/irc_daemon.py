@@ -37,7 +37,7 @@ platforms:
       tls: false
       channels: {channels}
       flood: {{seconds_per_line: 0}}
-      reconnect: {{first_delay_seconds: {pause}, longest_delay_seconds: {pause}}}
+      reconnect: {{first_delay_seconds: 0.2, longest_delay_seconds: 0.2}}
 """
 
 
@@ -57,6 +57,12 @@ class IrcDaemon:
     async def link(self) -> str:
         """What it says of its connection."""
         return str((await self.told("/readyz")).json()["details"]["irc.test"])
+
+    async def is_back(self) -> None:
+        """Return when it is in its channels."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not (await self.link()).startswith("connected as Rollcall, in 1 channels"):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
 
     async def settled(self) -> None:
         """Return when no turn waits or runs and nothing waits to be sent."""
@@ -81,14 +87,11 @@ class IrcDaemon:
 
 
 @asynccontextmanager
-async def an_irc_daemon(
-    home: Path, server: IrcServer, *channels: str, pause_seconds: float = 0.2
-) -> AsyncIterator[IrcDaemon]:
-    """The daemon with its data in `home`, in `channels` of `server`; killed at the end if it still runs. After half of
-    `pause_seconds` at the least it comes back to a server that was lost."""
+async def an_irc_daemon(home: Path, server: IrcServer, *channels: str) -> AsyncIterator[IrcDaemon]:
+    """The daemon with its data in `home`, in `channels` of `server`; killed at the end if it still runs."""
     file = home / "bot.yaml"
     named = [{"name": name} for name in channels or ("#family",)]
-    file.write_text(_SETTINGS.format(home=home, port=server.port, channels=named, pause=pause_seconds))
+    file.write_text(_SETTINGS.format(home=home, port=server.port, channels=named))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bot", "run", "--config", str(file), "--no-console"),
         cwd=REPOSITORY,
@@ -97,6 +100,10 @@ async def an_irc_daemon(
     )
     try:
         yield IrcDaemon(home, process, await _address(process))
+    except BaseException as error:
+        with suppress(OSError):
+            error.add_note(f"The daemon's log: {log(home)[-6000:]}")
+        raise
     finally:
         with suppress(ProcessLookupError):
             process.kill()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import orjson
 
+from tests.bot.platforms.irc.test_a_day_on_irc import on_every_server
 from tests.harness.irc_client import Person, a_person
 from tests.harness.irc_daemon import an_irc_daemon, rows
 from tests.harness.irc_servers import an_irc_server
@@ -42,10 +43,10 @@ async def is_said(person: Person, lines: list[tuple[str, str]]) -> None:
     await person.settled()
 
 
-async def check(home: Path, texts: list[str], seconds: float) -> None:
+async def check(kind: str, home: Path, texts: list[str], seconds: float) -> None:
     lines = [(CHANNELS[number % len(CHANNELS)], text) for number, text in enumerate(texts)]
     async with (
-        an_irc_server("inspircd", home) as server,
+        an_irc_server(kind, home) as server,
         an_irc_daemon(home, server, *CHANNELS) as daemon,
         AsyncExitStack() as stack,
     ):
@@ -73,13 +74,15 @@ async def check(home: Path, texts: list[str], seconds: float) -> None:
     assert set(reasons) <= {"command", "not_addressed", "unknown_command"}
 
 
+@on_every_server
 async def test_fifteen_hundred_lines_are_each_kept_once_and_each_command_is_answered_once(
-    tmp_path: Path, data: Callable[[str], Path]
+    kind: str, tmp_path: Path, data: Callable[[str], Path]
 ) -> None:
-    await check(tmp_path, a_day(data(DAY), 1500), 60)
+    await check(kind, tmp_path, a_day(data(DAY), 1500), 60)
 
 
-async def test_a_whole_day_is_kept_without_loss(tmp_path: Path, data: Callable[[str], Path]) -> None:
+@on_every_server
+async def test_a_whole_day_is_kept_without_loss(kind: str, tmp_path: Path, data: Callable[[str], Path]) -> None:
     texts = a_day(data(DAY), 20_000)
     assert len(texts) > 10_000
-    await check(tmp_path, texts, 120)
+    await check(kind, tmp_path, texts, 120)

@@ -104,13 +104,14 @@ async def test_a_server_that_says_nothing_costs_no_more_than_its_time() -> None:
 async def test_a_request_ends_before_its_run_does() -> None:
     clock = VirtualClock()
     await clock.advance(a_call().deadline - 1.1)
-    async with WebServer({"/": Page(silent=True)}) as server:
+    async with WebServer({"/": Page(silent=True), "/late": Page(b"here")}) as server:
         fault = await fault_of(keywords.get(a_run(), server.url("/"), web=a_web(clock=clock)))
         await clock.advance(0.5)
-        late = await fault_of(keywords.get(a_run(), server.url("/"), web=a_web(clock=clock)))
+        late = await fault_of(keywords.get(a_run(), server.url("/late"), web=a_web(clock=clock)))
     assert "took too long" in fault.detail
     assert late.detail == "There is too little time left for that."
-    assert len(server.asked) == 1
+    # On a busy machine a tenth of a second may be over before the first has arrived.
+    assert "/late" not in [asked.path for asked in server.asked]
 
 
 @pytest.mark.parametrize(

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bot.platforms.base import Accepted, Outgoing, Receipt, SendFailed
 from bot.platforms.irc import IrcPlatform
-from bot.platforms.irc_absent import Absent
+from bot.platforms.irc_presence import Presence
 from config.irc import IrcSettings
 from function_calls.context import Kind, MessageContext
 from services.clock import VirtualClock
 from services.refs import ChatRef, MemberRef, Role
-from services.store.port import StoreFull, Write
+from services.store import cursors
+from services.store.cursors import CURSORS
+from services.store.port import Store, StoreFull, Write
 from tests.fakes.irc_server import ALL_CAPS, ISUPPORT, FakeIrcServer
+from tests.fakes.sqlite_store import a_store
 
 FAMILY = ChatRef("irc", "test", "#family")
 caps_or_none = pytest.mark.parametrize(
@@ -55,7 +60,12 @@ class World:
     async def joined(self, chat: ChatRef = FAMILY) -> None:
         """Return when the bot is in the channel."""
         async with asyncio.timeout(10):
-            await self.platform.until_reachable(chat)
+            await self.may_say(chat)
+
+    async def may_say(self, chat: ChatRef, private_to: MemberRef | None = None, said_at_ms: int | None = None) -> None:
+        """Return when delivery would send something there; what is said now, if nothing else is given."""
+        at_ms = self.clock.now_ms() if said_at_ms is None else said_at_ms
+        await self.platform.until_reachable(Outgoing(chat, "1:0:0", "Tea.", private_to=private_to), at_ms)
 
     async def passes(self, holds: Callable[[], object], step: float = 0.5) -> None:
         """Let time pass until it holds; the network has its own time, so it gets a little of that, too."""
@@ -74,8 +84,15 @@ class World:
 
 
 @asynccontextmanager
-async def a_world(settings: dict[str, Any] | None = None, *, waits: bool = True, **server: Any) -> AsyncIterator[World]:
-    clock = VirtualClock()
+async def a_world(
+    settings: dict[str, Any] | None = None,
+    *,
+    waits: bool = True,
+    clock: VirtualClock | None = None,
+    store: Store | None = None,
+    **server: Any,
+) -> AsyncIterator[World]:
+    clock = clock or VirtualClock()
     async with FakeIrcServer(**server) as fake:
         given: dict[str, Any] = {
             "account": "test",
@@ -86,7 +103,10 @@ async def a_world(settings: dict[str, Any] | None = None, *, waits: bool = True,
             "flood": {"seconds_per_line": 0},
             **(settings or {}),
         }
-        platform = IrcPlatform(IrcSettings.model_validate(given), ["Rollcall", "小助手"], clock, lambda low, high: high)
+        presence = Presence("test", store, clock) if store else None
+        platform = IrcPlatform(
+            IrcSettings.model_validate(given), ["Rollcall", "小助手"], clock, lambda low, high: high, presence
+        )
         world = World(fake, platform, clock)
         running = asyncio.create_task(platform.run(world.deliver))
         try:
@@ -190,6 +210,33 @@ async def test_a_lost_connection_is_tried_again_after_growing_pauses_and_says_ho
         await world.passes(lambda: world.platform.link().is_up, 10)
         assert "s without a connection is not known" in world.platform.link().words
         await world.joined()
+
+
+async def test_how_long_no_process_was_there_is_said_as_well(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    async with a_store(tmp_path, clock, [CURSORS]) as store:
+        async with a_world(store=store, clock=clock) as world:
+            assert "is not known" not in world.platform.link().words
+            await clock.advance(3600)
+            world.server.write("PING :still-here")
+            await world.server.gets("PONG :still-here")
+            assert await noted(store) == clock.now_ms()
+            await clock.advance(30)
+        assert await noted(store) >= clock.now_ms() - 5000
+        before = clock.monotonic()
+        await clock.advance(7200)
+        async with a_world(store=store, clock=clock) as world:
+            words = world.platform.link().words
+            found = re.search(r"what was said within (\d+) s without a connection is not known", words)
+            assert found, words
+            assert 7200 <= int(found[1]) <= clock.monotonic() - before + 5
+
+
+async def noted(store: Store) -> int:
+    """When the bot was last there, as a later process will find it."""
+    await store.commit([cursors.advance("of somebody else", "", 0)])
+    [row] = await store.read(cursors.get("irc.present:test"))
+    return int(row["value"])
 
 
 async def test_a_server_that_has_fallen_silent_is_noticed() -> None:
@@ -476,56 +523,6 @@ async def test_a_bare_nick_that_somebody_with_an_account_took_is_told_nothing() 
         await world.server.gets("PONG :taken")
         assert not (await world.fails_to_send("A secret.", "2:0:0", chat=context.chat)).retryable
         assert not world.server.has("A secret.")
-
-
-CHANGES_THAT_SHOW_ZOE = {
-    "a channel": [":zo!a@b JOIN #family zoe :Zoe"],
-    "her account": [":zo!a@b JOIN #family * :Zoe", ":zo!a@b ACCOUNT zoe"],
-    "private words": ["@account=zoe :zo!a@b PRIVMSG Rollcall :I'm back"],
-}
-
-
-@pytest.mark.parametrize("comes", CHANGES_THAT_SHOW_ZOE)
-async def test_what_is_for_somebody_who_is_away_waits_until_they_are_seen(comes: str) -> None:
-    async with a_world(caps=ALL_CAPS) as world:
-        zoe = ChatRef("irc", "test", "zoe")
-        waiting = asyncio.create_task(world.platform.until_reachable(zoe))
-        await world.server.gets("WHOIS :zoe")
-        await world.clock.advance(20)
-        assert not waiting.done()
-        # Others hold up nothing meanwhile.
-        await world.send("Hello.")
-        world.server.whois["zo"] = "zoe"
-        world.server.write(*CHANGES_THAT_SHOW_ZOE[comes])
-        async with asyncio.timeout(10):
-            await waiting
-        await world.send("Tea.", "2:0:0", chat=zoe)
-        assert world.server.has("PRIVMSG zo :Tea.")
-
-
-async def test_who_comes_back_unseen_is_found() -> None:
-    async with a_world(caps=ALL_CAPS) as world:
-        waiting = asyncio.create_task(world.platform.until_reachable(ChatRef("irc", "test", "zoe")))
-        await world.server.gets("WHOIS :zoe")
-        world.server.whois["zoe"] = "zoe"
-        await world.passes(waiting.done, 60)
-
-
-async def test_who_stays_away_for_a_week_is_waited_for_no_longer() -> None:
-    clock = VirtualClock()
-    absent = Absent("test", clock)
-
-    async def is_there() -> bool:
-        return False
-
-    waiting = asyncio.create_task(absent.until_there("zoe", is_there))
-    await clock.settle()
-    await clock.advance(7 * 86_400 - 1)
-    assert not waiting.done()
-    await clock.advance(601)
-    assert waiting.done()
-    # Nor is what comes after that kept for another week.
-    await asyncio.wait_for(absent.until_there("zoe", is_there), 1)
 
 
 async def test_the_same_nick_in_other_letters_is_the_same_person() -> None:

@@ -48,7 +48,7 @@ class Bot:
 
     async def is_in(self) -> None:
         async with asyncio.timeout(10):
-            await self.platform.until_reachable(FAMILY)
+            await self.platform.until_reachable(Outgoing(FAMILY, "1:0:0", "Tea."), SystemClock().now_ms())
 
 
 @asynccontextmanager
