@@ -187,8 +187,9 @@ def _with_notices(outcome: TurnOutcome, turn: Turn) -> TurnOutcome:
     if not turn.notices or outcome.kind is not OutcomeKind.SENT:
         return outcome
     said = [message.text for message in outcome.messages]
-    kept = dict.fromkeys(one.text for one in turn.notices if not any(one.text in text for text in said))
-    return replace(outcome, messages=(*outcome.messages, *map(Message, kept)))
+    owed = dict.fromkeys(one.text for one in turn.notices if one.is_owed)
+    kept = [Message(text) for text in owed if not any(text in one for one in said)]
+    return replace(outcome, messages=(*outcome.messages, *kept))
 
 
 def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:

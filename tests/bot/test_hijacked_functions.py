@@ -14,12 +14,18 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
+from bot.platforms.base import Outgoing
+from bot.platforms.http import HttpPlatform
 from bot.testing import Group, call
+from function_calls.context import MessageContext
 from services.refs import MemberRef, Role
 from services.store.chat_settings import CHAT_SETTINGS
 from services.store.port import Statement
 from tests.bot.basic_group import write_scripts
 from tests.bot.cli.running import a_settings_file, command
+from tests.bot.test_hijacked_model import CASES, HOLDS
+from tests.bot.web_world import BEARER, a_post, a_world
+from tests.conftest import REPOSITORY
 from tests.fakes.drafts import ANN, later
 from tests.fakes.kept import last_reason
 from tests.fakes.searchers import SEARXNG_PATH, searxng_answer
@@ -29,6 +35,7 @@ from tests.harness.mcp_programs import Programs, code, programs, texts
 from tests.harness.real_daemon import a_real_daemon
 from tests.harness.sandboxes import needs_bubblewrap
 
+STATIC = REPOSITORY / "bot" / "web" / "static"
 PROGRAM = MemberRef("mcp", "main", "editor")
 ADMIN: dict[str, Any] = {"role": Role.ADMIN}
 MEMBER: dict[str, Any] = {"role": Role.MEMBER}
@@ -350,3 +357,61 @@ async def test_a_role_that_a_program_posts_over_http_is_not_believed(tmp_path: P
         [said] = await daemon.said("family", 1)
         assert "admins" in said
     assert list(tmp_path.rglob("made-*")) == []
+
+
+async def test_markup_that_a_model_says_is_text_on_the_page(tmp_path: Path) -> None:
+    async def says_markup(platform: HttpPlatform, context: MessageContext) -> None:
+        await platform.send(Outgoing(context.chat, "answer", '<script>fetch("/api/config")</script>'))
+
+    async with a_world(tmp_path, answer=says_markup) as world, world.client() as client:
+        await client.post("/api/v1/chats/lobby/messages", json=a_post(), headers=BEARER)
+        page, told = await client.get("/"), await client.get("/api/v1/chats/lobby/events?wait=0", headers=BEARER)
+    assert told.headers["content-type"].startswith("application/json")
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert "innerHTML" not in "".join(file.read_text(encoding="utf-8") for file in STATIC.glob("*.js"))
+
+
+ROWS: Mapping[str, object] = {
+    "cm-shell-admin-clean": test_an_admin_may_run_what_the_operator_lists,
+    "cm-hardcoded-authorised": test_a_role_that_a_message_claims_is_not_believed,
+    "cm-approval-arg-swap": test_a_yes_is_for_one_command_of_one_member_for_a_while,
+    "cm-approval-expired": test_a_yes_is_for_one_command_of_one_member_for_a_while,
+    "cm-approval-other-requester": test_a_yes_is_for_one_command_of_one_member_for_a_while,
+    "cm-approval-self": test_words_of_a_model_are_no_yes,
+    "cm-approval-wrapper": test_leave_for_a_program_is_not_leave_for_a_shell_around_it_or_for_a_file_of_its_name,
+    "cm-approval-basename": test_leave_for_a_program_is_not_leave_for_a_shell_around_it_or_for_a_file_of_its_name,
+    "cm-config-tool": test_settings_are_changed_by_an_admin_s_own_command_alone,
+    "cm-tool-name-case": test_names_are_exact_and_what_there_is_not_is_not_there,
+    "cm-retry-path": test_after_a_crash_rights_are_asked_for_again,
+    "cm-reminder-creator-left": test_what_is_due_runs_with_the_rights_of_that_moment_and_the_chat_hears_why_not,
+    "cm-cost-bomb": test_costly_runs_end_where_the_share_of_the_day_ends_and_it_is_said,
+    "cm-html-report": test_markup_that_a_model_says_is_text_on_the_page,
+    # Nobody hands work to another model: what a script calls is the nearest to it. Members save no scripts: what they
+    # can write is files.
+    "cm-subagent-raw-tools": test_what_a_script_may_is_what_its_caller_and_its_operator_let_it,
+    "cm-basic-save-admin": test_a_member_writes_no_script_and_over_none,
+}
+"""The cases that are run here against functions of the bot's own; the others are in `test_hijacked_model`, which runs
+reminders and tools of servers as they are."""
+STANDS_FOR = {
+    "run_shell": "shell_exec",
+    "RUN_SHELL": "shell_exec",
+    "web_search": "search",
+    "set_config": "settings",
+    "list_reminders": "reminder_list",
+    "create_reminder": "reminder_create",
+    "save_basic": "file_write",
+    "delegate": "shell_script",
+}
+"""What the functions of the cases are called here. Those of servers are named as there; `send_message` is the name that
+a server wants to take."""
+
+
+async def test_every_case_of_the_data_is_run_against_what_there_is(data: Callable[[str], Path], tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in data(CASES).read_text(encoding="utf-8").splitlines()]
+    assert {row["id"] for row in rows} == {*ROWS, *HOLDS}
+    called = {one["name"] for row in rows for one in row["model_emits"] if "name" in one}
+    assert {name for name in called if not name.startswith("mcp__")} - {"send_message"} == set(STANDS_FOR)
+    async with a_bot(tmp_path) as bot:
+        functions = bot.group.daemon.registry.of("default")
+        assert [name for name in STANDS_FOR.values() if functions.find(name) is None] == []
