@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from bot.testing import FAMILY, a_group
-from function_calls.context import Kind, Quoted
+from function_calls.context import Attachment, Kind, Quoted
 from services.refs import ChatRef
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import heard, last_reason, reasons
 
+PHOTO = (Attachment("https://example.org/cat.png", "image/png"),)
 QUIET = ChatRef("test", "bot", "quiet")
 FOREIGN = ChatRef("other", "bot", "strangers")
 SETTINGS = {"chats": {"allow": ["test:*"], "settings": {QUIET.key: {"enabled": False}}}}
@@ -45,6 +46,9 @@ SETTINGS = {"chats": {"allow": ["test:*"], "settings": {QUIET.key: {"enabled": F
         ("", {"kind": Kind.JOIN}, ("not_a_message", "join"), 0),
         ("", {"kind": Kind.LEAVE}, ("not_a_message", "leave"), 0),
         ("👍", {"kind": Kind.REACTION}, ("not_a_message", "reaction"), 0),
+        ("", {"kind": Kind.REACTION}, ("not_a_message", "reaction"), 0),
+        ("@Rollcall", {"attachments": PHOTO}, ("chat", ""), 1),
+        ("", {"attachments": PHOTO}, ("not_addressed", ""), 0),
         ("@Rollcall hello", {"chat": QUIET}, ("chat_off", f"chats.settings.{QUIET.key}.enabled"), 0),
         ("@Rollcall hello", {"chat": FOREIGN}, ("chat_not_allowed", "chats.allow"), 0),
     ],
