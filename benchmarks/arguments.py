@@ -2,7 +2,7 @@
 
 python -m benchmarks.arguments FILE.jsonl … measures the valid calls of corpora instead: rows with `functions` and with
 `concrete_calls` (`[{"name", "arguments"}]`) or `ground_truth` (`{name: arguments}`, or a list of such). It prints the
-best of many rounds, and how many of the corpora's own answers are accepted: those that are not contradict their schemas.
+best of many rounds, and how many of the corpora's own answers are accepted: the others contradict their schemas.
 """
 
 from __future__ import annotations
