@@ -66,7 +66,10 @@ def test_an_answer_is_a_clear_yes_or_no_and_all_else_is_talk(text: str, kind: An
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        *((text, Answered.YES) for text in ("yes please", "Sure, go ahead", "可以", "好的，谢谢", "ok 可以", "行", "是的")),
+        *(
+            (text, Answered.YES)
+            for text in ("yes please", "Sure, go ahead", "可以", "好的，谢谢", "ok 可以", "行", "是的")
+        ),
         *((text, Answered.NO) for text in ("no thank you", "no way", "不可以", "不行", "不好", "不用了，谢谢", "算了")),
         *((text, Answered.UNRELATED) for text in ("不知道", "对不起", "好奇怪", "行李呢？", "yes and no", "可以吗？")),
     ],
