@@ -103,3 +103,15 @@ async def test_a_button_that_asked_somebody_else_is_no_message() -> None:
         assert await last_reason(group) == ("not_addressed", "choice")
         assert await group.say("Ann", "yes", kind=Kind.CHOICE) == ["done"]
         assert group.model.requests == []
+
+
+async def test_what_is_due_and_what_is_said_to_a_function_answer_no_question() -> None:
+    wipe = Recorder("wipe", commands=["wipe"], confirm="Really wipe?", effect="once")
+    act = Recorder("act", activation="on_request")
+    async with a_group([wipe.spec, act.spec]) as group:
+        await group.say("Ann", "/wipe")
+        await group.say("Ann", "yes", kind=Kind.TIMER)
+        group.model.says("Fine.")
+        await group.say("Ann", "@act yes")
+        assert wipe.runs == []
+        assert await group.say("Ann", "yes") == ["done"]
