@@ -28,7 +28,7 @@ def a_setting(*, enabled: bool = True, **fields: object) -> ResolvedFunction:
     values: dict[str, Any] = {"roles": None, "timeout_seconds": None, "require_at": None, "scope": None}
     values.update(fields)
     layers = {"enabled": "functions.act.enabled", **values.pop("layers", {})}
-    return ResolvedFunction(enabled=enabled, layers=layers, **values)  # type: ignore[arg-type]
+    return ResolvedFunction(enabled=enabled, layers=layers, **values)
 
 
 def a_message_from(role: Role, *, is_group: bool) -> MessageContext:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from function_calls.context import Quoted
@@ -16,7 +18,7 @@ OUTSIDE = frozenset({Touch.READS_OUTSIDE})
 ANN, BOB = "test:bot:ann", "test:bot:bob"
 
 
-def a_note(**changes: object) -> ChatNote:
+def a_note(**changes: Any) -> ChatNote:
     note = ChatNote("mood", "Be merry.", is_instruction=False, bot="default", script="moods")
     return note._replace(**changes)
 

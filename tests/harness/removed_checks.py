@@ -85,7 +85,8 @@ def take_out(module: Any, condition: Condition) -> None:
     """From now on the function in this process is without the condition, and so is what copies the module's source."""
     source = condition.gone_from(Path(module.__file__).read_bytes())
     names = condition.where.split(".")
-    found, depth = vars(module)[names[0]], 1
+    found: Any = vars(module)[names[0]]
+    depth = 1
     while inspect.isclass(found):
         found, depth = vars(found)[names[depth]], depth + 1
     found = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
@@ -96,7 +97,7 @@ def take_out(module: Any, condition: Condition) -> None:
         code = next(one for one in code.co_consts if isinstance(one, CodeType) and one.co_name == name)
     function.__code__ = code
     as_it_is: Callable[[Any], str] = inspect.getsource
-    inspect.getsource = lambda of: source if of is module else as_it_is(of)  # type: ignore[arg-type, assignment]
+    inspect.getsource = lambda of: source if of is module else as_it_is(of)  # type: ignore[assignment]
 
 
 class _OneByOne:
