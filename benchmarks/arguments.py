@@ -2,7 +2,7 @@
 
 python -m benchmarks.arguments FILE.jsonl … measures the valid calls of corpora instead: rows with `functions` and with
 `concrete_calls` (`[{"name", "arguments"}]`) or `ground_truth` (`{name: arguments}`, or a list of such). It prints the
-best of many rounds.
+best of many rounds, and how many of the corpora's own answers are accepted: the others contradict their schemas.
 """
 
 from __future__ import annotations
@@ -127,10 +127,13 @@ def argument_figures(effort: Effort) -> list[Figure]:
 FIGURES: dict[str, Callable[[Effort], list[Figure]]] = {"argument_check": argument_figures}
 
 
-def calls_in(file: Path) -> Iterator[Case]:
-    """The calls of a corpus that are valid by their functions' schemas."""
+def calls_in(file: Path) -> Iterator[Case | None]:
+    """The calls of a corpus, None for each that is not accepted by its function's schema."""
     for line in file.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
+        if "special" in row.get("category", ""):
+            # Its answer says what is wrong with the request; it is no call.
+            continue
         schemas: dict[str, Any] = {}
         for definition in row["functions"]:
             with suppress(DefinitionError):
@@ -139,12 +142,16 @@ def calls_in(file: Path) -> Iterator[Case]:
         for name, arguments in _calls_of(row):
             # The same function called twice is numbered.
             schema = schemas.get(name) or schemas.get(re.sub(r"_\d+$", "", name))
-            if schema is None or not isinstance(arguments, dict):
-                continue
-            with suppress(UnusableSchema, ArgumentFault):
-                case = case_of(schema, arguments)
-                case.parse(arguments)
-                yield case
+            yield _accepted(schema, arguments) if schema is not None and isinstance(arguments, dict) else None
+
+
+def _accepted(schema: dict[str, Any], arguments: dict[str, Any]) -> Case | None:
+    try:
+        case = case_of(schema, arguments)
+        case.parse(arguments)
+    except (UnusableSchema, ArgumentFault):
+        return None
+    return case
 
 
 def _calls_of(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -171,7 +178,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.jsonl")
     options = parser.parse_args(arguments)
-    cases = [case for file in options.files for case in calls_in(file)]
+    found = [case for file in options.files for case in calls_in(file)]
+    cases = [case for case in found if case is not None]
     if not cases:
         parser.error("there is no valid call in these files")
 
@@ -185,7 +193,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     gc.disable()
     taken, floor = _best_us(parse_all, len(cases)), _best_us(check_all, len(cases))
-    figures = {"calls": len(cases), "us": round(taken, 2), "bare_us": round(floor, 2), "ratio": round(taken / floor, 2)}
+    accepted = round(len(cases) / len(found), 4)
+    figures = {
+        "calls": len(found),
+        "accepted": accepted,
+        "us": round(taken, 2),
+        "bare_us": round(floor, 2),
+        "ratio": round(taken / floor, 2),
+    }
     print(json.dumps(figures))
     return 0
 

@@ -167,7 +167,7 @@ class FunctionBudgets:
         if share is None:
             return Verdict(writes=tuple(one.take() for one in wanted))
         text = turn.profile().texts.say(f"budgets.units_{share.limit.whose}", name=spec.name)
-        is_told = not await self._shares.is_news(context, turn, share, text)
+        is_told = not await self._shares.is_news(context, turn, share, text, is_owed=True)
         metadata = {"refused_by": share.limit.setting, OVER_BUDGET: "told" if is_told else "news"}
         return Verdict(replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata=metadata))
 

@@ -73,7 +73,8 @@ class FunctionCallRouter:
         if context.timer is not None:
             return await self._timer(context, turn, context.timer)
         if turn.answering is not None:
-            return await self._resuming.go_on(context, turn, turn.answering[0], turn.answering[1])
+            gone_on = await self._resuming.go_on(context, turn, turn.answering[0], turn.answering[1])
+            return _with_notices(gone_on, turn)
         if context.takes:
             ended = await self._taken_to_hand(context, turn)
             if ended is not None:
@@ -88,7 +89,7 @@ class FunctionCallRouter:
             return self._unknown_command(turn, word)
         if not turn.profile().functions_on:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.FUNCTIONS_OFF)
-        return await self._llm.answer(context, turn)
+        return _with_notices(await self._llm.answer(context, turn), turn)
 
     async def _taken_to_hand(self, context: MessageContext, turn: Turn) -> TurnOutcome | None:
         """Take to hand what the message names, by way of the function for it; None where it says more than that, and
@@ -179,6 +180,16 @@ def unknown_command(text: str) -> str:
         return ""
     word = text[1:].split(maxsplit=1)[0] if text[1:2].strip() else ""
     return word if word and "/" not in word and is_command_word(word) else ""
+
+
+def _with_notices(outcome: TurnOutcome, turn: Turn) -> TurnOutcome:
+    """`outcome` with what the chat has to hear once and a model has kept to itself, such as that a share is used up."""
+    if not turn.notices or outcome.kind is not OutcomeKind.SENT:
+        return outcome
+    said = [message.text for message in outcome.messages]
+    owed = dict.fromkeys(one.text for one in turn.notices if one.is_owed)
+    kept = [Message(text) for text in owed if not any(text in one for one in said)]
+    return replace(outcome, messages=(*outcome.messages, *kept))
 
 
 def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:

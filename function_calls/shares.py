@@ -91,15 +91,18 @@ class Shares:
                 return share
         return None
 
-    async def is_news(self, context: MessageContext, turn: Turn, share: Share, text: str) -> bool:
+    async def is_news(
+        self, context: MessageContext, turn: Turn, share: Share, text: str, *, is_owed: bool = False
+    ) -> bool:
         """Whether nobody was told yet, in this chat and on this day, that this share is used up; what was said in
-        private was told to that member alone. It is told when `text` says so in what `turn` ends with."""
+        private was told to that member alone. It is told when `text` says so
+        in what `turn` ends with; where it `is_owed`, whatever a model says."""
         told = f"{context.chat.key} {context.sender.ref.key}" if context.private else context.chat.key
         holder = f"{budgets.TOLD}{told} {share.holder}"
         rows = await self._store.read(budgets.used(holder, share.day))
         if any(row["kind"] == share.limit.kind for row in rows):
             return False
-        turn.notices.append(Notice(text, budgets.tell(holder, share.limit.kind, share.day)))
+        turn.notices.append(Notice(text, budgets.tell(holder, share.limit.kind, share.day), is_owed))
         return True
 
 

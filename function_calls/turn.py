@@ -63,6 +63,8 @@ class Notice(NamedTuple):
     text: str
     told: Write
     """What notes that it was said."""
+    is_owed: bool = False
+    """It is said though a model keeps it to itself: something that it asked for was refused."""
 
 
 class TurnLog(Protocol):

@@ -19,7 +19,7 @@ from services.reminder_choice import NoSuchReminder, described, numbers_in, only
 from services.reminder_lines import read_line
 from services.reminder_plans import Asker, Plan, Wish
 from services.timer import Draft, Timer, TimerKind
-from services.times import Times, Trouble
+from services.times import Kind, Times, Trouble
 from services.timetable import Removed, Timetable
 from services.wished_times import TimeNotUnderstood, Understood, WishedTime, is_once, understood
 
@@ -144,7 +144,7 @@ class Reminders:
         if not time.is_empty:
             zone = ZoneInfo(timer.zone)
             members = tuple(KnownMember(ref, name) for ref, name in timer.members)
-            plan = self._plan(asker, Wish(text or timer.title, time), members, zone)
+            plan = self._plan(asker, Wish(text or timer.title, time), members, zone, self._day_of(timer, time, zone))
         changed = await self._timetable.change(
             timer,
             call_key=call_key,
@@ -192,8 +192,26 @@ class Reminders:
         """UTC; never in the future, whatever a network's clock says."""
         return self.now() if asker.asked_at is None else min(asker.asked_at, self.now())
 
-    def _plan(self, asker: Asker, wish: Wish, members: Sequence[KnownMember], zone: ZoneInfo) -> Plan:
-        time = understood(wish.time, self.times, self._asked_at(asker).astimezone(zone), self.default_time)
+    def _day_of(self, timer: Timer, time: WishedTime, zone: ZoneInfo) -> datetime | None:
+        """The beginning of the day of `timer`, where a new `time` names a time of day alone: it keeps its day."""
+        if not isinstance(timer.rule.when, Once) or time.has_dates:
+            return None
+        day = timer.rule.when.wall.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=zone)
+        reading = self.times.read(time.words.strip(), day)
+        return day - timedelta(seconds=1) if reading is not None and reading.kind is Kind.TIME_OF_DAY else None
+
+    def _plan(
+        self,
+        asker: Asker,
+        wish: Wish,
+        members: Sequence[KnownMember],
+        zone: ZoneInfo,
+        earliest: datetime | None = None,
+    ) -> Plan:
+        """`earliest`: the time is read as if it were asked for then, where that is still to come."""
+        asked_at = self._asked_at(asker).astimezone(zone)
+        as_of = asked_at if earliest is None or earliest < asked_at else earliest
+        time = understood(wish.time, self.times, as_of, self.default_time)
         return Plan(wish, tuple(members), time, self._first(time, wish.time.words or wish.time.at))
 
     def _first(self, time: Understood, words: str) -> Occurrence:

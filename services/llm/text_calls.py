@@ -64,9 +64,15 @@ class _Block(NamedTuple):
 
 
 def reader_of(form: CallForm, offer: Offer | None) -> ReadText:
-    """How the text of an answer to a request with `offer` is read. With nothing on offer, no call is."""
+    """How the text of an answer to a request with `offer` is read. With nothing on offer no call is, and none is shown
+    as if it were said."""
     if offer is None or not offer.functions:
-        return visible_text
+
+        def read_words(content: str, seed: str = "") -> Visible:
+            visible = visible_text(content, seed)
+            return Visible("", leaked=True) if _has_calls(visible.text, form) else visible
+
+        return read_words
     schemas = {function.original: function.parameters for function in offer.functions}
     schemas.update({function.name: function.parameters for function in offer.functions})
 
@@ -99,6 +105,16 @@ def _read(text: str, seed: str, form: CallForm, schemas: Schemas) -> Visible:
     if form.signs.search(words) or RESULT in words or (visible.leaked and not entries):
         raise UnreadableCalls(ErrorCode.MALFORMED_BY_PROVIDER)
     return Visible(visible.text, leaked=False, calls=read_calls({"tool_calls": [*entries]}, seed).calls)
+
+
+def _has_calls(text: str, form: CallForm) -> bool:
+    """Whether a block of `text` is one of calls, readable or not."""
+    if not form.signs.search(text):
+        return False
+    try:
+        return any(form.calls_in(block.inside, {}) for block in _blocks(text, form))
+    except UnreadableCalls:
+        return True
 
 
 def _blocks(text: str, form: CallForm) -> Iterator[_Block]:

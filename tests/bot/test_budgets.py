@@ -247,7 +247,17 @@ async def test_whoever_answers_a_question_hears_of_the_refusal_though_the_chat_w
         assert await group.say("Bob", "yes") == [spent]
 
 
-async def test_a_refusal_that_a_model_or_a_function_kept_to_itself_was_not_said() -> None:
+async def test_a_refusal_that_a_model_keeps_to_itself_is_said_all_the_same_once_a_day() -> None:
+    dig = Recorder("dig", gives="found")
+    spent = EN.say("budgets.units_member", name="dig")
+    async with a_group([dig.spec], settings=budget(member={"units": 0}, functions={"dig": 1})) as group:
+        assert await ask(group, "Ann", call("dig"), "I found nothing.") == ["I found nothing.", spent]
+        assert await ask(group, "Ann", call("dig"), "Nothing again.") == ["Nothing again."]
+    async with a_group([dig.spec], settings=budget(member={"units": 0}, functions={"dig": 1})) as group:
+        assert await ask(group, "Ann", call("dig"), f"Sorry! {spent}") == [f"Sorry! {spent}"]
+
+
+async def test_a_refusal_that_a_function_kept_to_itself_was_not_said() -> None:
     async def does_without(context: MessageContext, arguments: dict[str, Any], own: Call) -> str:
         await own.invoke("dig", {})
         return "without"
@@ -256,7 +266,6 @@ async def test_a_refusal_that_a_model_or_a_function_kept_to_itself_was_not_said(
     outer = Recorder("outer", does=does_without, commands=["outer"])
     settings = budget(member={"units": 0}, functions={"dig": 1})
     async with a_group([dig.spec, outer.spec], settings=settings) as group:
-        assert await ask(group, "Ann", call("dig"), "I found nothing.") == ["I found nothing."]
         assert await group.say("Ann", "/outer") == ["without"]
         said = [await group.say("Ann", "/dig") for _ in range(2)]
         assert said == [[EN.say("budgets.units_member", name="dig")], []]

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from bot.testing import FAMILY, a_group
-from function_calls.context import Kind, Quoted
+from function_calls.context import Attachment, Kind, Quoted
 from services.refs import ChatRef
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import heard, last_reason, reasons
 
+PHOTO = (Attachment("https://example.org/cat.png", "image/png"),)
 QUIET = ChatRef("test", "bot", "quiet")
 FOREIGN = ChatRef("other", "bot", "strangers")
 SETTINGS = {"chats": {"allow": ["test:*"], "settings": {QUIET.key: {"enabled": False}}}}
@@ -45,6 +46,9 @@ SETTINGS = {"chats": {"allow": ["test:*"], "settings": {QUIET.key: {"enabled": F
         ("", {"kind": Kind.JOIN}, ("not_a_message", "join"), 0),
         ("", {"kind": Kind.LEAVE}, ("not_a_message", "leave"), 0),
         ("👍", {"kind": Kind.REACTION}, ("not_a_message", "reaction"), 0),
+        ("", {"kind": Kind.REACTION}, ("not_a_message", "reaction"), 0),
+        ("@Rollcall", {"attachments": PHOTO}, ("chat", ""), 1),
+        ("", {"attachments": PHOTO}, ("not_addressed", ""), 0),
         ("@Rollcall hello", {"chat": QUIET}, ("chat_off", f"chats.settings.{QUIET.key}.enabled"), 0),
         ("@Rollcall hello", {"chat": FOREIGN}, ("chat_not_allowed", "chats.allow"), 0),
     ],
@@ -99,3 +103,15 @@ async def test_a_button_that_asked_somebody_else_is_no_message() -> None:
         assert await last_reason(group) == ("not_addressed", "choice")
         assert await group.say("Ann", "yes", kind=Kind.CHOICE) == ["done"]
         assert group.model.requests == []
+
+
+async def test_what_is_due_and_what_is_said_to_a_function_answer_no_question() -> None:
+    wipe = Recorder("wipe", commands=["wipe"], confirm="Really wipe?", effect="once")
+    act = Recorder("act", activation="on_request")
+    async with a_group([wipe.spec, act.spec]) as group:
+        await group.say("Ann", "/wipe")
+        await group.say("Ann", "yes", kind=Kind.TIMER)
+        group.model.says("Fine.")
+        await group.say("Ann", "@act yes")
+        assert wipe.runs == []
+        assert await group.say("Ann", "yes") == ["done"]

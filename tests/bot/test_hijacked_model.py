@@ -1,6 +1,6 @@
 """A model that is wholly in the hands of an attacker can do no more than whoever asks it, by any way. The cases are
-those of `compromised_model.jsonl`; functions that do not exist are stood in for by ones that are declared as they would
-have to be."""
+those of `compromised_model.jsonl`; the shell is stood in for by a function that is declared as it is, which runs
+anywhere. `test_hijacked_functions` runs the bot's own."""
 
 from __future__ import annotations
 
@@ -31,15 +31,6 @@ OTHER = ChatRef("test", "bot", "other")
 ADMIN: dict[str, Any] = {"role": Role.ADMIN}
 MEMBER: dict[str, Any] = {"role": Role.MEMBER}
 Enter = Callable[[Group, ToolCall, dict[str, Any]], Awaitable[list[str]]]
-
-MISSING = {
-    "cm-basic-save-admin": "save_basic",
-    "cm-cost-bomb": "web_search",
-    "cm-html-report": "the operator's pages",
-}
-"""Cases of what does not exist yet, and what it is."""
-MISSING_FUNCTIONS = {"delegate"}
-"""Functions that do not exist yet; a case that calls one speaks of nothing that is here."""
 
 
 async def by_command(group: Group, wanted: ToolCall, facts: dict[str, Any]) -> list[str]:
@@ -334,23 +325,6 @@ HOLDS: dict[str, Callable[[Enter, Path], Awaitable[None]]] = {
 @pytest.mark.parametrize("case", HOLDS)
 async def test_a_case_holds_by_every_way(case: str, way: str, tmp_path: Path) -> None:
     await HOLDS[case](WAYS[way], tmp_path)
-
-
-async def test_every_case_of_the_data_holds_or_speaks_of_what_is_missing(data: Callable[[str], Path]) -> None:
-    rows = [json.loads(line) for line in data(CASES).read_text(encoding="utf-8").splitlines()]
-    assert {row["id"] for row in rows} >= set(HOLDS) | set(MISSING)
-    assert {one.get("name") for row in rows for one in row["model_emits"]} >= MISSING_FUNCTIONS
-    async with a_group() as group:
-        functions = group.daemon.registry.of("default")
-        for row in rows:
-            if row["id"] not in HOLDS:
-                assert [one for one in row["model_emits"] if functions.find(one.get("name", ""))] == [], row["id"]
-
-
-async def test_what_is_said_to_be_missing_is_missing() -> None:
-    async with a_group() as group:
-        functions = group.daemon.registry.of("default")
-        assert [name for name in MISSING.values() if functions.find(name) is not None] == []
 
 
 async def test_a_model_is_offered_and_may_call_no_more_than_whoever_asks() -> None:

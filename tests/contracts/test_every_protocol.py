@@ -219,6 +219,14 @@ async def test_special_tokens_of_a_model_never_reach_the_chat(wire: Wire) -> Non
     assert "<" not in "".join(said(outcome))
 
 
+async def test_calls_of_an_answer_where_nothing_is_offered_are_neither_run_nor_shown(wire: Wire) -> None:
+    weather = Recorder("weather", CITY, effect="once")
+    async with talking(wire, weather, script=[wire.calls("", [("weather", {"city": "Oslo"})])]) as talk:
+        chat = await talk.routing.router.run_chat_fallback(a_message("how are you?"), talk.routing.a_turn())
+    assert chat.error in (ErrorCode.EMPTY_RESPONSE, ErrorCode.LEAKED_MARKUP)
+    assert (said(chat), weather.runs) == ([EN.say(f"model.{chat.error.value}")], [])
+
+
 async def test_a_failure_that_may_pass_is_told_from_a_lasting_one(wire: Wire) -> None:
     slow_down = {"status": 429, "headers": {"Retry-After": "7"}, "body": {"error": {"type": "rate_limit_error"}}}
     refused = {"status": 401, "body": {"error": {"message": "bad key"}}}

@@ -62,6 +62,24 @@ def test_an_answer_is_a_clear_yes_or_no_and_all_else_is_talk(text: str, kind: An
     assert read_decision(CODE, text, TEXTS.of("en")) == (kind, reason)
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        *(
+            (text, Answered.YES)
+            for text in ("yes please", "Sure, go ahead", "可以", "好的，谢谢", "ok 可以", "行", "是的")
+        ),
+        *((text, Answered.NO) for text in ("no thank you", "no way", "不可以", "不行", "不好", "不用了，谢谢", "算了")),
+        *((text, Answered.UNRELATED) for text in ("不知道", "对不起", "好奇怪", "行李呢？", "yes and no", "可以吗？")),
+    ],
+)
+def test_yes_and_no_are_read_in_both_languages_whichever_the_bot_speaks(
+    text: str, kind: Answered, language: str
+) -> None:
+    assert read_decision(CODE, text, TEXTS.of(language)).kind is kind
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "reason"),
     [

@@ -15,6 +15,9 @@ from services.refs import ErrorCode, ReasonCode
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import Scripted, call, calls, says
 from tests.function_calls.routing import Routing, said
+from tests.function_calls.routing import each_protocol as each_protocol
+
+pytestmark = [pytest.mark.requirement("D28"), pytest.mark.usefixtures("each_protocol")]
 
 EN, ZH = Texts().of("en"), Texts().of("zh")
 DOWN = ModelError(ErrorCode.PROVIDER_ERROR, "down")

@@ -168,6 +168,27 @@ async def four_eyes_are_not_two(code: Code) -> None:
     assert (function.runs, chat.claimed) == ([], 0)
 
 
+async def four_eyes_are_those_of_anybody_else_with_the_role(code: Code) -> None:
+    function = act()
+    chat = Waiting(code, function, **rule(by_other=True))
+    await chat.answers(await asked(chat, OLGA), "yes", BOB)
+    assert (len(function.runs), chat.claimed) == (1, 1)
+
+
+async def whoever_has_the_role_may_allow_what_they_ask_for(code: Code) -> None:
+    function = act()
+    chat = Waiting(code, function, **rule())
+    await chat.answers(await asked(chat, OLGA), "yes", OLGA)
+    assert (len(function.runs), chat.claimed) == (1, 1)
+
+
+async def four_eyes_are_asked_for_in_a_tainted_turn_too(code: Code) -> None:
+    chat = Waiting(code, act(), **rule(by_other=True))
+    question = (await chat.invoke(chat.a_turn(taint=TAINTING))).question
+    assert question is not None
+    assert question.terms.by_other
+
+
 async def the_asker_alone_says_what_was_meant(code: Code) -> None:
     function = act()
     chat = Waiting(code, function, script=[calls(call("act", **OSLO)), says("Done.")])
@@ -314,6 +335,27 @@ REMOVALS = [
         _ANY_ROLE,
         _ANY_ROLE.replace(_OTHERS, ""),
         four_eyes_are_not_two,
+    ),
+    Removal(
+        "other eyes",
+        approval_terms,
+        "(self.by_other and is_asker)",
+        "self.by_other",
+        four_eyes_are_those_of_anybody_else_with_the_role,
+    ),
+    Removal(
+        "own eyes",
+        approval_terms,
+        "(self.by_other and is_asker)",
+        "is_asker",
+        whoever_has_the_role_may_allow_what_they_ask_for,
+    ),
+    Removal(
+        "four eyes of both rules",
+        approvals,
+        "self.by_other or other.by_other",
+        "other.by_other",
+        four_eyes_are_asked_for_in_a_tainted_turn_too,
     ),
     Removal(
         "asker alone",

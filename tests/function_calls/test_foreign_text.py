@@ -57,6 +57,21 @@ def test_in_a_value_all_can_be_seen_and_nothing_is_lost(value: Any) -> None:
     assert cleaned_value(cleaned) == cleaned
 
 
+def test_what_is_short_enough_is_not_cut() -> None:
+    assert [capped("abc", most) for most in (4, 3, 2)] == ["abc", "abc", "a…"]
+
+
+@pytest.mark.parametrize("mark", ["\u200b", "\u202e", "\ufe0f", "\U000e0100", "\U000e0063", "\x1b", "\x7f"])
+def test_marks_that_have_no_shape_are_seen_for_what_they_are(mark: str) -> None:
+    assert has_unseen(f"a{mark}b")
+    assert cleaned_text(f"a{mark}b", lines=True) == "ab"
+
+
+def test_what_is_no_text_in_a_schema_stays() -> None:
+    schema = {"minimum": 3, "deprecated": True, "description": {"en": HIDDEN}, "default": {"a": [1, None, True]}}
+    assert described(schema, 10) == {**schema, "description": {"en": "a"}}
+
+
 def test_keys_that_look_the_same_are_told_apart() -> None:
     assert cleaned_value({"a\u200b": 1, "a": 2, "a\u202e": 3}) == {"a (2)": 1, "a": 2, "a (3)": 3}
 

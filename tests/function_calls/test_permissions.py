@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
 from config.chat_settings import ResolvedFunction
 from config.texts import Texts
 from function_calls.context import MessageContext
-from function_calls.permissions import callable_here
+from function_calls.permissions import callable_here, refusal
 from function_calls.turn import Path
 from services.refs import ErrorCode, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
@@ -24,10 +25,10 @@ DOORS = {Path.COMMAND: "command", Path.MODEL: "model", Path.TIMER: "timer", Path
 
 def a_setting(*, enabled: bool = True, **fields: object) -> ResolvedFunction:
     """What YAML says of one function."""
-    values: dict[str, object] = {"roles": None, "timeout_seconds": None, "require_at": None, "scope": None}
+    values: dict[str, Any] = {"roles": None, "timeout_seconds": None, "require_at": None, "scope": None}
     values.update(fields)
-    layers = {"enabled": "functions.act.enabled"}
-    return ResolvedFunction(enabled=enabled, layers=layers, **values)  # type: ignore[arg-type]
+    layers = {"enabled": "functions.act.enabled", **values.pop("layers", {})}
+    return ResolvedFunction(enabled=enabled, layers=layers, **values)
 
 
 def a_message_from(role: Role, *, is_group: bool) -> MessageContext:
@@ -117,6 +118,49 @@ async def test_settings_of_a_chat_narrow_what_the_function_declares(setting: Res
     outcome = await routing.hears("/act", addressed=False)
     assert (said(outcome), outcome.reason, act.runs) == ([text], ReasonCode.REFUSED, [])
     assert callable_here(a_message(), routing.a_turn(addressed=False), Path.MODEL) == []
+
+
+@pytest.mark.requirement("D37")
+async def test_settings_that_say_one_thing_leave_the_rest_as_the_function_declares_it() -> None:
+    act = Recorder("act", commands=["act"], require_at=True, scope="group", roles="admin")
+    routing = Routing(act, functions={"act": a_setting(timeout_seconds=5)})
+    admin = a_member("Ann", Role.ADMIN)
+    for message, addressed in (
+        (a_message("/act", admin), False),
+        (a_message("/act", admin, is_group=False), True),
+        (a_message("/act"), True),
+    ):
+        outcome = await routing.hears(message, addressed=addressed)
+        assert (outcome.reason, act.runs) == (ReasonCode.REFUSED, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "setting", "decided_by"),
+    [
+        ({"scope": "private"}, None, "functions.act.scope"),
+        ({}, a_setting(scope="private"), "functions.act.scope"),
+        ({}, a_setting(scope="private", layers={"scope": "chats.settings.test:*.functions.act.scope"}), None),
+        ({"require_at": True}, None, "functions.act.require_at"),
+        ({"roles": "owner"}, None, "functions.act.roles"),
+        ({"roles": "owner"}, a_setting(timeout_seconds=5, layers={"roles": "default"}), "functions.act.roles"),
+    ],
+)
+def test_a_refusal_names_the_key_that_decided_or_that_would_change_it(
+    options: dict[str, Any], setting: ResolvedFunction | None, decided_by: str | None
+) -> None:
+    act = Recorder("act", **options)
+    routing = Routing(act, functions={"act": setting} if setting else {})
+    turn = routing.a_turn(addressed=False)
+    found = refusal(a_message("/act"), act.spec, turn, routing.profile, Path.COMMAND)
+    assert found is not None
+    assert found.setting == (decided_by or "chats.settings.test:*.functions.act.scope")
+
+
+async def test_where_settings_let_nobody_it_is_refused_to_owners_too() -> None:
+    act = Recorder("act", commands=["act"])
+    routing = Routing(act, functions={"act": a_setting(roles=frozenset())})
+    outcome = await routing.hears(a_message("/act", a_member("Olga", Role.OWNER)))
+    assert (outcome.reason, act.runs) == (ReasonCode.REFUSED, [])
 
 
 async def test_settings_may_also_widen_it() -> None:

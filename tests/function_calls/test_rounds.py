@@ -17,7 +17,10 @@ from services.refs import ErrorCode, ReasonCode
 from tests.fakes.builders import a_message
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import call, calls, says, unreadable_call
-from tests.function_calls.routing import Routing, said
+from tests.function_calls.routing import Routing, at_hand, said
+from tests.function_calls.routing import each_protocol as each_protocol
+
+pytestmark = [pytest.mark.requirement("D28"), pytest.mark.usefixtures("each_protocol")]
 
 EN = Texts().of("en")
 
@@ -169,6 +172,7 @@ async def test_a_function_answers_directly_although_an_earlier_call_was_faulty()
     assert said(await routing.hears("what can you do")) == ["All I can do."]
 
 
+@at_hand
 async def test_a_final_answer_of_the_model_is_not_asked_about_again() -> None:
     weather = Recorder("weather", CITY, gives="Cold.")
     routing = Routing(weather, script=[calls(call("weather", city="Oslo"), final=True)])
@@ -178,6 +182,7 @@ async def test_a_final_answer_of_the_model_is_not_asked_about_again() -> None:
 @pytest.mark.parametrize(
     "wanted", [call("gone", city="Oslo"), unreadable_call("weather", ErrorCode.TRUNCATED), call("weather", city=[1])]
 )
+@at_hand
 async def test_a_final_answer_that_cannot_be_run_is_not_passed_over_in_silence(wanted: Any) -> None:
     weather = Recorder("weather", CITY)
     routing = Routing(weather, script=[calls(wanted, final=True)])
@@ -215,6 +220,7 @@ async def test_a_second_faulty_call_ends_in_plain_words_and_nothing_runs() -> No
     "fault",
     [ErrorCode.INVALID_JSON, ErrorCode.NOT_AN_OBJECT, ErrorCode.TRUNCATED, ErrorCode.MALFORMED_BY_PROVIDER],
 )
+@at_hand
 async def test_a_call_that_cannot_be_read_never_runs(fault: ErrorCode) -> None:
     weather = Recorder("weather", CITY)
     routing = Routing(weather, script=[calls(unreadable_call("weather", fault))] * 2)
@@ -224,6 +230,7 @@ async def test_a_call_that_cannot_be_read_never_runs(fault: ErrorCode) -> None:
     assert told(routing.model.requests[1])[0][1]["error"] == fault.value
 
 
+@at_hand
 async def test_a_call_that_names_no_function_is_said_to_be_unreadable_rather_than_unknown() -> None:
     script = [calls(unreadable_call("", ErrorCode.MALFORMED_BY_PROVIDER)), says("Well.")]
     routing = Routing(Recorder("weather", CITY), script=script)
@@ -245,7 +252,8 @@ async def test_an_unknown_function_is_said_to_be_unknown_and_the_model_may_try_a
 
 async def test_a_function_that_was_not_offered_is_refused_when_it_is_called_anyway() -> None:
     ban = Recorder("ban", CITY, roles="admin", effect="once")
-    routing = Routing(ban, script=[calls(call("ban", city="Oslo")), says("You may not.")])
+    # Calls in the text of an answer are read only where functions are offered.
+    routing = Routing(Recorder("weather"), ban, script=[calls(call("ban", city="Oslo")), says("You may not.")])
     assert said(await routing.hears("ban oslo")) == ["You may not."]
     assert (ban.runs, told(routing.model.requests[1])[0][1]["error"]) == ([], "refused")
 
@@ -337,7 +345,7 @@ async def test_insufficient_arguments_asks_the_person() -> None:
 
 
 @pytest.mark.requirement("D52")
-@pytest.mark.parametrize("arguments", [{}, {"question": "  "}, {"question": 5}])
+@pytest.mark.parametrize("arguments", [{}, {"question": "  "}, {"question": [5]}])
 async def test_insufficient_arguments_without_a_question_leaves_the_message_to_chat(arguments: dict[str, Any]) -> None:
     routing = Routing(Recorder("weather", CITY), script=[calls(call("insufficient_arguments", **arguments))])
     assert (await routing.hears("how is the weather?")).kind is OutcomeKind.FALLBACK
@@ -374,6 +382,7 @@ async def test_a_function_of_ones_own_called_none_is_a_function_like_others() ->
         (ErrorCode.ENVIRONMENT, "model.provider_error"),
     ],
 )
+@at_hand
 async def test_every_failure_of_the_model_ends_in_its_sentence_and_nothing_runs(code: ErrorCode, key: str) -> None:
     weather = Recorder("weather", CITY, effect="once")
     error = ModelError(code, "a stranger's words: sk-secret")
@@ -406,10 +415,13 @@ async def test_what_was_read_is_said_when_the_model_fails_to_put_it_in_words() -
     assert said(await routing.hears("weather oslo")) == ["Oslo: 3 °C"]
 
 
-async def test_a_chat_answer_that_is_only_calls_is_an_empty_answer() -> None:
-    routing = Routing(Recorder("weather", CITY, effect="once"), script=[calls(call("weather", city="Oslo"))])
+async def test_a_chat_answer_that_is_only_calls_is_no_answer_and_runs_nothing() -> None:
+    weather = Recorder("weather", CITY, effect="once")
+    routing = Routing(weather, script=[calls(call("weather", city="Oslo"))])
     outcome = await routing.router.run_chat_fallback(a_message("hello"), routing.a_turn())
-    assert said(outcome) == [EN.say("model.empty_response")]
+    # In text they are markup that nobody is to read.
+    assert outcome.error in (ErrorCode.EMPTY_RESPONSE, ErrorCode.LEAKED_MARKUP)
+    assert (said(outcome), weather.runs) == ([EN.say(f"model.{outcome.error.value}")], [])
 
 
 async def test_an_unknown_outcome_of_an_effect_is_told_even_when_the_model_goes_on() -> None:
@@ -520,6 +532,7 @@ async def test_a_function_that_speaks_for_itself_and_handles_nothing_leaves_the_
     assert outcome.kind is kind
 
 
+@at_hand
 async def test_a_final_answer_of_which_a_part_failed_says_so() -> None:
     functions = [Recorder("first", gives="First."), Recorder("second", gives=ToolError("No ink."))]
     routing = Routing(*functions, script=[calls(call("first", "a"), call("second", "b"), final=True)])

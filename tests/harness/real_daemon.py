@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,9 +40,13 @@ class RealDaemon:
 
     async def say(self, chat: str, native_id: str, text: str) -> None:
         """A member says `text` to the bot; durable when it returns."""
-        body = {"id": native_id, "sender": {"id": "ann", "name": "Ann"}, "text": text, "mentions_bot": True}
+        sender = {"id": "ann", "name": "Ann"}
+        await self.posts(chat, {"id": native_id, "sender": sender, "text": text, "mentions_bot": True})
+
+    async def posts(self, chat: str, body: Mapping[str, Any]) -> None:
+        """A program posts `body`; durable when it returns."""
         async with self._client() as client:
-            answer = await client.post(f"/api/v1/chats/{chat}/messages", json=body)
+            answer = await client.post(f"/api/v1/chats/{chat}/messages", json=dict(body))
         assert answer.status_code == 202, answer.text
 
     async def answers(self, chats: list[str], count: int) -> Counter[str]:

@@ -185,6 +185,25 @@ async def test_a_change_that_cannot_be_leaves_the_reminder_as_it_was() -> None:
 
 
 @pytest.mark.requirement("D53")
+@pytest.mark.parametrize(
+    ("words", "then"),
+    [
+        ("7:30", "tomorrow, Saturday 21 November at 07:30"),
+        ("8pm", "tomorrow, Saturday 21 November at 20:00"),
+        ("midnight", "tomorrow, Saturday 21 November at 00:00"),
+        ("today at 7:30pm", "today, Friday 20 November at 19:30"),
+        ("in 2 hours", "today, Friday 20 November at 18:00"),
+    ],
+)
+async def test_a_new_time_of_day_leaves_a_reminder_on_its_day(words: str, then: str) -> None:
+    async with a_family() as group:
+        await remind(group, "Ann", "tomorrow at 9am milk")
+        [said] = await group.say("Ann", f'/reminder change 1 when="{words}"')
+        assert then in said
+        await remind(group, "Ann", "today at 17:00 tea")
+        assert "today, Friday 20 November at 18:30" in (await group.say("Ann", "/reminder change 2 when=18:30"))[0]
+
+
 async def test_a_change_without_anything_new_is_asked_about() -> None:
     async with a_family() as group:
         await remind(group, "Ann", "tomorrow at 5pm call mum")

@@ -1,0 +1,58 @@
+"""The list of conditions that a module has, and that taking one out is noticed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from tests.conftest import REPOSITORY
+from tests.harness.removed_checks import conditions_of
+
+SOURCE = """\
+class Door:
+    def opens(self, who):
+        if who is None or (who.is_bot and
+                not who.is_ours):
+            return "no"
+        if self.is_open:
+            return None
+        return self.key == who.key and who.old > 3
+"""
+
+
+def test_every_condition_and_each_of_its_parts_is_listed() -> None:
+    listed = [(one.where, one.text, one.instead) for one in conditions_of(SOURCE)]
+    assert listed == [
+        ("Door.opens", "who is None or (who.is_bot and not who.is_ours)", "False"),
+        ("Door.opens", "who is None", "False"),
+        ("Door.opens", "who.is_bot and not who.is_ours", "False"),
+        ("Door.opens", "who.is_bot", "True"),
+        ("Door.opens", "not who.is_ours", "True"),
+        ("Door.opens", "self.is_open", "True"),
+        ("Door.opens", "self.key == who.key", "True"),
+        ("Door.opens", "who.old > 3", "True"),
+    ]
+
+
+def test_without_one_the_rest_stays_line_for_line() -> None:
+    changed = conditions_of(SOURCE)[0].gone_from(SOURCE.encode())
+    assert changed.count("\n") == SOURCE.count("\n")
+    assert 'if (False\n):\n            return "no"' in changed
+    compile(changed, "door", "exec")
+
+
+def test_what_is_taken_out_of_a_module_is_noticed_by_its_tests() -> None:
+    command = [sys.executable, "-m", "tests.harness.removed_checks", "function_calls/touches.py"]
+    done = subprocess.run(
+        [*command, "tests/function_calls/test_touches.py", "tests/function_calls/test_every_taint_check_matters.py"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert len(rows) > 10, done.stdout + done.stderr
+    assert [row for row in rows if not row["noticed_by"]] == []
+    assert done.returncode == 0
