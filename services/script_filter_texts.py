@@ -47,6 +47,7 @@ _CALL = re.compile(r"([^\W\d]\w*)\s{0,8}\(")
 _OPERATOR = re.compile(r"<=|>=|<>|!=|==|=|<|>|(?:LIKE|ILIKE|IN|BETWEEN|CONTAINS|IS)(?!\w)", re.IGNORECASE)
 _FIELD_OF_VALUES = re.compile(rf"[\w$.-]*[{MARKS}][\w$.{MARKS}-]*")
 _MARK = re.compile(f"[{MARKS}]")
+_QUOTED_VALUE = re.compile(rf'"([^"]*[{MARKS}][^"]*|)"')
 _LIMIT = re.compile(rf"LIMIT\s{{1,9}}(\d{{1,9}}|[{MARKS}])$", re.IGNORECASE)
 _ORDER = re.compile(r"ORDER\s{1,9}BY(?!\w)", re.IGNORECASE)
 _GOES_ON = re.compile(rf"(?:AND|OR)(?!\w)|ORDER\s{{1,9}}BY(?!\w)|LIMIT\s{{1,9}}(?:\d{{1,9}}|[{MARKS}])$", re.IGNORECASE)
@@ -256,6 +257,9 @@ class _Reader:
         mark = self._pass(_MARK)
         if mark is not None:
             return Constant(self._marks.value(mark[0]))
+        quoted = self._pass(_QUOTED_VALUE)
+        if quoted is not None:
+            return Constant(self._marks.filled(quoted[1]))
         number = self._pass(PLAIN_NUMBER)
         return Constant(as_number(number[0])) if number else self.operand(deep)
 

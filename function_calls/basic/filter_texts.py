@@ -84,7 +84,7 @@ def followed_in(roots: Iterable[object]) -> frozenset[str]:
     where they are given a text that is put together or written out."""
     wanted: set[str] = set()
     given: dict[str, list[Expression]] = {}
-    for node in _nodes(roots):
+    for node in nodes_in(roots):
         if isinstance(node, FilterText):
             wanted |= _names(node.parts)
         elif isinstance(node, Assign) and isinstance(node.target, Name):
@@ -107,7 +107,7 @@ def _names(parts: Iterable[Expression]) -> set[str]:
     return {part.name for part in parts if isinstance(part, Name)}
 
 
-def _nodes(roots: Iterable[object]) -> Iterator[object]:
+def nodes_in(roots: Iterable[object]) -> Iterator[object]:
     """Everything in these trees. A loop, since scripts may be long."""
     left = list(roots)
     while left:

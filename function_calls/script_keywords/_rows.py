@@ -63,6 +63,8 @@ class Rows:
                     self._tell_of_cut(name, most)
         if own_count:
             self._run.outside = True
+        elif of_file is None and not (await self._tables.find(place, Filter(), self.now, 1)).rows:
+            self._files.missed(self._run.bot, self._run.folder, name)
         if of_file and wanted.limit is None and len(rows) > most:
             self._tell_of_cut(name, most)
         return rows[:most]
@@ -103,8 +105,8 @@ class Rows:
         rows = [*await self.fitting(of_file, wanted.condition), *own]
         return (await in_order(rows, wanted.orders, self.now) if wanted.orders else rows), len(own)
 
-    async def _of_file(self, name: str) -> list[JsonObject]:
-        """The rows of the file of that name beside the script; none where there is none."""
+    async def _of_file(self, name: str) -> list[JsonObject] | None:
+        """The rows of the file of that name beside the script; None where there is none, though there should be."""
         if not name.lower().endswith((*_FILES, *_SHEETS)):
             return []
         run, threads = self._run, self._run.call.threads
@@ -112,7 +114,7 @@ class Rows:
             try:
                 content = await threads.run(self._files.read, run.bot, run.folder, name)
             except NoSuchScriptFile:
-                return []
+                return None
             if name.lower().endswith(_SHEETS):
                 raise fault_of(run, RunCode.BAD_VALUE, "csv.sheet", name=name)
             return await threads.run(csv_rows, content)

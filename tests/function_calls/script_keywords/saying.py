@@ -63,6 +63,12 @@ class Saying:
         services |= {name: self._services[hints[name]] for name in keyword_only}
         return await function(run, **given, **services)
 
+    async def _operated(self, run: ScriptRun, node: Unary | Binary, variables: Mapping[str, Value]) -> Value:
+        if isinstance(node, Unary):
+            return negated(await self._value(run, node.operand, variables))
+        sides = (await self._value(run, node.left, variables), await self._value(run, node.right, variables))
+        return OPERATORS[node.operator](*sides)
+
     async def _filter(self, run: ScriptRun, parts: Sequence[Expression], variables: Mapping[str, Value]) -> Value:
         values = [await self._value(run, part, variables) for part in parts]
         if len(parts) == 1:
@@ -71,8 +77,6 @@ class Saying:
         return ["filter", *(value if isinstance(part, Literal) else [value] for part, value in both)]
 
     async def _value(self, run: ScriptRun, expression: Expression, variables: Mapping[str, Value]) -> Value:
-        if isinstance(expression, FilterText):
-            return await self._filter(run, expression.parts, variables)
         match expression:
             case Literal(_, value):
                 return value
@@ -86,12 +90,11 @@ class Saying:
                 return [await self._value(run, one, variables) for one in items]
             case MapOf(_, entries):
                 return {key: await self._value(run, one, variables) for key, one in entries}
-            case Unary(_, "-", operand):
-                return negated(await self._value(run, operand, variables))
-            case Binary(_, operator, left, right):
-                sides = (await self._value(run, left, variables), await self._value(run, right, variables))
-                return OPERATORS[operator](*sides)
+            case Unary() | Binary():
+                return await self._operated(run, expression, variables)
             case Want():
                 return await self._done(run, expression, variables)
+            case FilterText(_, parts):
+                return await self._filter(run, parts, variables)
             case _:
                 raise AssertionError(f"this is beyond the tests' reader: {expression}")
