@@ -198,7 +198,7 @@ def build_daemon(
     questions = OpenQuestions(clock, settings.questions.expires_seconds, settings.approvals.expires_seconds)
     grants = Grants(store, clock, ids)
     deadlines = given.deadlines or Deadlines(clock)
-    actions, members = EngineActions(), PlatformMembers(store, chats, deadlines, clock)
+    actions, members = EngineActions(store, questions), PlatformMembers(store, chats, deadlines, clock)
     own_settings = StoredOwnSettings(chats, store, ids, clock)
     model = CurrentModel(given.model or model_of(settings, texts, clock, deadlines))
     requests = RequestBudgets(settings.budgets, store, clock)

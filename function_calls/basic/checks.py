@@ -77,6 +77,12 @@ def lints_of(
     return sorted(faults, key=lambda fault: fault.at)
 
 
+def lints_of_a_half(script: Script) -> list[Fault]:
+    """What can be told of a script as well that was read with errors: of its parameters, and of its filters."""
+    faults = [fault for unit in script.units for param in unit.params for fault in _of_param(param)]
+    return sorted([*faults, *filter_lints(script)], key=lambda fault: fault.at)
+
+
 def _of_param(param: Param) -> Iterator[Fault]:
     if _UNCLEAR.fullmatch(param.name):
         told = f"PARAM {param.name}: the name says nothing to a model; call it by what it is, as in `city`"

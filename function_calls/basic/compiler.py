@@ -10,7 +10,7 @@ from threading import Lock
 
 import function_calls.basic
 from config.diagnostics import Diagnostic, Diagnostics
-from function_calls.basic.checks import lints_of
+from function_calls.basic.checks import lints_of, lints_of_a_half
 from function_calls.basic.code import program_of
 from function_calls.basic.codes import Code, Fault, Profile, ScriptFault
 from function_calls.basic.definitions import definitions_of
@@ -116,8 +116,10 @@ class BasicCompiler:
             found = list(parsed.faults)
             definitions, faults = definitions_of(parsed.script, name, profile, bot=bot, source_file=file)
             found += faults
-            if not _has_errors(found):
-                # Of half a script it cannot be told what is never used.
+            if _has_errors(found):
+                # Of half a script it cannot be told which variables nothing sets.
+                found += lints_of_a_half(parsed.script)
+            else:
                 found += lints_of(
                     parsed.script, variables=variables, functions=self.functions, usages=self.forms.usages
                 )
