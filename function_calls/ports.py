@@ -125,6 +125,14 @@ class ChatNotes(Protocol):
         """Tell the models of `bot` no more what stands under these names."""
 
 
+class ChatBeginnings(Protocol):
+    """What begins chats."""
+
+    async def again(self, chat: ChatRef, bot: str) -> bool:
+        """Let the next message that `bot` answers in `chat` begin it anew; False where the bot has nothing for that.
+        Raises StoreError."""
+
+
 class Unwritten(Enum):
     """Why there are no words."""
 
