@@ -12,6 +12,7 @@ from bot.testing import FAMILY, Group, a_group
 from config.texts import Texts
 from function_calls.spec import Choice
 from services.refs import Role
+from tests.bot.test_basic_calls import EN
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.sources import ToldChanges
 from tests.fakes.timers import pass_time
