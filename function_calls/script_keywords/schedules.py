@@ -16,7 +16,6 @@ from function_calls.rehearsal import Rehearsal, Unfit
 from function_calls.scripts.faults import worded
 from function_calls.scripts.rights import may_call
 from function_calls.spec import FunctionSpec, Message
-from function_calls.usage import plain_name
 from services.clock import Clock
 from services.recurrence import BadRule, check
 from services.refs import Role
@@ -126,7 +125,7 @@ async def _tell_who_may(run: ScriptRun, name: str, schedules: Schedules) -> None
     is_set = script_name(run.bot, run.tool, name, run.context.chat) in await schedules.declared(SCRIPTS)
     if not is_set and not run.begins and run.context.timer is None and not run.kept.get(_TOLD):
         run.kept[_TOLD] = True
-        run.say(Message(run.call.say("basic.schedule.admins", name=plain_name(name))))
+        run.say(Message(run.call.say("basic.schedule.admins")))
 
 
 def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> None:

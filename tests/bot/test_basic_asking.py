@@ -56,7 +56,7 @@ async def test_a_file_without_a_word_answers_a_script_that_asks_for_one(tmp_path
 async def test_who_is_no_admin_hears_who_lets_a_script_run_by_the_clock(tmp_path: Path) -> None:
     plan = 'SET SCHEDULE "every day at 9am"\nSET SCHEDULE "every day at 9am"\nTALK "Ann cleans."'
     async with a_group_with(tmp_path, plan=plan) as group:
-        told = EN.say("basic.schedule.admins", name="plan")
+        told = EN.say("basic.schedule.admins")
         assert await group.say("Bob", "/plan") == [told, "Ann cleans."]
         assert await group.say("Ann", "/plan", role=Role.ADMIN) == ["Ann cleans."]
         assert await group.say("Bob", "/plan") == ["Ann cleans."]

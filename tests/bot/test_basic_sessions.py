@@ -138,7 +138,7 @@ REPORT = 'DESCRIPTION "Reports"\nSET SCHEDULE "every day at 9am"\nTALK "The repo
 async def test_a_script_schedules_itself_for_admins_and_loses_it_with_the_statement(tmp_path: Path) -> None:
     changes = ToldChanges()
     async with a_group(settings=settings(tmp_path, report=REPORT), changes=changes) as group:
-        told = EN.say("basic.schedule.admins", name="report")
+        told = EN.say("basic.schedule.admins")
         assert await group.say("Bob", "/report") == [told, "The report."]
         assert "report" not in "".join(await group.say("Ann", "/schedules", role=Role.ADMIN))
         assert await group.say("Ann", "/report", role=Role.ADMIN) == ["The report."]
