@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import structlog
 
 from function_calls.context import Kind, MessageContext
+from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
 from function_calls.turn import OutcomeKind, Turn, TurnOutcome
 from services.clock import Clock
-from services.refs import ErrorCode
+from services.refs import ChatRef, ErrorCode
 from services.store import chat_notes
 from services.store.port import Store, Write
 
+_HINT = "chats that have begun keep what it did then; an admin of each says /begin again"
 _log = structlog.get_logger("beginnings")
 
 
 class Beginnings:
     """Knows which chats have had their beginning."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, functions: Callable[[str], BotFunctions]) -> None:
         self._store = store
         self._clock = clock
+        self._functions = functions
+        self._known: dict[str, str] = {}
+        """Of what begins the chats of each bot, which version it is."""
         self._begun: set[tuple[str, str]] = set()
         self._claims: dict[tuple[str, str], str] = {}
         """The turns that are about to begin chats."""
@@ -30,6 +37,28 @@ class Beginnings:
     async def load(self) -> None:
         """Read which chats have begun."""
         self._begun = {(row["chat"], row["bot"]) for row in await self._store.read(chat_notes.begun())}
+        self.look()
+
+    async def again(self, chat: ChatRef, bot: str) -> bool:
+        """Let the next message that `bot` answers in `chat` begin it anew; False where the bot has nothing for that.
+        Raises StoreError."""
+        if self._functions(bot).beginning is None:
+            return False
+        await self._store.commit([chat_notes.forget_begun(chat.key, bot)])
+        self._begun.discard((chat.key, bot))
+        return True
+
+    def look(self) -> None:
+        """Tell the log where what begins chats has changed: those that have begun keep what it did then."""
+        counts = Counter(bot for _, bot in self._begun)
+        for bot, chats in counts.items():
+            spec = self._functions(bot).beginning
+            before = self._known.get(bot)
+            if spec is None:
+                continue
+            self._known[bot] = spec.version
+            if before is not None and before != spec.version:
+                _log.warning("beginning_changed", bot=bot, script=spec.name, chats_begun_before=chats, hint=_HINT)
 
     def claim(self, context: MessageContext, turn: Turn, *, is_aside: bool) -> bool:
         """Whether this is the first message of its chat that the bot answers, and it has something for that: no other
@@ -79,6 +108,7 @@ class Beginnings:
         """That is kept now."""
         key = (context.chat.key, context.bot)
         self._begun.add(key)
+        self.look()
         self._claims.pop(key, None)
 
 

@@ -87,7 +87,8 @@ def _answering(context: MessageContext, chat: ServedChat, question: OpenQuestion
     if (question is None and not closed) or not _may_answer(context):
         return None
     if question is not None:
-        answer = read_answer(question.question, context.text, chat.profile.texts)
+        has_files = bool(context.attachments)
+        answer = read_answer(question.question, context.text, chat.profile.texts, has_files=has_files)
         if answer.kind is not Answered.UNRELATED:
             return Verdict(addressed=True, question=question)
     if not closed:

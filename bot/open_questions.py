@@ -151,6 +151,15 @@ class OpenQuestions:
         if newer is not taken:
             self._leave(taken[0])
 
+    def unanswered(self, taken: Asked) -> Write:
+        """The write after which what was taken waits for nobody; `left` is to be called once it is durable."""
+        question = taken[0]
+        return pending.leave(question.id, self._clock.now_ms()) if _is_told(question) else pending.withdraw(question.id)
+
+    def left(self, taken: Asked) -> None:
+        """Nobody is going to answer what was taken. A run that waits for it is to be told."""
+        self._leave(taken[0])
+
     def give_back(self, chat: str, member: str, taken: Asked, turn_id: int) -> list[Write]:
         """The writes after which it waits again, because the turn that answers it did not go on from it; none where
         there is a newer question. `put_back` is to be called once they are durable."""

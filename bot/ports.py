@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from bot.chats import Chats
 from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
+from bot.open_questions import OpenQuestions
 from function_calls.ports import Speaker
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.refs import ChatRef, MemberRef, Role
 from services.schedules import OPERATORS_PLATFORM
 from services.store import history
-from services.store.port import Store
+from services.store.port import Store, StoreError
 
 _ANSWER_SECONDS = 3.0
 _NEWEST = 2**62
@@ -24,7 +25,9 @@ _SPEAKERS = 20
 class EngineActions:
     """Acts on a chat through its engine, which exists only after the functions do."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store, questions: OpenQuestions) -> None:
+        self._store = store
+        self._questions = questions
         self._engine: EmbeddedEngine | None = None
 
     def bind(self, engine: EmbeddedEngine) -> None:
@@ -34,6 +37,19 @@ class EngineActions:
     async def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
         """End the turn that runs in `chat`; whether there was one that `by` may end."""
         return self._engine is not None and self._engine.stop(chat, by, role)
+
+    async def ask_no_more(self, chat: ChatRef, member: MemberRef) -> bool:
+        """Let what `member` was asked wait no longer; whether anything did. Raises StoreError."""
+        taken = self._questions.take(chat.key, member.key)
+        if taken is None:
+            return False
+        try:
+            await self._store.commit([self._questions.unanswered(taken)])
+        except StoreError:
+            self._questions.put_back(chat.key, member.key, taken)
+            raise
+        self._questions.left(taken)
+        return True
 
 
 class PlatformMembers:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import cast
 
 from bot.live_settings import LiveSettings, Use
+from config.basic import BasicSource
 from config.settings import Settings
 from function_calls.ports import ChatWriter
 from function_calls.script_library.places import bot_of
@@ -38,7 +39,7 @@ def script_services_of(
         Mailer: Mailer(settings.mail, clock),
         ScriptMemory: ScriptMemory(store, clock),
         ScriptTables: ScriptTables(store, ids, clock),
-        ScriptFiles: LocalScriptFiles(_folders(settings)),
+        ScriptFiles: LocalScriptFiles(folders_of(settings.sources.basic)),
     }
 
 
@@ -54,7 +55,7 @@ def script_services_live(live: LiveSettings, services: Mapping[type, object]) ->
         return partial(mailer.use, fresh.mail)
 
     def prepare_files(fresh: Settings) -> Use:
-        return partial(files.use, _folders(fresh))
+        return partial(files.use, folders_of(fresh.sources.basic))
 
     # `basic` and `sources` are taken by the source of scripts; these are parts of them.
     live.take(prepare=prepare_web, hears_of=lambda settings: settings.basic.web)
@@ -62,9 +63,8 @@ def script_services_live(live: LiveSettings, services: Mapping[type, object]) ->
     live.take(prepare=prepare_files, hears_of=lambda settings: settings.sources.basic)
 
 
-def _folders(settings: Settings) -> list[ScriptFolder]:
+def folders_of(sources: Iterable[BasicSource]) -> list[ScriptFolder]:
     """Where the files lie that scripts may read: beside the scripts."""
     return [
-        ScriptFolder(source.path if source.path.is_dir() else source.path.parent, bot_of(source))
-        for source in settings.sources.basic
+        ScriptFolder(source.path if source.path.is_dir() else source.path.parent, bot_of(source)) for source in sources
     ]

@@ -26,6 +26,7 @@ from bot.typing_sign import TypingSign, TypingSigns
 from config.settings import RouterSettings
 from function_calls.context import Kind, MessageContext, without_words
 from function_calls.ports import Members
+from function_calls.questions import naming
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import Message
@@ -246,13 +247,14 @@ class Turns:
         given_back = unheeded(job, turn, outcome)
         left = self._left(job, turn, outcome)
         closes = await self._closed(job, left, is_heeded=given_back is None) if outcome.messages else ()
-        answer = leaving(left, of_this_text(job, turn, outcome.messages), turn, turn.asker or job.context)
+        asker = turn.asker or job.context
+        messages = naming(outcome.messages, outcome.question, asker)
+        answer = leaving(left, of_this_text(job, turn, messages), turn, asker)
         said, parcels = self._said(job, turn, [*granted(turn), *answer], now_ms, due, closes)
         writes += said
         writes += told(turn, outcome.messages)
         question = outcome.question
         question_id = self._ids.next() if question is not None else 0
-        asker = turn.asker or job.context
         chat, member = asker.chat.key, asker.sender.ref.key
         if question is not None:
             is_told = question.question.is_of_a_run

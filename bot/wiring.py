@@ -76,7 +76,16 @@ from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.outages import Outages
 from function_calls.policies import Policies
-from function_calls.ports import AtHand, ChatActions, ChatNotes, ChatWriter, Explanations, Members, OwnSettings
+from function_calls.ports import (
+    AtHand,
+    ChatActions,
+    ChatBeginnings,
+    ChatNotes,
+    ChatWriter,
+    Explanations,
+    Members,
+    OwnSettings,
+)
 from function_calls.registry import FunctionRegistry
 from function_calls.rehearsal import Rehearsal
 from function_calls.router import FunctionCallRouter
@@ -198,7 +207,7 @@ def build_daemon(
     questions = OpenQuestions(clock, settings.questions.expires_seconds, settings.approvals.expires_seconds)
     grants = Grants(store, clock, ids)
     deadlines = given.deadlines or Deadlines(clock)
-    actions, members = EngineActions(), PlatformMembers(store, chats, deadlines, clock)
+    actions, members = EngineActions(store, questions), PlatformMembers(store, chats, deadlines, clock)
     own_settings = StoredOwnSettings(chats, store, ids, clock)
     model = CurrentModel(given.model or model_of(settings, texts, clock, deadlines))
     requests = RequestBudgets(settings.budgets, store, clock)
@@ -209,6 +218,8 @@ def build_daemon(
     most_here, most_in_all = settings.limits.schedules_per_chat, settings.timers.per_member
     schedules, rehearsal = Schedules(timetable, reader, store, clock, ids, most_here, most_in_all), Rehearsal()
     notes = StoredChatNotes(chats, store, clock)
+    registry = FunctionRegistry()
+    beginnings = Beginnings(store, clock, registry.of)
     ports: dict[type, object] = {
         Explanations: StoredExplanations(store),
         Members: members,
@@ -216,6 +227,7 @@ def build_daemon(
         OwnSettings: own_settings,
         AtHand: StoredAtHand(chats, store, ids, clock),
         ChatNotes: notes,
+        ChatBeginnings: beginnings,
         ChatWriter: ModelWriter(paid, store, deadlines, clock),
     }
     scripts = BasicTools(store, clock)
@@ -239,7 +251,6 @@ def build_daemon(
             *others,
         ]
 
-    registry = FunctionRegistry()
     metrics = Metrics()
     call_log = _lines(settings, "function_calls.jsonl")
     model_log = _lines(settings, "model_requests.jsonl")
@@ -292,7 +303,6 @@ def build_daemon(
 
     router = router_of(settings, filters)
     summaries = Summaries(store, paid, settings.router, settings.memory, clock)
-    beginnings = Beginnings(store, clock)
     turns = Turns(
         router=router,
         functions=registry.of,
@@ -336,6 +346,7 @@ def build_daemon(
     news.watch("settings", lambda: reload.faults)
     news.watch("functions", lambda: functions.faults)
     functions.on_change(news.changed)
+    functions.on_change(beginnings.look)
     names = UnknownNames(lambda: live.now, functions, lambda: registry.specs, given.settings_file)
     functions.on_change(names.look)
     names.on_change(news.changed)
@@ -405,7 +416,7 @@ def build_daemon(
         questions=questions,
         grants=grants,
         schedules=SettingsSchedules(chats, SchedulePlans(chats, rehearsal, reader, clock, texts.of("en")), schedules),
-        script_schedules=ScriptSchedules(schedules, registry.of, scripts),
+        script_schedules=ScriptSchedules(schedules, registry.of, scripts, clock),
         script_notes=ScriptNotes(notes, chats, registry.of, scripts),
         engine=engine,
         delivery=delivery,

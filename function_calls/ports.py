@@ -45,6 +45,10 @@ class ChatActions(Protocol):
     async def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
         """End the turn that runs in `chat`: the asker's own, or anyone's for moderators and above."""
 
+    async def ask_no_more(self, chat: ChatRef, member: MemberRef) -> bool:
+        """Let what `member` was asked in `chat` wait for no answer. What a function asked for ends unanswered. Raises
+        StoreError."""
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -119,6 +123,14 @@ class ChatNotes(Protocol):
 
     async def clear(self, chat: ChatRef, bot: str, names: Collection[str]) -> None:
         """Tell the models of `bot` no more what stands under these names."""
+
+
+class ChatBeginnings(Protocol):
+    """What begins chats."""
+
+    async def again(self, chat: ChatRef, bot: str) -> bool:
+        """Let the next message that `bot` answers in `chat` begin it anew; False where the bot has nothing for that.
+        Raises StoreError."""
 
 
 class Unwritten(Enum):

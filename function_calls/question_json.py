@@ -38,6 +38,8 @@ def question_to_json(question: Question) -> JsonObject:
     if question.is_of_a_run:
         data["said"] = list(question.said)
         data["only_choices"] = question.only_choices
+    if question.takes_files:
+        data["takes_files"] = True
     return data
 
 
@@ -59,6 +61,7 @@ def question_from_json(data: Mapping[str, Any]) -> Question:
         key=data.get("key", ""),
         goes_on=Resumed(*data["goes_on"]) if data.get("goes_on") else None,
         only_choices=data.get("only_choices", False),
+        takes_files=data.get("takes_files", False),
     )
 
 

@@ -12,6 +12,7 @@ import structlog
 
 from config.texts import Phrases
 from function_calls.answers import Answer, Answered, read_decision, read_yes_or_no
+from function_calls.context import MessageContext
 from function_calls.context_json import context_from_json, context_to_json
 from function_calls.question_json import question_from_json, question_to_json
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Message, Question
@@ -59,11 +60,13 @@ def is_decision(question: Question) -> bool:
     return question.terms is not None or question.kind == "confirm" or question.only_choices
 
 
-def read_answer(question: Question, text: str, texts: Phrases) -> Answer:
-    """What `text`, said by the one who was asked, means for `question`."""
+def read_answer(question: Question, text: str, texts: Phrases, *, has_files: bool = False) -> Answer:
+    """What `text`, said by the one who was asked, means for `question`. `has_files`: it came with some."""
     if question.terms is not None:
         return read_decision(question.terms.code, text, texts)
     if question.kind == "input":
+        if question.takes_files and has_files and not text.strip():
+            return Answer(Answered.FILLED, "")
         return _read_input(question, text.strip(), texts)
     if question.kind == "confirm":
         return read_yes_or_no(text, texts)
@@ -134,6 +137,15 @@ def asking_messages(result: FunctionResult, texts: Phrases) -> tuple[Message, ..
         return (Message(texts.say("questions.input"), choices=question.choices),)
     *others, last = result.messages
     return (*others, replace(last, choices=question.choices or last.choices))
+
+
+def naming(messages: tuple[Message, ...], asked: OpenQuestion | None, context: MessageContext) -> tuple[Message, ...]:
+    """`messages`, of which the last one asks, with a mention of the one member who may answer where others read it.
+    `context`: the message of that member."""
+    is_one_of_many = asked is not None and asked.question.terms is None and context.is_group and not context.private
+    if not is_one_of_many or not messages or messages[-1].to is not None or messages[-1].mentions:
+        return messages
+    return (*messages[:-1], replace(messages[-1], mentions=(context.sender.ref,)))
 
 
 def open_to_json(open_question: OpenQuestion) -> JsonObject:

@@ -55,7 +55,7 @@ class Resuming:
             name = plain_name(question.function) if spec is None else spoken_name(spec, texts.language)
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("questions.changed", name=name))])
         if question.resume is not None:
-            resumed = _answered(question, text, texts)
+            resumed = _answered(question, text, texts, has_files=bool(context.attachments))
             return await self._resume_run(context, turn, question, on, spec, resumed)
         answer = read_answer(question, text, texts)
         if answer.kind in (Answered.CANCELLED, Answered.NO) and on.calls:
@@ -247,9 +247,9 @@ async def run_held_up(
     return result.from_nested() if nested else result
 
 
-def _answered(question: Question, text: str, texts: Phrases) -> Resumed:
+def _answered(question: Question, text: str, texts: Phrases, *, has_files: bool) -> Resumed:
     """What a run goes on from whose question a message answers."""
-    answer = read_answer(question, text, texts)
+    answer = read_answer(question, text, texts, has_files=has_files)
     # One that was edited into nothing while it waited is no answer either.
     kind: ResumedKind = "answered" if answer.kind is Answered.FILLED else "cancelled"
     return Resumed(question.resume or {}, answer.value if kind == "answered" else "", kind, question.number)

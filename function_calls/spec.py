@@ -75,6 +75,8 @@ class Question:
     """What the run that asked with `input` has said in the chat so far, with its questions."""
     only_choices: bool = False
     """For `input`: what matches none of the choices is no answer, and the question waits on."""
+    takes_files: bool = False
+    """For `input`: a message with a file and no words is an answer."""
     key: str = ""
     """For `input`: of the run that asks."""
     passes_on: str = ""
@@ -177,12 +179,13 @@ class FunctionResult:
         choices: Sequence[Choice] = (),
         only_choices: bool = False,
         passes_on: str = "",
+        takes_files: bool = False,
     ) -> FunctionResult:
         """Not done yet: the member is asked `text`. The answer runs the same function with the same arguments once
         more, and `call.resumed` then holds it together with `resume`, which is plain data. `only_choices`: whatever
         else than one of `choices` the member says is talk, and the question waits on; a no may bear its reason.
         `passes_on`: the key of the question of a run within this one, which is then given the answer by
-        `call.invoke(goes_on=…)`."""
+        `call.invoke(goes_on=…)`. `takes_files`: a file without words is an answer too, and an empty one."""
         if only_choices and not choices:
             raise ValueError("a question with only_choices offers some")
         # Which function it is, and with what, is known to whoever runs it.
@@ -195,6 +198,7 @@ class FunctionResult:
             resume=dict(resume or {}),
             only_choices=only_choices,
             passes_on=passes_on,
+            takes_files=takes_files,
         )
         return cls(question=question)
 

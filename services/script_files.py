@@ -8,8 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.storage import StorageError
+import structlog
 
+from services.storage import StorageError
+from services.visible_text import visible_line
+
+_MOST_MISSED = 1000
+_LONGEST_SHOWN = 60
+_log = structlog.get_logger("basic")
 _OF_A_BOT, _DIALOG, _DATA = ".gbai", ".gbdialog", ".gbdata"
 
 
@@ -41,10 +47,19 @@ class LocalScriptFiles:
     def __init__(self, folders: Sequence[ScriptFolder], most_bytes: int = 1_000_000) -> None:
         self._folders = tuple(folders)
         self._most_bytes = most_bytes
+        self._missed: set[tuple[str, str, str]] = set()
 
     def use(self, folders: Sequence[ScriptFolder]) -> None:
         """Read from these folders from now on."""
         self._folders = tuple(folders)
+        self._missed.clear()
+
+    def missed(self, bot: str, folder: str, name: str) -> None:
+        """A script has looked for rows in a file that is not there, and there are none elsewhere: the log says so, once
+        for each file."""
+        if len(self._missed) < _MOST_MISSED and (bot, folder, name) not in self._missed:
+            self._missed.add((bot, folder, name))
+            _log.warning("script_found_no_file", file=visible_line(name)[:_LONGEST_SHOWN], folder=folder, bot=bot)
 
     def read(self, bot: str, folder: str, name: str) -> bytes:
         """The content of the file `name` beside the scripts in `folder` (with `/` at its end) of this bot, else in the

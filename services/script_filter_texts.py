@@ -2,15 +2,17 @@
 
 Values in quotes may hold quotes: a quote ends the value only where the filter can go on behind it, so `name='O'Brien'`
 is understood. Values without quotes go on to the next AND, OR, ORDER BY, LIMIT or bracket: `stage=Closed Won AND n>3`.
+A filter that a script puts together comes in parts; what its values hold is not read, see `script_filter_marks.py`.
 Time grows with the length of the text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NoReturn
 
 from services.json_values import JsonValue
+from services.script_filter_marks import MARKS, NO_MARKS, PLAIN_NUMBER, Marks, marked
 from services.script_filters import (
     FUNCTIONS,
     MOST_COMPARISONS,
@@ -43,20 +45,33 @@ _FIELD = re.compile(r"[^\W\d][\w$-]*(?:\.[\w$-]+)*")
 _QUOTED_FIELD = re.compile(r'\[([^\]]{1,200})\]|`([^`]{1,200})`|"([^"]{1,200})"')
 _CALL = re.compile(r"([^\W\d]\w*)\s{0,8}\(")
 _OPERATOR = re.compile(r"<=|>=|<>|!=|==|=|<|>|(?:LIKE|ILIKE|IN|BETWEEN|CONTAINS|IS)(?!\w)", re.IGNORECASE)
-_LIMIT = re.compile(r"LIMIT\s{1,9}(\d{1,9})$", re.IGNORECASE)
+_FIELD_OF_VALUES = re.compile(rf"[\w$.-]*[{MARKS}][\w$.{MARKS}-]*")
+_MARK = re.compile(f"[{MARKS}]")
+_QUOTED_VALUE = re.compile(rf'"([^"]*[{MARKS}][^"]*|)"')
+_LIMIT = re.compile(rf"LIMIT\s{{1,9}}(\d{{1,9}}|[{MARKS}])$", re.IGNORECASE)
 _ORDER = re.compile(r"ORDER\s{1,9}BY(?!\w)", re.IGNORECASE)
-_GOES_ON = re.compile(r"(?:AND|OR)(?!\w)|ORDER\s{1,9}BY(?!\w)|LIMIT\s{1,9}\d{1,9}$", re.IGNORECASE)
+_GOES_ON = re.compile(rf"(?:AND|OR)(?!\w)|ORDER\s{{1,9}}BY(?!\w)|LIMIT\s{{1,9}}(?:\d{{1,9}}|[{MARKS}])$", re.IGNORECASE)
 _STOPS = re.compile(r"[(),]|\s(?:AND|OR|ORDER|LIMIT)(?!\w)", re.IGNORECASE)
-_SECOND_CONDITION = re.compile(r"\s[\w.$-]{1,100}\s{0,5}[=<>!]")
-_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_SECOND_CONDITION = re.compile(rf"\s[\w.${MARKS}-]{{1,100}}\s{{0,5}}[=<>!]")
 _WORDS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
 
 
 def filter_of(text: str) -> Filter:
     """The filter in `text`; an empty text asks for everything. Raises FilterFault, which says where."""
+    return _filter_of(text, NO_MARKS)
+
+
+def filter_of_parts(parts: Sequence[JsonValue]) -> Filter:
+    """The filter of a text in parts: a text is read, and what a list holds is a value, whatever that says; behind it
+    the list may have how the value is said. No value changes which comparisons there are. One that stands in the place
+    of a field is its name. Raises FilterFault."""
+    return _filter_of(*marked(parts))
+
+
+def _filter_of(text: str, marks: Marks) -> Filter:
     if len(text) > LONGEST:
         raise FilterFault(Problem.TOO_LONG)
-    reader = _Reader(text.rstrip())
+    reader = _Reader(text.rstrip(), marks)
     condition = None if reader.is_at_tail() else reader.any_of(0)
     found = Filter(condition, reader.orders(), reader.limit())
     reader.end()
@@ -76,8 +91,9 @@ def read_operand(text: str) -> Operand:
 class _Reader:
     """Where the reading is: everything before `_at` is understood."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, marks: Marks = NO_MARKS) -> None:
         self._text = text
+        self._marks = marks
         self._at = 0
         self._brackets = 0
         self._comparisons = 0
@@ -92,17 +108,26 @@ class _Reader:
         orders: list[Order] = []
         while True:
             by = self.operand(0)
-            descending = self._word("DESC") or (self._word("ASC") and False)
-            orders.append(Order(by, descending))
+            orders.append(Order(by, self._descends()))
             if len(orders) > MOST_ORDERS:
                 self._fail(Problem.TOO_MANY)
             if not self._symbol(","):
                 return tuple(orders)
 
+    def _descends(self) -> bool:
+        at = self._at
+        mark = self._pass(_MARK)
+        if mark is not None:
+            return self._marks.descends(mark[0], self._position(at))
+        return self._word("DESC") or (self._word("ASC") and False)
+
     def limit(self) -> int | None:
+        at = self._at
         found = self._pass(_LIMIT)
         if found is None and self._word("LIMIT"):
             self._fail(Problem.NO_LIMIT)
+        if found is not None and self._marks.alone(found[1]):
+            return self._marks.count(found[1], self._position(at))
         return int(found[1]) if found else None
 
     def end(self) -> None:
@@ -174,12 +199,19 @@ class _Reader:
             self._fail(Problem.NO_BRACKET)
         self._brackets += 1
         values: list[Operand] = []
+        mark, opening = self._ahead(_MARK), self._at
+        if mark is not None and self._pass(_MARK) and self._is_symbol(")"):
+            values += map(Constant, self._marks.values_in_list(mark[0]))
+        else:
+            self._at = opening
         while not self._is_symbol(")"):
             values.append(self._value(deep, in_list=True))
             if len(values) > MOST_VALUES:
                 self._fail(Problem.TOO_MANY)
             if not self._symbol(","):
                 break
+        if len(values) > MOST_VALUES:
+            self._fail(Problem.TOO_MANY)
         self._close(opened)
         return tuple(values)
 
@@ -190,7 +222,11 @@ class _Reader:
             return self._applied(call, deep)
         quoted = self._pass(_QUOTED_FIELD)
         if quoted is not None:
-            return Field((quoted[1] or quoted[2] or quoted[3]).strip())
+            return Field(self._marks.filled(quoted[1] or quoted[2] or quoted[3]).strip())
+        at = self._at
+        valued = self._pass(_FIELD_OF_VALUES)
+        if valued is not None:
+            return Field(self._marks.name(valued[0], self._position(at)))
         found = self._pass(_FIELD)
         if found is None:
             self._fail(Problem.EMPTY if self._at == len(self._text) else Problem.NO_FIELD)
@@ -218,7 +254,13 @@ class _Reader:
     def _argument(self, deep: int) -> Operand:
         if self._text[self._at : self._at + 1] == "'":
             return Constant(self._quoted("'", in_list=True))
-        number = self._pass(_PLAIN_NUMBER)
+        mark = self._pass(_MARK)
+        if mark is not None:
+            return Constant(self._marks.value(mark[0]))
+        quoted = self._pass(_QUOTED_VALUE)
+        if quoted is not None:
+            return Constant(self._marks.filled(quoted[1]))
+        number = self._pass(PLAIN_NUMBER)
         return Constant(as_number(number[0])) if number else self.operand(deep)
 
     def _value(self, deep: int, *, in_list: bool = False) -> Operand:
@@ -242,10 +284,10 @@ class _Reader:
             if self._may_end(end + 1, in_list=in_list):
                 self._at = end + 1
                 self._skip()
-                return "".join(parts)
+                return self._marks.filled("".join(parts))
             second = _SECOND_CONDITION.match(self._text, end + 1)
             if second is not None:
-                raise FilterFault(Problem.LEFT_OVER, end + 3, second[0].strip()[:40])
+                raise FilterFault(Problem.LEFT_OVER, end + 3, self._marks.filled(second[0]).strip()[:40])
             parts.append(quote)
             at = end + (2 if end > start - 1 and self._text[end + 1 : end + 2] == quote else 1)
 
@@ -274,8 +316,14 @@ class _Reader:
         self._skip()
         second = _SECOND_CONDITION.search(self._text, start, end)
         if second is not None:
-            raise FilterFault(Problem.LEFT_OVER, second.start() + 2, second[0].strip()[:40])
-        return _plain_value(self._text[start:end].strip())
+            raise FilterFault(Problem.LEFT_OVER, second.start() + 2, self._marks.filled(second[0]).strip()[:40])
+        text = self._text[start:end].strip()
+        if self._marks.alone(text):
+            return self._marks.value(text)
+        filled = self._marks.filled(text)
+        if filled != text:  # what is made of a value is a number or a text, and no word of the filter's
+            return as_number(filled) if PLAIN_NUMBER.fullmatch(filled) else filled
+        return _plain_value(text)
 
     def _ends_plain(self, stop: re.Match[str], *, in_list: bool) -> bool:
         if stop[0] == ",":
@@ -327,7 +375,13 @@ class _Reader:
 
     def _fail(self, problem: Problem) -> NoReturn:
         rest = self._text[self._at : self._at + 60].split()
-        raise FilterFault(problem, self._at + 1, rest[0][:40] if rest else "")
+        if rest and self._marks.alone(rest[0][0]):
+            raise FilterFault(Problem.VALUE_HERE, self._position(self._at), self._marks.filled(rest[0])[:40])
+        raise FilterFault(problem, self._position(self._at), self._marks.filled(rest[0])[:40] if rest else "")
+
+    def _position(self, at: int) -> int:
+        """Of the character there, in the text with its values, from 1."""
+        return len(self._marks.filled(self._text[:at])) + 1
 
 
 def _is_of_a_word(character: str) -> bool:
@@ -338,4 +392,4 @@ def _plain_value(text: str) -> JsonValue:
     """A number keeps what it is written like: `007` and `+47` stay texts."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    return as_number(text) if _PLAIN_NUMBER.fullmatch(text) else text
+    return as_number(text) if PLAIN_NUMBER.fullmatch(text) else text

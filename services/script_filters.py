@@ -101,6 +101,8 @@ class Problem(StrEnum):
     TOO_LONG = "too_long"
     TOO_MANY = "too_many"
     NO_CONDITION = "no_condition"
+    VALUE_HERE = "value_here"
+    """A value where the filter itself has to say what is meant."""
 
 
 class FilterFault(ValueError):

@@ -49,7 +49,7 @@ def without_braces(tokens: Sequence[Token]) -> tuple[list[Token], list[Fault]]:
 
 
 def _brace_of(tokens: Sequence[Token], index: int) -> int:
-    """Where the brace is that ends the first line of the statement at `index`; 0 where none does. A map that begins a
+    """Where the brace is that opens the block of the statement at `index`; 0 where none does. A map that begins a
     line's end, as in `IF x = {`, stands behind an operator."""
     first = tokens[index]
     behind = tokens[index + 1]
@@ -63,10 +63,18 @@ def _brace_of(tokens: Sequence[Token], index: int) -> int:
         if tokens[index].text == "{" and tokens[index].kind is Kind.SYMBOL:
             ends_line = tokens[index + 1].kind is Kind.LINE or tokens[index + 1].at.line > first.at.line
             before = tokens[index - 1]
-            if ends_line and (before.kind in (Kind.WORD, Kind.NUMBER, Kind.TEXT) or before.text in (")", "]")):
+            if (ends_line or _holds_statements(tokens, index)) and (
+                before.kind in (Kind.WORD, Kind.NUMBER, Kind.TEXT) or before.text in (")", "]")
+            ):
                 return index if before.value not in ("IN", "TO") else 0
         index += 1
     return 0
+
+
+def _holds_statements(tokens: Sequence[Token], brace: int) -> bool:
+    """Whether a brace within a line opens a block, as in `if (x) { TALK "a" }`, and not a map."""
+    first, second = tokens[brace + 1], tokens[brace + 2] if brace + 2 < len(tokens) else tokens[-1]
+    return first.kind is Kind.WORD and second.text not in (":", ",", "}") and bool(_closed(tokens, brace))
 
 
 def _behind(tokens: Sequence[Token], brace: int) -> int:

@@ -6,18 +6,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from function_calls.basic.assembly import Assembly, Spot
 from function_calls.basic.caught import ERROR_MEMBERS, ERROR_NAMES
 from function_calls.basic.codes import Code, Fault, RunFault
 from function_calls.basic.conversions import settled
+from function_calls.basic.filter_texts import is_id, is_of_author, parts_beside
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.nodes import (
     Apply,
     At,
     Binary,
     Expression,
+    FilterText,
     Index,
     IsNull,
     ListOf,
@@ -78,6 +80,7 @@ class ExpressionCode:
             IsNull: self._is_null,
             Apply: self._apply,
             Want: self._want,
+            FilterText: self._filter_text,
         }
 
     def fault(self, at: At, code: Code, message: str) -> None:
@@ -108,6 +111,38 @@ class ExpressionCode:
         if function is not None and function.fewest == 0:
             return (Emit(at, "function", [name, 0]),)
         return (Emit(at, self._scope.load(name), name),)
+
+    def parts(self, at: At, parts: Iterable[Expression]) -> None:
+        """Append what leaves the parts of a text on the stack."""
+        kinds = ""
+        for part in parts:
+            self.expression(part)
+            if is_of_author(part):
+                kinds += "a"
+            elif self.is_followed(part):
+                self._assembly.emit(at, self._scope.load(part.name), parts_beside(part.name))
+                kinds += "p"
+            else:
+                kinds += "v"
+        self._assembly.emit(at, "parts", kinds)
+
+    def is_followed(self, node: Expression) -> TypeGuard[Name]:
+        """Whether it is a variable beside which the parts of its text are kept."""
+        return isinstance(node, Name) and node.name in self._scope.followed and self._scope.has(node.name)
+
+    def _filter_text(self, node: FilterText) -> Iterable[Task]:
+        """Filters stand within one another no deeper than keywords do."""
+        whole = node.parts[0]
+        if len(node.parts) > 1:
+            self.parts(node.at, node.parts)
+            return (Emit(node.at, "filter"),)
+        if is_id(whole):
+            return (whole, Emit(node.at, "id"))
+        if not self.is_followed(whole):
+            return (whole,)
+        self.expression(whole)
+        self.parts(node.at, node.parts)
+        return (Emit(node.at, "filter_of_whole"),)
 
     def _literal(self, node: Literal) -> Iterable[Task]:
         value = node.value

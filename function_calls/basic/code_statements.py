@@ -10,6 +10,7 @@ from function_calls.basic.caught import ERROR_NAMES
 from function_calls.basic.code_blocks import BlockCode
 from function_calls.basic.code_expressions import ExpressionCode, Found
 from function_calls.basic.codes import Code
+from function_calls.basic.filter_texts import is_of_author, parts_beside, parts_of
 from function_calls.basic.jumps import Jumps
 from function_calls.basic.nodes import (
     Apply,
@@ -112,11 +113,34 @@ class StatementCode:
         if clears_error(node) and not self._scope.has(str(root_of(node.target))):
             self._assembly.emit(node.at, "forget_error")
             return
+        if self._values.is_followed(node.target) and self._follow(node.target, node.value):
+            return
         self._values.expression(node.value)
         if isinstance(node.value, Want):
             # The IF ERROR behind it speaks of this keyword, which has done what it should, and of none before.
             self._assembly.emit(node.at, "forget_error")
         self._store(node.target)
+
+    def _follow(self, variable: Name, value: Expression) -> bool:
+        """Give a variable its value, and keep beside it of which parts its text is made, where this can be told."""
+        parts = parts_of(value)
+        if not (parts or is_of_author(value) or self._values.is_followed(value)):
+            return False
+        at, name = variable.at, variable.name
+        if parts:
+            self._values.parts(at, parts)
+            self._assembly.emit(at, "duplicate")
+            self._assembly.emit(at, self._scope.store(name), parts_beside(name))
+            self._assembly.emit(at, "text_of_parts")
+        else:
+            self._values.expression(value)
+            self._assembly.emit(at, "duplicate")
+            if self._values.is_followed(value):
+                self._assembly.emit(at, self._scope.load(value.name), parts_beside(value.name))
+            self._assembly.emit(at, "parts", "p" if self._values.is_followed(value) else "a")
+            self._assembly.emit(at, self._scope.store(name), parts_beside(name))
+        self._assembly.emit(at, self._scope.store(name), name)
+        return True
 
     def _store(self, target: Target) -> None:
         """Give the value on the stack to a variable, or to what stands in one."""

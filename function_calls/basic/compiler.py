@@ -10,7 +10,7 @@ from threading import Lock
 
 import function_calls.basic
 from config.diagnostics import Diagnostic, Diagnostics
-from function_calls.basic.checks import lints_of
+from function_calls.basic.checks import lints_of, lints_of_a_half
 from function_calls.basic.code import program_of
 from function_calls.basic.codes import Code, Fault, Profile, ScriptFault
 from function_calls.basic.definitions import definitions_of
@@ -18,6 +18,7 @@ from function_calls.basic.forms import Forms
 from function_calls.basic.nodes import At, Script
 from function_calls.basic.parser import parse
 from function_calls.basic.program import Program
+from function_calls.basic.table_checks import TablesNamed, tables_named
 from function_calls.basic.tool_definition import ToolDefinition
 
 Arity = tuple[int, int | None]
@@ -25,6 +26,7 @@ Arity = tuple[int, int | None]
 _FIRST = At(1, 1)
 _MOST_FINDINGS = 200
 """Errors, and as many warnings, that are told of one script."""
+_NO_TABLES = TablesNamed()
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -44,6 +46,8 @@ class CompilationResult:
     """Empty where there are errors: half a script would do half of what it says."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """Errors and warnings, in the order of the file."""
+    tables: TablesNamed = _NO_TABLES
+    """Those of which a script without errors speaks."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -112,15 +116,17 @@ class BasicCompiler:
             found = list(parsed.faults)
             definitions, faults = definitions_of(parsed.script, name, profile, bot=bot, source_file=file)
             found += faults
-            if not _has_errors(found):
-                # Of half a script it cannot be told what is never used.
+            if _has_errors(found):
+                # Of half a script it cannot be told which variables nothing sets.
+                found += lints_of_a_half(parsed.script)
+            else:
                 found += lints_of(
                     parsed.script, variables=variables, functions=self.functions, usages=self.forms.usages
                 )
             tools = () if _has_errors(found) else self._tools(parsed.script, definitions, found)
         except ScriptFault as error:
             return _result((), [error.fault], file)
-        return _result(tools, found, file)
+        return _result(tools, found, file, tables_named(parsed.script) if tools else _NO_TABLES)
 
     def _text(self, content: bytes) -> str:
         """What stands in the file. Raises ScriptFault."""
@@ -166,10 +172,12 @@ def _has_errors(found: Iterable[Fault]) -> bool:
     return any(one.severity == "error" for one in found)
 
 
-def _result(tools: tuple[CompiledTool, ...], found: Iterable[Fault], file: str) -> CompilationResult:
+def _result(
+    tools: tuple[CompiledTool, ...], found: Iterable[Fault], file: str, tables: TablesNamed = _NO_TABLES
+) -> CompilationResult:
     diagnostics = Diagnostics(one.diagnostic(file) for one in found).in_order()
     errors = [one for one in diagnostics if one.severity == "error"]
     warnings = [one for one in diagnostics if one.severity != "error"]
     # Nobody reads thousands, and whoever shows them should not have to count.
     kept = (*errors[:_MOST_FINDINGS], *warnings[:_MOST_FINDINGS])
-    return CompilationResult(tools, tuple(Diagnostics(kept).in_order()))
+    return CompilationResult(tools, tuple(Diagnostics(kept).in_order()), tables)

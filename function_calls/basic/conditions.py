@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 
 from function_calls.basic.codes import Code, ScriptFault
+from function_calls.basic.filter_texts import filter_text
 from function_calls.basic.nodes import Apply, At, Expression, ListOf, Literal, Member, Name, Template
 from function_calls.basic.tokens import Cursor, Kind, Token
 
@@ -30,10 +31,10 @@ def condition_at(cursor: Cursor, read: ReadExpression) -> Expression:
     """The condition at the cursor, which then stands behind it: `["and", ["status", "=", "open"], ["or", …]]`, with
     `["not", …]` alike. The outermost is always "and" or "or"; IS NULL is `=` with NULL, the value of IN is a list or
     what gives one, that of BETWEEN a list of two. What compares nothing, such as a text that holds a condition, stays
-    as it is. `read` gives the expression at a cursor. Raises ScriptFault."""
+    the filter that it is. `read` gives the expression at a cursor. Raises ScriptFault."""
     found = _Reader(cursor, read).whole()
     if isinstance(found, _Bare):
-        return found.value
+        return filter_text(found.value)
     condition = found if _is_joined(found) else _list(found.at, "and", found)
     if _height(condition) > _HIGHEST:
         raise ScriptFault(condition.at, Code.TOO_DEEP, _TOO_HIGH)

@@ -9,6 +9,7 @@ graph of steps, made once, along which a statement is matched.
     {slot:semicolon}      TRUE for a `;`
     {slot=A|B}            one of these words            {slot:variable}    a variable that receives the result
     {slot:assignments}    `a = 1, b = 2`                {slot:condition}   `a = 1 AND b > 2`
+    {slot:filter}         a value that is a filter: what is joined in it stays values
     {slot:block}          what stands between BEGIN … and END …
     {slot:named}          one or more values by their names    {slot:pair}    `key = value`, the key any value
     {slot:names}          `(a, b)`, bare words          {slot:row}          `(1, "x")`, values
@@ -52,6 +53,7 @@ class BadForm(ValueError):
 
 
 _WRITTEN = frozenset(SlotKind) - {SlotKind.VALUE, SlotKind.LIST, SlotKind.ONE_OF}
+_TAKES_COMPARISONS = (SlotKind.VALUE, SlotKind.LIST, SlotKind.NAME, SlotKind.CONDITION, SlotKind.FILTER)
 _COMMA, _EQUALS = ",", "="
 
 
@@ -205,7 +207,7 @@ def _check_what_follows(text: str, slot: Slot, signs: set[str]) -> None:
         raise BadForm(
             f"form `{text}`: behind {{{slot.name}}}, which takes all that commas separate, no comma can stand"
         )
-    if slot.kind in (SlotKind.VALUE, SlotKind.LIST, SlotKind.NAME, SlotKind.CONDITION) and _EQUALS in signs:
+    if slot.kind in _TAKES_COMPARISONS and _EQUALS in signs:
         raise BadForm(
             f"form `{text}`: {{{slot.name}}} would take the `=` behind it for a comparison, which "
             f"{{{slot.name}:word}} does not"

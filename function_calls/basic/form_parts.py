@@ -35,6 +35,7 @@ class SlotKind(StrEnum):
     VARIABLE = "variable"
     ASSIGNMENTS = "assignments"
     CONDITION = "condition"
+    FILTER = "filter"
     BLOCK = "block"
     NAMED = "named"
     NAMES = "names"

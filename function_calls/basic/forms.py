@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from function_calls.basic.codes import Code
+from function_calls.basic.filter_texts import filter_text
 from function_calls.basic.form_columns import columns_in
 from function_calls.basic.form_language import BadForm as BadForm
 from function_calls.basic.form_language import form_of as form_of
@@ -213,8 +214,9 @@ class _Matching:
                 return self._slots.key() if slot.kind is SlotKind.KEY else self._slots.semicolon()
             case SlotKind.ASSIGNMENTS:
                 return self._slots.assignments()
-            case SlotKind.CONDITION:
-                return self._slots.condition()
+            case SlotKind.CONDITION | SlotKind.FILTER:
+                is_text = slot.kind is SlotKind.FILTER
+                return filter_text(self._slots.value()) if is_text else self._slots.condition()
             case SlotKind.NAMED | SlotKind.NAMES | SlotKind.ROW | SlotKind.PAIR:
                 return columns_in(self._slots, slot.kind)
             case _:

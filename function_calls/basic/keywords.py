@@ -71,6 +71,8 @@ class Asks:
     """Empty: what the script has said last is the question."""
     choices: tuple[Choice, ...] = ()
     only_choices: bool = False
+    takes_files: bool = False
+    """A file without words is an answer."""
 
 
 @dataclass(frozen=True, slots=True)

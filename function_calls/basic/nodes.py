@@ -127,7 +127,18 @@ class Want:
     arguments: tuple[tuple[str, Expression], ...]
 
 
-Expression = Literal | Template | Name | ListOf | MapOf | Member | Index | Unary | Binary | IsNull | Apply | Want
+@dataclass(frozen=True, slots=True)
+class FilterText:
+    """What stands where a keyword takes a filter, and is not written out: a text that is put together out of `parts`.
+    Literals are the filter's own, all else is a value in it. One part alone is the whole filter."""
+
+    at: At
+    parts: tuple[Expression, ...]
+
+
+Expression = (
+    Literal | Template | Name | ListOf | MapOf | Member | Index | Unary | Binary | IsNull | Apply | Want | FilterText
+)
 
 # Statements
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from function_calls.basic.caught import ERROR_NAMES
+from function_calls.basic.filter_texts import followed_in
 from function_calls.basic.functions import CHANGING
 from function_calls.basic.nodes import (
     Apply,
@@ -40,6 +41,8 @@ class Scope:
     given: frozenset[str]
     """Those of its own that have a value from its start."""
     definitions: Mapping[str, Define]
+    followed: frozenset[str] = frozenset()
+    """The variables beside which the parts of their text are kept."""
 
     def has(self, name: str) -> bool:
         """Whether it is a variable that the script gives a value somewhere, as far as this procedure sees."""
@@ -62,13 +65,14 @@ class Scope:
 
 def top_scope(body: Iterable[Statement], parameters: Iterable[str], definitions: Mapping[str, Define]) -> Scope:
     """That of the script itself, which is called with these parameters."""
-    return Scope(frozenset(parameters) | _assigned(body), None, frozenset(), definitions)
+    followed = followed_in((body, tuple(definitions.values())))
+    return Scope(frozenset(parameters) | _assigned(body), None, frozenset(), definitions, followed)
 
 
 def own_scope(definition: Define, top: Scope) -> Scope:
     """That of a SUB or FUNCTION."""
     given = frozenset(definition.parameters) | {definition.name}
-    return Scope(top.top, given | (_assigned(definition.body) - top.top), given, top.definitions)
+    return Scope(top.top, given | (_assigned(definition.body) - top.top), given, top.definitions, top.followed)
 
 
 def root_of(target: Expression) -> str | None:

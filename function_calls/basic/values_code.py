@@ -10,6 +10,7 @@ from types import MappingProxyType
 from function_calls.basic.caught import LastError
 from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.conversions import whole_of
+from function_calls.basic.filter_code import FILTERS
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.measuring import check_count, check_length
 from function_calls.basic.running import Running
@@ -260,6 +261,7 @@ PLAIN: Mapping[str, PlainInstruction] = MappingProxyType(
         "put_member": _put_member,
         "changed": _changed,
         "dim": _dim,
+        **FILTERS,
     }
 )
 """By what an instruction is called."""

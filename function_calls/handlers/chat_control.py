@@ -94,8 +94,10 @@ async def show_id(ctx: MessageContext, *, call: Call) -> FunctionResult:
     immediate=True,
 )
 async def stop(ctx: MessageContext, *, actions: ChatActions, call: Call) -> FunctionResult:
-    """End the running turn: the sender's own, or anyone's for moderators and above."""
+    """End the running turn: the sender's own, or anyone's for moderators and above; else what the sender was asked."""
     if await actions.stop(ctx.chat, ctx.sender.ref, ctx.sender.role):
         # The turn that was stopped says so.
         return FunctionResult()
+    if await actions.ask_no_more(ctx.chat, ctx.sender.ref):
+        return FunctionResult.say(call.say("stop.asked"))
     return FunctionResult.say(call.say("stop.nothing"))

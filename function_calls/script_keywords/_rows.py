@@ -17,12 +17,12 @@ from services.csv_rows import csv_rows
 from services.json_values import JsonObject
 from services.script_conditions import test_of
 from services.script_files import NoSuchScriptFile
-from services.script_filter_texts import filter_of
+from services.script_filter_texts import filter_of, filter_of_parts
 from services.script_filter_trees import condition_of
-from services.script_filters import AllOf, AnyOf, Comparison, Condition, Constant, Field, Filter, FilterFault
+from services.script_filters import AllOf, AnyOf, Comparison, Condition, Constant, Field, Filter, FilterFault, Problem
 from services.script_sorting import in_order
 from services.script_tables import MOST_RESULTS, ScriptTables, table_place
-from services.script_values import as_number
+from services.script_values import as_number, as_text
 from services.store.script_rows import TablePlace
 from services.wildcards import name_matches
 
@@ -63,6 +63,8 @@ class Rows:
                     self._tell_of_cut(name, most)
         if own_count:
             self._run.outside = True
+        elif of_file is None and not (await self._tables.find(place, Filter(), self.now, 1)).rows:
+            self._files.missed(self._run.bot, self._run.folder, name)
         if of_file and wanted.limit is None and len(rows) > most:
             self._tell_of_cut(name, most)
         return rows[:most]
@@ -103,8 +105,8 @@ class Rows:
         rows = [*await self.fitting(of_file, wanted.condition), *own]
         return (await in_order(rows, wanted.orders, self.now) if wanted.orders else rows), len(own)
 
-    async def _of_file(self, name: str) -> list[JsonObject]:
-        """The rows of the file of that name beside the script; none where there is none."""
+    async def _of_file(self, name: str) -> list[JsonObject] | None:
+        """The rows of the file of that name beside the script; None where there is none, though there should be."""
         if not name.lower().endswith((*_FILES, *_SHEETS)):
             return []
         run, threads = self._run, self._run.call.threads
@@ -112,7 +114,7 @@ class Rows:
             try:
                 content = await threads.run(self._files.read, run.bot, run.folder, name)
             except NoSuchScriptFile:
-                return []
+                return None
             if name.lower().endswith(_SHEETS):
                 raise fault_of(run, RunCode.BAD_VALUE, "csv.sheet", name=name)
             return await threads.run(csv_rows, content)
@@ -141,18 +143,23 @@ def place_of(run: ScriptRun, table: Value) -> TablePlace:
 
 
 def filter_in(run: ScriptRun, given: Value) -> Filter:
-    """What a script asks for: a text, a condition of WHERE, a map of fields that have to be equal, or the id of a row.
-    NULL asks for nothing, so that an id that is not known finds no row. Raises RunFault."""
+    """What a script asks for: a text, one in parts, a condition of WHERE, a map of fields that have to be equal, or the
+    id of a row. NULL asks for nothing, so that an id that is not known finds no row. Raises RunFault."""
     with told(run):
         if given is ALL:
             return Filter()
         if given is None:
             return Filter(AnyOf(()))
-        if isinstance(given, list):
-            return Filter(condition_of(given))
+        match given:
+            case ["id", str() as row_id]:
+                return Filter(_equal("id", row_id))
+            case ["filter", *parts]:
+                return filter_of_parts(parts) if asks(parts) else Filter(_equal("id", _written(parts)))
+            case [*_]:
+                return Filter(condition_of(given))
         if isinstance(given, dict):
             return Filter(AllOf(tuple(_equal(name, one) for name, one in given.items())))
-        if not isinstance(given, str) or not is_filter(given):
+        if not isinstance(given, str) or not asks([given]):
             return Filter(_equal("id", given))
         return filter_of(given)
 
@@ -167,13 +174,30 @@ def some_in(run: ScriptRun, given: Value) -> Filter:
     return wanted
 
 
-def is_filter(text: str) -> bool:
-    """Whether it asks for something, or is meant to; else it is a name or an id."""
+def field_in(given: Value) -> str | None:
+    """The field that it names; None where it asks for something by itself."""
+    match given:
+        case str() if not asks([given]):
+            return given.strip()
+        case ["id", str() as name]:
+            return name
+        case ["filter", *parts] if not asks(parts):
+            return _written(parts)
+    return None
+
+
+def asks(parts: Sequence[Value]) -> bool:
+    """Whether a text in parts asks for something, or is meant to; else it is a name or an id."""
     try:
-        filter_of(text)
-    except FilterFault:
-        return bool(set(text) & set("=<>"))
+        filter_of_parts(parts)
+    except FilterFault as fault:
+        own = "".join(part for part in parts if isinstance(part, str))
+        return bool(set(own) & set("=<>")) or (fault.problem is Problem.VALUE_HERE and asks([_written(parts)]))
     return True
+
+
+def _written(parts: Sequence[Value]) -> str:
+    return "".join(as_text(part[-1]) if isinstance(part, list) else as_text(part) for part in parts)
 
 
 def limit_in(run: ScriptRun, limit: Value) -> int | None:

@@ -18,6 +18,9 @@ MOST_RETRIES = 3
 _MOST_BUTTONS = 20
 _MOST_CHOICES = 200
 _LABEL_CHARS = 60
+_OF_FILES = frozenset({"file", "image", "audio", "video"}) | {
+    word for word, kind in ALIASES.items() if kind in ("file", "image", "audio", "video")
+}
 _KINDS = "|".join(sorted(one.upper() for one in (*KINDS, *ALIASES)))
 _WANTED = f"[AS ( {{kind={_KINDS}}} | {{choices...}} )]"
 
@@ -29,7 +32,8 @@ async def hear(
     """Wait for what the member answers: in words, as a kind such as EMAIL, or as one of some texts. What does not fit
     is asked for again, three times."""
     if run.answer is None:
-        return Asks("", _buttons(run, text_of(kind), _texts(run, choices)))
+        offered = _buttons(run, text_of(kind), _texts(run, choices))
+        return Asks("", offered, takes_files=choices is None and text_of(kind).casefold() in _OF_FILES)
     return _understood(run, text_of(kind).casefold(), _texts(run, choices), clock, times)
 
 
@@ -54,7 +58,7 @@ def _understood(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clock,
             raise RunFault(RunCode.BAD_VALUE, texts.say("basic.hear.gave_up")) from None
     key = "choice" if choices else kind
     why = texts.say(f"basic.hear.{key}", choices=", ".join(choices[:_MOST_BUTTONS]))
-    return Asks(why, _buttons(run, kind, choices))
+    return Asks(why, _buttons(run, kind, choices), takes_files=not choices and kind in _OF_FILES)
 
 
 def _texts(run: ScriptRun, choices: Value) -> list[str]:

@@ -30,7 +30,7 @@ from services.script_records import (
 from services.script_tables import ScriptTables
 
 
-@basic_keyword("FILTER {data} WHERE {filter:condition}", "FILTER {data}, {filter}")
+@basic_keyword("FILTER {data} WHERE {filter:condition}", "FILTER {data}, {filter:filter}")
 async def filter_rows(
     run: ScriptRun,
     data: Value,
@@ -46,7 +46,7 @@ async def filter_rows(
 
 @basic_keyword(
     "AGGREGATE {data} {how=SUM|COUNT|AVG|AVERAGE|MIN|MAX} [{field:word}] [WHERE {filter:condition}]",
-    "AGGREGATE {how}, {data} [, {field} [, {filter}]]",
+    "AGGREGATE {how}, {data} [, {field} [, {filter:filter}]]",
 )
 async def aggregate(
     run: ScriptRun,

@@ -15,7 +15,7 @@ from function_calls.basic.values import text_of
 from function_calls.rehearsal import Rehearsal, Unfit
 from function_calls.scripts.faults import worded
 from function_calls.scripts.rights import may_call
-from function_calls.spec import FunctionSpec
+from function_calls.spec import FunctionSpec, Message
 from services.clock import Clock
 from services.recurrence import BadRule, check
 from services.refs import Role
@@ -35,6 +35,7 @@ _WORDS = {
 _FROM_TO = re.compile(r"every\s+hour\s+from\s+(\d{1,2})\s+to\s+(\d{1,2})", re.IGNORECASE)
 _SOME_MOMENT = datetime(2027, 1, 1, tzinfo=_UTC)
 """What stands in a file means the same on every day, so that any will do to check it."""
+_TOLD = "schedule.told"
 _log = structlog.get_logger("scripts")
 
 
@@ -65,11 +66,13 @@ async def set_schedule(
     clock: Clock,
 ) -> Value:
     """Let this script, or another tool that it may call, run in this chat by the clock, in the place of what was set
-    for it before. TRUE when it is set; FALSE for whoever is no admin, for whom it changes nothing."""
+    for it before. TRUE when it is set; FALSE for whoever is no admin, for whom it changes nothing, and who is
+    told."""
+    name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
     if not await _is_admin(run):
         _log.info("schedule_not_set", script=run.tool, chat=run.context.chat.key, why="only admins set schedules")
+        await _tell_who_may(run, name, schedules)
         return False
-    name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
     given = dict(arguments) if isinstance(arguments, Mapping) else {}
     profile = run.call.profile
     rule = _when(run, text_of(when), schedules, clock)
@@ -115,6 +118,14 @@ async def _is_admin(run: ScriptRun) -> bool:
     """Whether whoever asks may look after schedules: by what the message says, and by what holds at this moment."""
     least = Role.ADMIN.rank
     return run.context.sender.role.rank >= least and (await run.call.role_now()).rank >= least
+
+
+async def _tell_who_may(run: ScriptRun, name: str, schedules: Schedules) -> None:
+    """Once in a run; nothing where it runs by the clock already, and nothing in a run that nobody has called."""
+    is_set = script_name(run.bot, run.tool, name, run.context.chat) in await schedules.declared(SCRIPTS)
+    if not is_set and not run.begins and run.context.timer is None and not run.kept.get(_TOLD):
+        run.kept[_TOLD] = True
+        run.say(Message(run.call.say("basic.schedule.admins")))
 
 
 def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> None:

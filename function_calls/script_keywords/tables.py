@@ -12,7 +12,7 @@ from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.values import text_of
 from function_calls.script_keywords._faults import fault_of, text_in, told, wrong_type
-from function_calls.script_keywords._rows import ALL, Rows, filter_in, is_filter, limit_in, now_of, place_of, some_in
+from function_calls.script_keywords._rows import ALL, Rows, field_in, filter_in, limit_in, now_of, place_of, some_in
 from function_calls.scripts.ports import ScriptFiles, ScriptModel, ScriptWeb
 from services.clock import Clock
 from services.json_values import JsonObject
@@ -29,7 +29,7 @@ _PAIR = 2
 @basic_keyword(
     "FIND [ALL] {table:name} [WHERE {filter:condition}] [ORDER BY {order:word} [{direction=ASC|DESC}]"
     " [, {then:word} [{then_direction=ASC|DESC}]]] [LIMIT {limit}] [{pick=FIRST}]",
-    "FIND [ALL] {table:name} ( , | WITH ) {filter} [, {limit}]",
+    "FIND [ALL] {table:name} ( , | WITH ) {filter:filter} [, {limit}]",
 )
 async def find(
     run: ScriptRun,
@@ -49,15 +49,15 @@ async def find(
     """The rows of a table that fit, as maps: `FIND "people", "age > 30 ORDER BY name LIMIT 5"`, `FIND people WHERE
     age > 30`, `FIND "people", "email", address`, `FIND "people", id`. Of a name such as "people.csv" those of the file
     beside the script too."""
-    is_by_field = limit is not None and isinstance(filter, str) and not is_filter(filter)
-    wanted = filter_in(run, {filter.strip(): limit} if is_by_field else filter)
+    field = None if limit is None else field_in(filter)
+    wanted = filter_in(run, filter if field is None else {field: limit})
     with told(run):
         orders = [
             Order(read_operand(text_in(run, by, "field")), how == "DESC")
             for by, how in ((order, direction), (then, then_direction))
             if by is not None
         ]
-    most = 1 if pick is not None else None if is_by_field else limit_in(run, limit)
+    most = 1 if pick is not None else None if field is not None else limit_in(run, limit)
     found = Filter(wanted.condition, (*orders, *wanted.orders), wanted.limit if most is None else most)
     return await Rows(run, tables, files, clock).find(table, found)
 
@@ -113,7 +113,7 @@ async def insert(
 
 @basic_keyword(
     "UPDATE {table:name} ( SET | WITH ) {assigned:assignments} [WHERE {filter:condition}]",
-    "UPDATE {table:name}, {filter}, {fields:named}",
+    "UPDATE {table:name}, {filter:filter}, {fields:named}",
     effect="once",
     touches=_OWN,
 )
@@ -138,7 +138,7 @@ async def update(
 
 @basic_keyword(
     "DELETE FROM {table:name} [WHERE {filter:condition}]",
-    "DELETE FROM {table:name}, {filter}",
+    "DELETE FROM {table:name}, {filter:filter}",
     effect="once",
     touches=_OWN,
 )
@@ -157,7 +157,7 @@ async def delete_from(
 
 
 @basic_keyword(
-    "DELETE {what:name}, {filter}",
+    "DELETE {what:name}, {filter:filter}",
     "DELETE {what:name} WHERE {filter:condition}",
     "DELETE [HTTP] {what}",
     effect="once",

@@ -211,6 +211,7 @@ class ScriptHandler:
                     resume=_state(driver, said, asks.text, needs_yes=False),
                     choices=asks.choices,
                     only_choices=asks.only_choices,
+                    takes_files=asks.takes_files,
                 )
                 return replace(asked, messages=messages)
             case HeldUp(question) if question.terms is None:
@@ -219,6 +220,7 @@ class ScriptHandler:
                     resume=_state(driver, said, question.text, needs_yes=False),
                     choices=question.choices,
                     only_choices=question.only_choices,
+                    takes_files=question.takes_files,
                     passes_on=question.key,
                 )
                 return replace(asked, messages=messages)

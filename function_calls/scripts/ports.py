@@ -16,6 +16,9 @@ class ScriptFiles(Protocol):
         """The content of the file `name` in the folder of a script of `bot`. May block: call it in a thread. Raises
         NoSuchScriptFile and ScriptFileTooLarge of services/script_files.py, and StorageError when it cannot be read."""
 
+    def missed(self, bot: str, folder: str, name: str) -> None:
+        """There is no such file, and a script that looked for its rows found none elsewhere."""
+
 
 class ScriptWeb(Protocol):
     """The web, for keywords whose subject is another one."""

@@ -56,6 +56,10 @@ _BEGIN = Statement(
     .values({column.name: bindparam(column.name) for column in BEGUN_CHATS.columns})
     .on_conflict_do_nothing(),
 )
+_FORGET_BEGUN = Statement(
+    "chat_notes.forget_begun",
+    delete(BEGUN_CHATS).where(BEGUN_CHATS.c.chat == bindparam("chat"), BEGUN_CHATS.c.bot == bindparam("bot")),
+)
 _BEGUN = Statement("chat_notes.begun", select(BEGUN_CHATS.c.chat, BEGUN_CHATS.c.bot))
 
 
@@ -100,6 +104,11 @@ def everything() -> Query:
 def begin(chat: str, bot: str, at_ms: int) -> Write:
     """The chat has had its beginning with that bot. Nothing where it had before."""
     return _BEGIN.write(chat=chat, bot=bot, at_ms=at_ms)
+
+
+def forget_begun(chat: str, bot: str) -> Write:
+    """The chat has had no beginning with that bot."""
+    return _FORGET_BEGUN.write(chat=chat, bot=bot)
 
 
 def begun() -> Query:

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.testing import Group
-from services.refs import ChatRef
+from services.refs import ChatRef, Role
 from tests.bot.basic_group import a_group_with
 from tests.bot.test_basic_calls import EN
 from tests.fakes.held import Held
+from tests.fakes.sources import ToldChanges
 
 ELSEWHERE = ChatRef("test", "bot", "elsewhere")
 
@@ -149,3 +151,30 @@ async def test_the_question_of_the_beginning_waits_where_nothing_else_asks(tmp_p
     async with a_group_with(tmp_path, start=start, hi='TALK "hi"') as group:
         assert await group.say("Ann", "/hi") == ["What is your name?", "hi"]
         assert await group.say("Ann", "Ann Lee") == ["Hi Ann Lee"]
+
+
+async def test_an_admin_lets_a_chat_begin_anew(tmp_path: Path) -> None:
+    async with a_group_with(tmp_path, start=COUNTED) as group:
+        group.model.says("One.", "Two.", "Three.")
+        assert await group.say("Ann", "@Rollcall one") == ["Welcome 1", "One."]
+        assert await group.say("Bob", "/begin again") != [EN.say("beginning.again")]
+        assert await group.say("Ann", "/begin again", role=Role.ADMIN) == [EN.say("beginning.again")]
+        assert await group.say("Bob", "@Rollcall two") == ["Welcome 2", "Two."]
+        assert await group.say("Bob", "@Rollcall three") == ["Three."]
+
+
+async def test_where_nothing_begins_chats_that_is_said(tmp_path: Path) -> None:
+    async with a_group_with(tmp_path, hi='TALK "hi"') as group:
+        assert await group.say("Ann", "/begin again", role=Role.ADMIN) == [EN.say("beginning.none")]
+
+
+async def test_the_log_says_that_chats_which_have_begun_keep_their_beginning(tmp_path: Path) -> None:
+    changes = ToldChanges()
+    with capture_logs() as logs:
+        async with a_group_with(tmp_path, changes=changes, start=COUNTED) as group:
+            group.model.says("One.")
+            await group.say("Ann", "@Rollcall one")
+            (tmp_path / "start.bas").write_text('DESCRIPTION "d"\nTALK "New"\n', encoding="utf-8")
+            await changes.told_and_heard()
+    told = [one["chats_begun_before"] for one in logs if one["event"] == "beginning_changed"]
+    assert told == [1]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.script_schedules import GRACE_SECONDS
 from function_calls.spec import Touch
 from services.refs import MemberRef, Role
 from tests.bot.basic_group import a_group_with
@@ -88,10 +89,33 @@ async def test_what_a_run_sets_after_its_script_is_gone_does_not_stay(tmp_path: 
         (tmp_path / "late.bas").unlink()
         await changes.told_and_heard()
         await group.daemon.script_schedules.keep_in_step()
+        await group.clock.advance(GRACE_SECONDS + 1)
         slow.let_go()
         await group.settle()
         assert "hi" in "".join(await group.say("Ann", "/schedules", role=Role.ADMIN))
         await group.daemon.script_schedules.keep_in_step()
+        await group.clock.advance(GRACE_SECONDS + 1)
+        await group.daemon.script_schedules.keep_in_step()
         listed = "".join(await group.say("Ann", "/schedules", role=Role.ADMIN))
         assert "the script other" in listed
         assert "the script late" not in listed
+
+
+@pytest.mark.parametrize(("away_seconds", "is_kept"), [(GRACE_SECONDS - 1, True), (GRACE_SECONDS + 1, False)])
+async def test_a_folder_that_is_empty_for_a_moment_costs_no_schedule(
+    tmp_path: Path, away_seconds: int, is_kept: bool
+) -> None:
+    changes, plan = ToldChanges(), tmp_path / "plan.bas"
+    async with a_group_with(tmp_path, changes=changes, plan='SET SCHEDULE "every day at 9am"\nTALK "hi"') as group:
+        await group.say("Ann", "/plan", role=Role.ADMIN)
+        text = plan.read_text()
+        plan.unlink()
+        await changes.told_and_heard()
+        await group.daemon.script_schedules.keep_in_step()
+        await group.clock.advance(away_seconds)
+        await group.daemon.script_schedules.keep_in_step()
+        plan.write_text(text)
+        await changes.told_and_heard()
+        await group.daemon.script_schedules.keep_in_step()
+        listed = "".join(await group.say("Ann", "/schedules", role=Role.ADMIN))
+        assert ("the script plan" in listed) is is_kept

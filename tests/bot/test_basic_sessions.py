@@ -12,6 +12,7 @@ from bot.testing import FAMILY, Group, a_group
 from config.texts import Texts
 from function_calls.spec import Choice
 from services.refs import Role
+from tests.bot.test_basic_calls import EN
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.sources import ToldChanges
 from tests.fakes.timers import pass_time
@@ -137,7 +138,8 @@ REPORT = 'DESCRIPTION "Reports"\nSET SCHEDULE "every day at 9am"\nTALK "The repo
 async def test_a_script_schedules_itself_for_admins_and_loses_it_with_the_statement(tmp_path: Path) -> None:
     changes = ToldChanges()
     async with a_group(settings=settings(tmp_path, report=REPORT), changes=changes) as group:
-        assert await group.say("Bob", "/report") == ["The report."]
+        told = EN.say("basic.schedule.admins")
+        assert await group.say("Bob", "/report") == [told, "The report."]
         assert "report" not in "".join(await group.say("Ann", "/schedules", role=Role.ADMIN))
         assert await group.say("Ann", "/report", role=Role.ADMIN) == ["The report."]
         assert "set by the script report" in "".join(await group.say("Ann", "/schedules", role=Role.ADMIN))

@@ -177,6 +177,7 @@ _SHORT: Mapping[str, Callable[..., str]] = {
     "Apply": lambda name, arguments: f"{name}({_all(arguments)})",
     "Want": lambda keyword, arguments: f"{keyword}<{_all(one for _, one in arguments)}>",
     "MapOf": lambda entries: "{" + ", ".join(f"{key}: {shown(one)}" for key, one in entries) + "}",
+    "FilterText": lambda parts: f"filter({_all(parts)})" if len(parts) > 1 else shown(parts[0]),
     "ListOf": lambda items: f"[{_all(items)}]",
     "Template": lambda parts: f"join({_all(parts)})",
 }

@@ -6,6 +6,7 @@ from function_calls.basic.nodes import (
     Apply,
     Binary,
     Expression,
+    FilterText,
     Index,
     IsNull,
     ListOf,
@@ -32,6 +33,8 @@ def shown(node: Expression) -> str:
             return f"{{{', '.join(f'{key}: {shown(value)}' for key, value in node.entries)}}}"
         case Template():
             return f"<{' '.join(map(shown, node.parts))}>"
+        case FilterText():
+            return shown(node.parts[0]) if len(node.parts) == 1 else f"filter({', '.join(map(shown, node.parts))})"
         case Apply():
             return f"{node.name}({', '.join(map(shown, node.arguments))})"
         case Want():

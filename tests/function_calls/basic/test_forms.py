@@ -194,7 +194,7 @@ def test_a_variable_that_receives_the_result_is_told_apart_from_the_arguments() 
         ('LOWER(name) = "x"', "['and', ['lower(name)', '=', 'x']]"),
         ("email = email", "['and', ['email', '=', email]]"),
         ("id = GET BOT MEMORY(k) AND b = 1", "['and', ['id', '=', GET BOT MEMORY(key=k)], ['b', '=', 1]]"),
-        ('"a=" + x', "('a=' + x)"),
+        ('"a=" + x', "filter('a=', x)"),
         ("filter", "filter"),
     ],
 )

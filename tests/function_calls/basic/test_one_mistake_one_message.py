@@ -123,6 +123,9 @@ def test_a_procedure_without_an_end_before_another_is_told_as_that(compiler: Bas
         ("while (x < 5) {\nx = x + 1\n}", "WHILE condition … WEND"),
         ("for (i = 0; i < 5; i++) {\nTALK i\n}", "FOR i = 1 TO 10"),
         ('if (x == 5) {\nTALK "a"', "IF condition THEN"),
+        ('if (x) { TALK "a" }', "IF condition THEN"),
+        ('if (x) { TALK "a" } else { TALK "b" }', "IF condition THEN"),
+        ("while (x < 5) { x = x + 1 }\nTALK x", "WHILE condition … WEND"),
     ],
 )
 def test_a_block_in_braces_is_told_once_with_how_it_is_written_here(
@@ -139,6 +142,8 @@ def test_a_block_in_braces_is_told_once_with_how_it_is_written_here(
         'IF 1 = 1 THEN RETURN {\n"a": 1\n}\nTALK 1',
         'x = {\n"a": 1\n}\nTALK x',
         'IF 1 = 1 THEN\nx = {\n"a": 1\n}\nEND IF',
+        "IF TRUE THEN RETURN { a: 1 }",
+        "FOR EACH item IN { a: 1, b: 2 }\nTALK item\nNEXT",
     ],
 )
 def test_a_map_is_no_block_in_braces(compiler: BasicCompiler, script: str) -> None:

@@ -52,6 +52,9 @@ class Stopping:
         self.asked.append((chat, by, role))
         return by.native == "ann" or role.rank > 0
 
+    async def ask_no_more(self, chat: ChatRef, member: MemberRef) -> bool:
+        return member.native == "cid"
+
 
 def a_chat(explanations: Told | None = None, actions: Stopping | None = None, **profile: Any) -> Routing:
     """A chat with the functions of chat_control."""

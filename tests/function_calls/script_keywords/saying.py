@@ -3,14 +3,26 @@ and machine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, get_type_hints
 
 from function_calls.basic.forms import Forms, form_of
 from function_calls.basic.keywords import ScriptRun, Value, keyword_declaration
 from function_calls.basic.members import item, member
-from function_calls.basic.nodes import Binary, Expression, Index, ListOf, Literal, MapOf, Member, Name, Unary, Want
+from function_calls.basic.nodes import (
+    Binary,
+    Expression,
+    FilterText,
+    Index,
+    ListOf,
+    Literal,
+    MapOf,
+    Member,
+    Name,
+    Unary,
+    Want,
+)
 from function_calls.basic.operators import OPERATORS, negated
 from function_calls.basic.tokens import Cursor
 from tests.function_calls.basic.small_reader import SmallExpressions, small_tokens
@@ -51,6 +63,19 @@ class Saying:
         services |= {name: self._services[hints[name]] for name in keyword_only}
         return await function(run, **given, **services)
 
+    async def _operated(self, run: ScriptRun, node: Unary | Binary, variables: Mapping[str, Value]) -> Value:
+        if isinstance(node, Unary):
+            return negated(await self._value(run, node.operand, variables))
+        sides = (await self._value(run, node.left, variables), await self._value(run, node.right, variables))
+        return OPERATORS[node.operator](*sides)
+
+    async def _filter(self, run: ScriptRun, parts: Sequence[Expression], variables: Mapping[str, Value]) -> Value:
+        values = [await self._value(run, part, variables) for part in parts]
+        if len(parts) == 1:
+            return values[0]
+        both = zip(parts, values, strict=True)
+        return ["filter", *(value if isinstance(part, Literal) else [value] for part, value in both)]
+
     async def _value(self, run: ScriptRun, expression: Expression, variables: Mapping[str, Value]) -> Value:
         match expression:
             case Literal(_, value):
@@ -65,12 +90,11 @@ class Saying:
                 return [await self._value(run, one, variables) for one in items]
             case MapOf(_, entries):
                 return {key: await self._value(run, one, variables) for key, one in entries}
-            case Unary(_, "-", operand):
-                return negated(await self._value(run, operand, variables))
-            case Binary(_, operator, left, right):
-                sides = (await self._value(run, left, variables), await self._value(run, right, variables))
-                return OPERATORS[operator](*sides)
+            case Unary() | Binary():
+                return await self._operated(run, expression, variables)
             case Want():
                 return await self._done(run, expression, variables)
+            case FilterText(_, parts):
+                return await self._filter(run, parts, variables)
             case _:
                 raise AssertionError(f"this is beyond the tests' reader: {expression}")

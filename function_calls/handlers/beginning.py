@@ -1,0 +1,25 @@
+"""The beginning of a chat: its admins may have it once more."""
+
+from __future__ import annotations
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.ports import ChatBeginnings
+from function_calls.spec import FunctionResult
+
+
+@tool_function(
+    name="begin_again",
+    description="Begin this chat anew: the script start.bas runs again before the next answer.",
+    commands=("begin again", "重新开始"),
+    tags="chat",
+    offered_to=["command", "api"],
+    roles="admin",
+    effect="idempotent",
+)
+async def begin_again(ctx: MessageContext, *, beginnings: ChatBeginnings, call: Call) -> FunctionResult:
+    """Say that it will."""
+    if not await beginnings.again(ctx.chat, ctx.bot):
+        return FunctionResult.say(call.say("beginning.none"))
+    return FunctionResult.say(call.say("beginning.again"))
