@@ -66,6 +66,7 @@ from bot.summaries import Summaries
 from bot.timers import Timers
 from bot.turns import Turns
 from bot.unknown_names import UnknownNames, names_in
+from bot.words import WordsOfModels
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.approvals import Approvals
@@ -76,7 +77,7 @@ from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.outages import Outages
 from function_calls.policies import Policies
-from function_calls.ports import AtHand, ChatActions, ChatNotes, ChatWriter, Explanations, Members, OwnSettings
+from function_calls.ports import AtHand, ChatActions, ChatNotes, ChatWriter, Explanations, Members, OwnSettings, Words
 from function_calls.registry import FunctionRegistry
 from function_calls.rehearsal import Rehearsal
 from function_calls.router import FunctionCallRouter
@@ -209,6 +210,7 @@ def build_daemon(
     most_here, most_in_all = settings.limits.schedules_per_chat, settings.timers.per_member
     schedules, rehearsal = Schedules(timetable, reader, store, clock, ids, most_here, most_in_all), Rehearsal()
     notes = StoredChatNotes(chats, store, clock)
+    writer = ModelWriter(paid, store, deadlines, clock)
     ports: dict[type, object] = {
         Explanations: StoredExplanations(store),
         Members: members,
@@ -216,7 +218,8 @@ def build_daemon(
         OwnSettings: own_settings,
         AtHand: StoredAtHand(chats, store, ids, clock),
         ChatNotes: notes,
-        ChatWriter: ModelWriter(paid, store, deadlines, clock),
+        ChatWriter: writer,
+        Words: WordsOfModels(writer, deadlines, clock),
     }
     scripts = BasicTools(store, clock)
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
