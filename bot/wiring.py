@@ -66,6 +66,7 @@ from bot.summaries import Summaries
 from bot.timers import Timers
 from bot.turns import Turns
 from bot.unknown_names import UnknownNames, names_in
+from bot.words import WordsOfModels
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.approvals import Approvals
@@ -85,6 +86,7 @@ from function_calls.ports import (
     Explanations,
     Members,
     OwnSettings,
+    Words,
 )
 from function_calls.registry import FunctionRegistry
 from function_calls.rehearsal import Rehearsal
@@ -220,6 +222,7 @@ def build_daemon(
     notes = StoredChatNotes(chats, store, clock)
     registry = FunctionRegistry()
     beginnings = Beginnings(store, clock, registry.of)
+    writer = ModelWriter(paid, store, deadlines, clock)
     ports: dict[type, object] = {
         Explanations: StoredExplanations(store),
         Members: members,
@@ -228,7 +231,8 @@ def build_daemon(
         AtHand: StoredAtHand(chats, store, ids, clock),
         ChatNotes: notes,
         ChatBeginnings: beginnings,
-        ChatWriter: ModelWriter(paid, store, deadlines, clock),
+        ChatWriter: writer,
+        Words: WordsOfModels(writer, deadlines, clock),
     }
     scripts = BasicTools(store, clock)
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
