@@ -13,7 +13,7 @@ import structlog
 from services.clock import Clock
 from services.retry import Retry, RetryPolicy, Verdict
 from services.store.port import Query, Row, StoreBroken, StoreError, Write
-from services.store.postgres_connections import (
+from services.store.postgres.connections import (
     address_of,
     connect_reader,
     connect_writer,
@@ -21,8 +21,8 @@ from services.store.postgres_connections import (
     refusal,
     take_lock,
 )
-from services.store.postgres_reader import PostgresReader
-from services.store.postgres_writer import PostgresCommitter
+from services.store.postgres.reader import PostgresReader
+from services.store.postgres.writer import PostgresCommitter
 from services.store.statements import StatementCompiler
 from services.store.unit_queue import UnitQueue
 from services.store.units import Step

@@ -13,7 +13,7 @@ import psycopg
 from services.clock import Clock
 from services.retry import Retry, RetryPolicy, Verdict
 from services.store.port import Row
-from services.store.postgres_connections import passes
+from services.store.postgres.connections import passes
 
 _Connection = psycopg.AsyncConnection[dict[str, Any]]
 _MOST = 4

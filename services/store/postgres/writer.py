@@ -12,7 +12,7 @@ from psycopg.pq import TransactionStatus
 
 from services.store.lock import StoreInUse
 from services.store.port import Conflict, StoreBroken, StoreError, StoreFenced
-from services.store.postgres_connections import is_from_server, passes, refusal
+from services.store.postgres.connections import is_from_server, passes, refusal
 from services.store.units import Step, Unit
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
