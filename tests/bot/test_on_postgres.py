@@ -39,8 +39,7 @@ async def test_what_is_said_is_answered_by_commands_and_by_the_model(home: Opens
     async with home([pay.spec]) as group:
         assert await group.say("Ann", "/pay") == ["paid"]
         group.model.says([call("pay")], "All done.")
-        assert await group.say("Bob", "@Rollcall pay") == ["paid"]
-        assert await group.say("Bob", "@Rollcall how are you?") == ["All done."]
+        assert await group.say("Bob", "@Rollcall see to the rent, please") == ["paid", "All done."]
         assert await group.say("Eve", "nobody is meant") == []
         duplicate = group.message("Ann", "/pay", id="same")
         assert await group.daemon.intake.deliver(duplicate) is not await group.daemon.intake.deliver(duplicate)
