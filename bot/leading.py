@@ -1,0 +1,186 @@
+"""Leading: of all daemons on one database one at a time receives, answers and sends. It holds a lease, and renews it
+while it lives; the others stand by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, Protocol
+
+import structlog
+
+from services.clock import Clock
+from services.store.port import StoreError, StoreFenced, Write
+
+_log = structlog.get_logger("leading")
+_RENEWALS = 3
+"""How often a lease is renewed in its time: two may fail."""
+_LOOK_SECONDS = 1.0
+"""How soon a daemon that stands by notices that nobody leads any more."""
+
+
+class Held(NamedTuple):
+    """Another daemon leads."""
+
+    holder: str
+    left_ms: int
+    """By the database's clock, until its lease runs out unless it is renewed; 0 when it is unknown."""
+
+
+class Lease(Protocol):
+    """The lease as the database keeps it. All raise StoreError while the database cannot be asked."""
+
+    async def take(self) -> int | Held:
+        """Lead; returns the token of this leadership. Or who leads."""
+
+    async def renew(self, token: int) -> bool:
+        """Lead on; False when another one has taken over."""
+
+    async def release(self, token: int) -> None:
+        """Lead no more."""
+
+    def guard(self, token: int) -> Write:
+        """What each transaction of this leadership has to begin with."""
+
+    async def close(self) -> None:
+        """Let go of the connection; the lease stays."""
+
+
+class Lead(Protocol):
+    """Whether this process leads, as everybody asks who changes something outside the database."""
+
+    def holds(self) -> bool:
+        """Whether nobody else can lead at this moment."""
+
+    async def sure(self) -> None:
+        """Return as soon as this process leads for certain. Raises StoreFenced when another one does."""
+
+
+class Alone:
+    """The lead of a process that has the database for itself."""
+
+    def holds(self) -> bool:
+        return True
+
+    async def sure(self) -> None:
+        return None
+
+
+class Leading:
+    """Takes the lease, keeps it, and gives it back."""
+
+    def __init__(
+        self, lease: Lease, clock: Clock, seconds: float, on_lost: Callable[[StoreFenced], None] | None = None
+    ) -> None:
+        """`seconds` is how long the lease lasts. `on_lost` is called once, in the loop, when another one leads."""
+        self._lease = lease
+        self._clock = clock
+        self._seconds = seconds
+        self._on_lost = on_lost
+        self._token = 0
+        self._since = (0.0, 0)
+        self._lost: StoreFenced | None = None
+        self._renewing = asyncio.Lock()
+        self._keeper: asyncio.Task[None] | None = None
+
+    @property
+    def guard(self) -> Write:
+        """For the writer of the store: what each of its transactions begins with."""
+        return self._lease.guard(self._token)
+
+    async def try_to_begin(self) -> Held | None:
+        """Lead from now on, and return None; or return who leads. Raises StoreError."""
+        asked = self._now()
+        taken = await self._lease.take()
+        if isinstance(taken, Held):
+            return taken
+        self._token, self._since = taken, asked
+        self._keeper = asyncio.create_task(self._keep(), name="lease")
+        _log.info("leads", token=taken)
+        return None
+
+    async def begin(self, stands_by: Callable[[Held], None]) -> None:
+        """Return when this process leads. `stands_by` is told whenever another one leads than before. Raises StoreError
+        when the database cannot be asked at the beginning; later it is waited for."""
+        told: str | None = None
+        is_reachable = True
+        while True:
+            try:
+                held = await self.try_to_begin()
+            except StoreError as problem:
+                if told is None:
+                    raise
+                if is_reachable:
+                    _log.warning("lease_cannot_be_asked_for", problem=str(problem))
+                is_reachable, held = False, None
+            else:
+                if held is None:
+                    return
+                is_reachable = True
+            if held is not None and held.holder != told:
+                told = held.holder
+                stands_by(held)
+            await self._clock.sleep(min(_LOOK_SECONDS, self._seconds / _RENEWALS))
+
+    def holds(self) -> bool:
+        """Whether the lease cannot have run out: by the clock that never goes back, and by that on the wall, which goes
+        on while the machine is suspended."""
+        (at, at_ms), (now, now_ms) = self._since, self._now()
+        return self._lost is None and max(now - at, (now_ms - at_ms) / 1000) < self._seconds
+
+    async def sure(self) -> None:
+        """Return as soon as the lease is known to be held. Raises StoreFenced when another one has taken over."""
+        while not self.holds():
+            async with self._renewing:
+                if not self.holds():
+                    await self._renew()
+
+    async def end(self) -> None:
+        """Give the lease back, if there is one: call it when nothing is written any more."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.wait([self._keeper])
+            if self._lost is None:
+                await self._tried(self._lease.release(self._token), "lease_not_released")
+        await self._lease.close()
+
+    async def _keep(self) -> None:
+        while self._lost is None:
+            await self._clock.sleep(self._seconds / _RENEWALS)
+            try:
+                async with self._renewing:
+                    await self._renew()
+            except StoreFenced:
+                return
+
+    async def _renew(self) -> None:
+        """Try until the database has answered. Raises StoreFenced."""
+        while True:
+            if self._lost is not None:
+                raise StoreFenced(*self._lost.args)
+            asked = self._now()
+            try:
+                is_mine = await self._lease.renew(self._token)
+            except StoreError as problem:
+                _log.warning("lease_not_renewed", problem=str(problem))
+                await self._clock.sleep(min(_LOOK_SECONDS, self._seconds / _RENEWALS))
+                continue
+            if is_mine:
+                self._since = asked
+                return
+            self._lose()
+
+    def _lose(self) -> None:
+        self._lost = StoreFenced("another daemon has taken over: this one did not renew its lease in time")
+        if self._on_lost is not None:
+            self._on_lost(self._lost)
+
+    def _now(self) -> tuple[float, int]:
+        return self._clock.monotonic(), self._clock.now_ms()
+
+    async def _tried(self, work: Awaitable[None], event: str) -> None:
+        """It does no harm when this fails: the lease runs out by itself."""
+        try:
+            await work
+        except StoreError as problem:
+            _log.warning(event, problem=str(problem))
