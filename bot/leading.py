@@ -4,7 +4,7 @@ while it lives; the others stand by."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import structlog
@@ -36,8 +36,8 @@ class Lease(Protocol):
     async def renew(self, token: int) -> bool:
         """Lead on; False when another one has taken over."""
 
-    async def release(self, token: int) -> None:
-        """Lead no more."""
+    async def release(self) -> None:
+        """Lead no more, if this one leads; also where it was not told that it does."""
 
     def guard(self, token: int) -> Write:
         """What each transaction of this leadership has to begin with."""
@@ -56,13 +56,42 @@ class Lead(Protocol):
         """Return as soon as this process leads for certain. Raises StoreFenced when another one does."""
 
 
+class Leadership(Lead, Protocol):
+    """The same for whoever runs the process: from its beginning to its end."""
+
+    @property
+    def guard(self) -> Write | None:
+        """For the writer of the store: what each of its transactions begins with. None where nothing has to."""
+
+    async def try_to_begin(self) -> Held | None:
+        """Lead from now on, and return None; or return who leads. Raises StoreError."""
+
+    async def begin(self, stands_by: Callable[[Held], None]) -> None:
+        """Return when this process leads. `stands_by` is told whenever another one leads than before. Raises StoreError
+        when the database cannot be asked at the beginning; later it is waited for."""
+
+    async def end(self) -> None:
+        """Lead no more, so that another one can at once: call it when nothing is written any more."""
+
+
 class Alone:
     """The lead of a process that has the database for itself."""
+
+    guard: Write | None = None
 
     def holds(self) -> bool:
         return True
 
     async def sure(self) -> None:
+        return None
+
+    async def try_to_begin(self) -> Held | None:
+        return None
+
+    async def begin(self, stands_by: Callable[[Held], None]) -> None:
+        return None
+
+    async def end(self) -> None:
         return None
 
 
@@ -76,6 +105,7 @@ class Leading:
         self._lease = lease
         self._clock = clock
         self._seconds = seconds
+        self._pause_seconds = min(_LOOK_SECONDS, seconds / _RENEWALS)
         self._on_lost = on_lost
         self._token = 0
         self._since = (0.0, 0)
@@ -84,12 +114,10 @@ class Leading:
         self._keeper: asyncio.Task[None] | None = None
 
     @property
-    def guard(self) -> Write:
-        """For the writer of the store: what each of its transactions begins with."""
+    def guard(self) -> Write | None:
         return self._lease.guard(self._token)
 
     async def try_to_begin(self) -> Held | None:
-        """Lead from now on, and return None; or return who leads. Raises StoreError."""
         asked = self._now()
         taken = await self._lease.take()
         if isinstance(taken, Held):
@@ -100,27 +128,17 @@ class Leading:
         return None
 
     async def begin(self, stands_by: Callable[[Held], None]) -> None:
-        """Return when this process leads. `stands_by` is told whenever another one leads than before. Raises StoreError
-        when the database cannot be asked at the beginning; later it is waited for."""
-        told: str | None = None
-        is_reachable = True
-        while True:
+        held = await self.try_to_begin()
+        told = ""
+        while held is not None:
+            if held.holder != told:
+                told = held.holder
+                stands_by(held)
+            await self._clock.sleep(self._pause_seconds)
             try:
                 held = await self.try_to_begin()
             except StoreError as problem:
-                if told is None:
-                    raise
-                if is_reachable:
-                    _log.warning("lease_cannot_be_asked_for", problem=str(problem))
-                is_reachable, held = False, None
-            else:
-                if held is None:
-                    return
-                is_reachable = True
-            if held is not None and held.holder != told:
-                told = held.holder
-                stands_by(held)
-            await self._clock.sleep(min(_LOOK_SECONDS, self._seconds / _RENEWALS))
+                _log.warning("lease_cannot_be_asked_for", problem=str(problem))
 
     def holds(self) -> bool:
         """Whether the lease cannot have run out: by the clock that never goes back, and by that on the wall, which goes
@@ -129,19 +147,20 @@ class Leading:
         return self._lost is None and max(now - at, (now_ms - at_ms) / 1000) < self._seconds
 
     async def sure(self) -> None:
-        """Return as soon as the lease is known to be held. Raises StoreFenced when another one has taken over."""
         while not self.holds():
             async with self._renewing:
                 if not self.holds():
                     await self._renew()
 
     async def end(self) -> None:
-        """Give the lease back, if there is one: call it when nothing is written any more."""
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.wait([self._keeper])
-            if self._lost is None:
-                await self._tried(self._lease.release(self._token), "lease_not_released")
+        try:
+            await self._lease.release()
+        except StoreError as problem:
+            # It does no harm: the lease runs out by itself.
+            _log.warning("lease_not_released", problem=str(problem))
         await self._lease.close()
 
     async def _keep(self) -> None:
@@ -163,7 +182,7 @@ class Leading:
                 is_mine = await self._lease.renew(self._token)
             except StoreError as problem:
                 _log.warning("lease_not_renewed", problem=str(problem))
-                await self._clock.sleep(min(_LOOK_SECONDS, self._seconds / _RENEWALS))
+                await self._clock.sleep(self._pause_seconds)
                 continue
             if is_mine:
                 self._since = asked
@@ -177,10 +196,3 @@ class Leading:
 
     def _now(self) -> tuple[float, int]:
         return self._clock.monotonic(), self._clock.now_ms()
-
-    async def _tried(self, work: Awaitable[None], event: str) -> None:
-        """It does no harm when this fails: the lease runs out by itself."""
-        try:
-            await work
-        except StoreError as problem:
-            _log.warning(event, problem=str(problem))

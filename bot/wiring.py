@@ -31,6 +31,7 @@ from bot.gauges import show_faults, show_links, show_models, show_timers, show_t
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
 from bot.lateness import late_note
+from bot.leading import Alone, Lead, Leadership
 from bot.live_parts import (
     budgets_live,
     chats_live,
@@ -105,7 +106,7 @@ from services.schedules import Schedules
 from services.search import WebSearch
 from services.store.all_tables import all_tables
 from services.store.ids import Ids
-from services.store.port import Store, StoreBroken
+from services.store.port import Store, StoreBroken, StoreFenced, Write
 from services.store.sqlite import SqliteStore
 from services.store.upgrade import upgrade
 from services.times import Times
@@ -143,13 +144,24 @@ class Given:
     """Where they stand; for the places of what is wrong with them."""
     faults: FaultPoints = field(default_factory=FaultPoints)
     deadlines: Deadlines | None = None
+    lead: Lead = field(default_factory=Alone)
+    """Whether this process may send, where others could lead on the same database."""
     on_broken: Callable[[StoreBroken], None] | None = None
 
 
+def lead_of(settings: Settings, clock: Clock, on_lost: Callable[[StoreFenced], None] | None = None) -> Leadership:
+    """Leading on the database of the settings, not begun. `on_lost` is called in the loop when another one leads."""
+    return Alone()
+
+
 async def open_store(
-    settings: Settings, clock: Clock, on_broken: Callable[[StoreBroken], None] | None = None
+    settings: Settings,
+    clock: Clock,
+    on_broken: Callable[[StoreBroken], None] | None = None,
+    guard: Write | None = None,
 ) -> SqliteStore:
-    """The database in the settings' home, brought up to date. Raises StoreError."""
+    """The database in the settings' home, brought up to date. `guard` is what each transaction begins with where the
+    database is not for this process alone. Raises StoreError."""
     home = Path(settings.home)
     home.mkdir(parents=True, exist_ok=True)
 
@@ -268,7 +280,7 @@ def build_daemon(
     functions.on_change(lambda: invoker.keep(registry.specs))
     rehearsal.bind(registry.of, invoker, approvals)
     asked = ModelRecords(model_log, clock)
-    delivery = _delivery(settings, store, platforms, chats, clock, epoch, faults)
+    delivery = _delivery(settings, store, platforms, chats, epoch, given)
     shadow_log = _lines(settings, SHADOW_LOG)
     compared = ShadowRecords(shadow_log, registry, clock, redact)
     shadow = _shadow(settings, given, compared, delivery)
@@ -439,11 +451,11 @@ def _delivery(
     store: Store,
     platforms: Sequence[ChatPlatform],
     chats: Chats,
-    clock: Clock,
     epoch: int,
-    faults: FaultPoints,
+    given: Given,
 ) -> Delivery:
     """The one sender, over these platforms."""
+    clock = given.clock
 
     def late(chat: ChatRef, due: Due) -> str:
         seconds = (clock.now_ms() - due.at_ms) // 1000
@@ -457,9 +469,10 @@ def _delivery(
         settings.delivery,
         clock,
         epoch,
-        faults,
+        given.faults,
         resent=lambda chat: chats.profile(chat).texts.say("delivery.resent"),
         late=late,
+        lead=given.lead,
     )
 
 

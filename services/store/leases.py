@@ -62,7 +62,10 @@ _TAKE = Statement(
     .returning(LEASES.c.token),
 )
 _RENEW = Statement("leases.renew", update(LEASES).where(_THIS, _MINE).values(until_ms=_Now() + _LASTS))
-_RELEASE = Statement("leases.release", update(LEASES).where(_THIS, _MINE).values(until_ms=literal_column("0")))
+_RELEASE = Statement(
+    "leases.release",
+    update(LEASES).where(_THIS, LEASES.c.holder == bindparam("taker")).values(until_ms=literal_column("0")),
+)
 _HELD = Statement(
     "leases.held",
     select(LEASES.c.holder, LEASES.c.token, (LEASES.c.until_ms - _Now()).label("left_ms")).where(_THIS),
@@ -83,9 +86,9 @@ def renew(token: int, lease_ms: int) -> Write:
     return _RENEW.write(lease=LEADER, held_token=token, lease_ms=lease_ms)
 
 
-def release(token: int) -> Write:
-    """Lead no more, so that another one may at once."""
-    return _RELEASE.write(lease=LEADER, held_token=token)
+def release(holder: str) -> Write:
+    """`holder` leads no more, so that another one may at once. Nothing where it does not lead."""
+    return _RELEASE.write(lease=LEADER, taker=holder)
 
 
 def held() -> Query:
