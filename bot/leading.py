@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import structlog
 
 from services.clock import Clock
+from services.store.leases import Held
 from services.store.port import StoreError, StoreFenced, Write
 
 _log = structlog.get_logger("leading")
@@ -17,14 +18,6 @@ _RENEWALS = 3
 """How often a lease is renewed in its time: two may fail."""
 _LOOK_SECONDS = 1.0
 """How soon a daemon that stands by notices that nobody leads any more."""
-
-
-class Held(NamedTuple):
-    """Another daemon leads."""
-
-    holder: str
-    left_ms: int
-    """By the database's clock, until its lease runs out unless it is renewed; 0 when it is unknown."""
 
 
 class Lease(Protocol):

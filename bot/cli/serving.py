@@ -17,7 +17,7 @@ import structlog
 from bot import mcp_package
 from bot.cli.options import VERSION
 from bot.daemon import Daemon
-from bot.leading import Held, Leadership
+from bot.leading import Leadership
 from bot.logs import set_up_logs
 from bot.platforms.base import ChatPlatform
 from bot.platforms.console import TERMINAL, Console
@@ -32,6 +32,7 @@ from services.collector import collect_seldom
 from services.fault_points import FaultPoints
 from services.redaction import Redactor
 from services.store.ids import Ids
+from services.store.leases import Held
 from services.store.port import Store, StoreError, StoreFenced
 from services.store.starvation import switch_threads_often
 

@@ -4,7 +4,7 @@ lease there (`services/store/lock.py`)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, literal_column, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -23,6 +23,14 @@ LEASES = table(
     integer("token"),
     integer("until_ms"),
 )
+
+
+class Held(NamedTuple):
+    """Another process leads."""
+
+    holder: str
+    left_ms: int
+    """Until its lease runs out unless it is renewed, by the database's clock; not above 0 when it has."""
 
 
 class _Now(FunctionElement[int]):

@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.leading import Held, Leading
+from bot.leading import Leading
 from services.clock import VirtualClock
 from services.store import leases
+from services.store.leases import Held
 from services.store.port import StoreError, StoreFenced, Write
 
 SECONDS = 15.0
