@@ -21,4 +21,10 @@ def beside_of(settings: Settings) -> Beside:
 
 
 def _connection(settings: Settings, *, writes: bool) -> SideConnection:
+    url = settings.store.url.get_secret_value()
+    if url:
+        # Imported here: most bots have their database in a file.
+        from services.store.postgres.side import PostgresSide
+
+        return PostgresSide.open(url, writes=writes)
     return SqliteSide.open(database_of(settings), writes=writes)

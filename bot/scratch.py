@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from bot.beside import beside_of
 from bot.daemon import Daemon
 from bot.wiring import Given, build_daemon, open_store
@@ -32,7 +34,8 @@ async def scratch_daemon(settings: Settings, given: Given | None = None) -> Asyn
     accepted = _accepted(settings)
     with tempfile.TemporaryDirectory(prefix="rollcall-") as folder:
         logging = settings.logging.model_copy(update={"folder": Path(folder) / "logs"})
-        settings = settings.model_copy(update={"home": Path(folder), "logging": logging})
+        own_file = settings.store.model_copy(update={"url": SecretStr("")})
+        settings = settings.model_copy(update={"home": Path(folder), "logging": logging, "store": own_file})
         store = await open_store(settings, given.clock)
         try:
             await store.commit(accepted)

@@ -80,8 +80,12 @@ class LoggingSettings(Section):
 
 
 class StoreSettings(Section):
-    """How much is kept in the database."""
+    """Where the database is, and how much is kept in it."""
 
+    url: SecretStr = SecretStr("")
+    """`postgresql://user:password@host/name`: the database on a server. Empty: a file in `home`."""
+    lease_seconds: Seconds = Field(default=15, ge=1)
+    """Of several daemons on one PostgreSQL one leads. When it has not been heard of for so long, another one does."""
     history_per_chat: Count = Field(default=1000, ge=0, le=1_000_000)
     """Messages kept for each chat."""
     days_kept: Count = Field(default=30, ge=1, le=3650)

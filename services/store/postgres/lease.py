@@ -4,6 +4,7 @@ and must not wait behind what the store writes."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import psycopg
@@ -18,10 +19,6 @@ _LEAST_SECONDS, _MOST_SECONDS = 0.5, 10.0
 _LOCKED = "55P03"
 
 
-class NoLeases(StoreError):
-    """The database has no such table yet: it is not ours so far."""
-
-
 class _Answer(NamedTuple):
     rows: list[tuple[Any, ...]]
     touched: int
@@ -30,12 +27,13 @@ class _Answer(NamedTuple):
 class PostgresLease:
     """The one row, as one process asks for it. A connection that was lost is made anew with the next question."""
 
-    def __init__(self, url: str, holder: str, seconds: float) -> None:
-        """`holder` names this process and no other; the lease lasts `seconds`. Raises StoreError when `url` is no
-        address."""
+    def __init__(self, url: str, holder: str, seconds: float, prepare: Callable[[], object]) -> None:
+        """`holder` names this process and no other; the lease lasts `seconds`. `prepare` makes the tables where there
+        are none; it is called in a thread. Raises StoreError when `url` is no address."""
         self._address = address_of(url)
         self._place = place_of(url)
         self._holder = holder
+        self._prepare = prepare
         self._lease_ms = round(seconds * 1000)
         self._patience_seconds = min(_MOST_SECONDS, max(_LEAST_SECONDS, seconds / 3))
         self._compiler = StatementCompiler("postgresql")
@@ -43,8 +41,12 @@ class PostgresLease:
         self._asking = asyncio.Lock()
 
     async def take(self) -> int | Held:
-        """Lead; returns the token of this leadership. Or who leads. Raises NoLeases and StoreError."""
-        held = await self._held()
+        """Lead; returns the token of this leadership. Or who leads. Raises StoreError."""
+        try:
+            held = await self._held()
+        except _NoLeases:
+            await asyncio.to_thread(self._prepare)
+            held = None
         # The row is looked at before it is asked for: that would lock it for a moment, also where it is not to be had.
         if held is not None and held.left_ms > 0 and held.holder != self._holder:
             return held
@@ -88,7 +90,7 @@ class PostgresLease:
                 cursor = await connection.execute(compiled.sql, compiled.bind(question.values))
                 rows = await cursor.fetchall() if cursor.description else []
         except psycopg.errors.UndefinedTable as error:
-            raise NoLeases(f"{self._place} has no tables of this program") from error
+            raise _NoLeases(f"{self._place} has no tables of this program") from error
         except psycopg.Error as error:
             if error.sqlstate == _LOCKED:
                 raise _Locked(f"{self._place}: the lease is locked") from error
@@ -106,6 +108,10 @@ class PostgresLease:
             most_ms = round(self._patience_seconds * 500)
             await connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{most_ms}ms",))
         return self._connection
+
+
+class _NoLeases(StoreError):
+    """The database has no such table yet: it is new."""
 
 
 class _Locked(StoreError):
