@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.on_server import beside_on_server
 from bot.wiring import database_of
 from config.settings import Settings
 from services.store.beside import Beside
@@ -21,10 +22,6 @@ def beside_of(settings: Settings) -> Beside:
 
 
 def _connection(settings: Settings, *, writes: bool) -> SideConnection:
-    url = settings.store.url.get_secret_value()
-    if url:
-        # Imported here: most bots have their database in a file.
-        from services.store.postgres.side import PostgresSide
-
-        return PostgresSide.open(url, writes=writes)
+    if settings.store.is_on_a_server:
+        return beside_on_server(settings.store, writes=writes)
     return SqliteSide.open(database_of(settings), writes=writes)

@@ -34,8 +34,8 @@ async def scratch_daemon(settings: Settings, given: Given | None = None) -> Asyn
     accepted = _accepted(settings)
     with tempfile.TemporaryDirectory(prefix="rollcall-") as folder:
         logging = settings.logging.model_copy(update={"folder": Path(folder) / "logs"})
-        own_file = settings.store.model_copy(update={"url": SecretStr("")})
-        settings = settings.model_copy(update={"home": Path(folder), "logging": logging, "store": own_file})
+        kept_here = settings.store.model_copy(update={"url": SecretStr("")})
+        settings = settings.model_copy(update={"home": Path(folder), "logging": logging, "store": kept_here})
         store = await open_store(settings, given.clock)
         try:
             await store.commit(accepted)

@@ -271,7 +271,7 @@ async def a_group(
         def all_sources(services: Mapping[type, object]) -> Sequence[FunctionSource]:
             return [SpecSource(functions, services), *sources]
 
-        if not (database := database_of(loaded)).exists():
+        if not loaded.store.is_on_a_server and not (database := database_of(loaded)).exists():
             database.parent.mkdir(parents=True, exist_ok=True)
             database.write_bytes(_new_database())
         store = around_store(await open_store(loaded, clock))

@@ -48,6 +48,7 @@ from bot.metrics import Metrics
 from bot.model_records import ModelRecords
 from bot.models import model_of, shadow_of
 from bot.notices import Notices
+from bot.on_server import lead_on_server, open_on_server
 from bot.open_questions import OpenQuestions
 from bot.operator_news import OperatorNews
 from bot.outgoing import Due
@@ -150,8 +151,9 @@ class Given:
 
 
 def lead_of(settings: Settings, clock: Clock, on_lost: Callable[[StoreFenced], None] | None = None) -> Leadership:
-    """Leading on the database of the settings, not begun. `on_lost` is called in the loop when another one leads."""
-    return Alone()
+    """Leading on the database of the settings, not begun. `on_lost` is called in the loop when another one leads.
+    Raises StoreError."""
+    return lead_on_server(settings.store, clock, on_lost) if settings.store.is_on_a_server else Alone()
 
 
 async def open_store(
@@ -159,11 +161,13 @@ async def open_store(
     clock: Clock,
     on_broken: Callable[[StoreBroken], None] | None = None,
     guard: Write | None = None,
-) -> SqliteStore:
-    """The database in the settings' home, brought up to date. `guard` is what each transaction begins with where the
-    database is not for this process alone. Raises StoreError."""
+) -> Store:
+    """The database of the settings, brought up to date. `guard` is what each transaction begins with where the database
+    is on a server; without it no other process can have opened it so. Raises StoreError."""
     home = Path(settings.home)
     home.mkdir(parents=True, exist_ok=True)
+    if settings.store.is_on_a_server:
+        return await open_on_server(settings.store, clock, on_broken, guard)
 
     def prepare(path: Path) -> None:
         upgrade(path, backups=home / "backups", clock=clock, keep=settings.store.backups_kept, tables=all_tables())
@@ -172,7 +176,7 @@ async def open_store(
 
 
 def database_of(settings: Settings) -> Path:
-    """Where the database of these settings lies."""
+    """Where the database of these settings lies, unless it is on a server."""
     return Path(settings.home) / DATABASE
 
 
@@ -190,6 +194,7 @@ def secrets_of(settings: Settings) -> list[str]:
         for name, value in one.parameters.items()
         if isinstance(value, str | int) and names_a_secret(name)
     ]
+    keys += settings.store.secrets
     return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers, *mail, *scripts]
 
 

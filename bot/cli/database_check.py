@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bot.on_server import state_on_server
 from bot.wiring import database_of
 from config.diagnostics import Diagnostic
 from config.settings import Settings
 from services.store.backups import damage
 from services.store.migrations.transaction import VERSIONS
 from services.store.side import ReaderError
-from services.store.upgrade import read_revisions
+from services.store.revisions import read_revisions
 
 
 def check_database(settings: Settings) -> Diagnostic | str:
     """Whether it can be used; on a server also its version, that of the schema, and who leads."""
-    url = settings.store.url.get_secret_value()
-    return _on_postgresql(url) if url else _on_sqlite(settings)
+    return _on_server(settings) if settings.store.is_on_a_server else _on_sqlite(settings)
 
 
 def _on_sqlite(settings: Settings) -> Diagnostic | str:
@@ -30,12 +30,9 @@ def _on_sqlite(settings: Settings) -> Diagnostic | str:
     return Diagnostic(str(path), 1, 1, "store.damaged", text)
 
 
-def _on_postgresql(url: str) -> Diagnostic | str:
-    # Imported here: most bots have their database in a file.
-    from services.store.postgres.state import state_of
-
+def _on_server(settings: Settings) -> Diagnostic | str:
     try:
-        state = state_of(url)
+        state = state_on_server(settings.store)
     except ReaderError as problem:
         return Diagnostic("store.url", 1, 1, "store.unreachable", str(problem))
     revisions = read_revisions(VERSIONS)
