@@ -38,8 +38,8 @@ async def open_on_server(
     on_broken: Callable[[StoreBroken], None] | None,
     guard: Write | None,
 ) -> Store:
-    """The store there, brought up to date. `guard` is what each transaction begins with; without it nobody else can have
-    opened it like that. Raises StoreError."""
+    """The store there, brought up to date. `guard` is what each transaction begins with; without one it is for this
+    process alone. Raises StoreError."""
     with _driver():
         from services.store.postgres.connections import connect_writer
         from services.store.postgres.lease import connect_as_leader

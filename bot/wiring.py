@@ -163,7 +163,7 @@ async def open_store(
     guard: Write | None = None,
 ) -> Store:
     """The database of the settings, brought up to date. `guard` is what each transaction begins with where the database
-    is on a server; without it no other process can have opened it so. Raises StoreError."""
+    is on a server; without one it is for this process alone. Raises StoreError."""
     home = Path(settings.home)
     home.mkdir(parents=True, exist_ok=True)
     if settings.store.is_on_a_server:

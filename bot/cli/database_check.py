@@ -10,8 +10,8 @@ from config.diagnostics import Diagnostic
 from config.settings import Settings
 from services.store.backups import damage
 from services.store.migrations.transaction import VERSIONS
-from services.store.side import ReaderError
 from services.store.revisions import read_revisions
+from services.store.side import ReaderError
 
 
 def check_database(settings: Settings) -> Diagnostic | str:
