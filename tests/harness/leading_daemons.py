@@ -109,9 +109,7 @@ async def a_daemon_beside_others(
     added to its settings."""
     home.mkdir(exist_ok=True)
     file = home / "bot.yaml"
-    file.write_text(
-        _SETTINGS.format(home=home, url=url, model=model, token=TOKEN, lease_seconds=lease_seconds) + more
-    )
+    file.write_text(_SETTINGS.format(home=home, url=url, model=model, token=TOKEN, lease_seconds=lease_seconds) + more)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bot", "run", "--config", str(file), "--no-console"),
         cwd=REPOSITORY,
