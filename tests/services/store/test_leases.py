@@ -10,11 +10,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import create_engine, select
+from sqlalchemy import select
 
 from services.clock import SystemClock
 from services.store import audit, due
-from services.store.all_tables import all_tables
 from services.store.ids import Ids
 from services.store.leases import Held
 from services.store.occurrences import OCCURRENCES
@@ -25,7 +24,7 @@ from services.store.postgres.store import PostgresStore
 from services.store.statements import compile_statement
 from services.timetable import Timetable
 from tests.fakes.drafts import a_draft, later
-from tests.harness.postgres_server import PostgresServer
+from tests.harness.postgres_server import PostgresServer, as_a_daemon_makes_it
 
 PATIENCE_SECONDS = 20.0
 LONG = 60.0
@@ -33,21 +32,15 @@ SHORT = 0.3
 _MOMENTS = Statement("test.moments", select(OCCURRENCES).order_by(OCCURRENCES.c.id))
 
 
-def create_tables(url: str) -> None:
-    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url))
-    all_tables().create_all(engine)
-    engine.dispose()
-
-
 @pytest.fixture
 def url(postgres_server: PostgresServer) -> str:
     """A database with all tables."""
-    return postgres_server.new_database(create_tables)
+    return postgres_server.new_database(as_a_daemon_makes_it)
 
 
 @asynccontextmanager
 async def a_lease(url: str, holder: str, seconds: float = LONG) -> AsyncIterator[PostgresLease]:
-    lease = PostgresLease(url, holder, seconds, partial(create_tables, url))
+    lease = PostgresLease(url, holder, seconds, partial(as_a_daemon_makes_it, url))
     try:
         yield lease
     finally:
