@@ -10,21 +10,24 @@ from typing import Protocol
 import structlog
 
 from services.clock import Clock
-from services.store.leases import Held
-from services.store.port import StoreError, StoreFenced, Write
+from services.store.leases import Held, Unreachable
+from services.store.lock import StoreInUse
+from services.store.port import StoreFenced, Write
 
 _log = structlog.get_logger("leading")
 _RENEWALS = 3
 """How often a lease is renewed in its time: two may fail."""
+_START_SECONDS = 15.0
 _LOOK_SECONDS = 1.0
 """How soon a daemon that stands by notices that nobody leads any more."""
 
 
 class Lease(Protocol):
-    """The lease as the database keeps it. All raise StoreError while the database cannot be asked."""
+    """The lease as the database keeps it. All raise Unreachable while the database cannot be asked."""
 
     async def take(self) -> int | Held:
-        """Lead; returns the token of this leadership. Or who leads."""
+        """Lead; returns the token of this leadership. Or who leads. Raises StoreError for a database that is not
+        ours."""
 
     async def renew(self, token: int) -> bool:
         """Lead on; False when another one has taken over."""
@@ -61,7 +64,8 @@ class Leadership(Lead, Protocol):
 
     async def begin(self, stands_by: Callable[[Held], None]) -> None:
         """Return when this process leads. `stands_by` is told whenever another one leads than before. Raises StoreError
-        when the database cannot be asked at the beginning; later it is waited for."""
+        when the database cannot be asked at the beginning, after a moment for one that starts together with this
+        process; later it is waited for."""
 
     async def end(self) -> None:
         """Lead no more, so that another one can at once: call it when nothing is written any more."""
@@ -121,17 +125,21 @@ class Leading:
         return None
 
     async def begin(self, stands_by: Callable[[Held], None]) -> None:
-        held = await self.try_to_begin()
-        told = ""
-        while held is not None:
-            if held.holder != told:
-                told = held.holder
-                stands_by(held)
-            await self._clock.sleep(self._pause_seconds)
+        until = self._clock.monotonic() + _START_SECONDS
+        told: str | None = None
+        while True:
             try:
                 held = await self.try_to_begin()
-            except StoreError as problem:
+                if held is None:
+                    return
+                if held.holder != told:
+                    told = held.holder
+                    stands_by(held)
+            except Unreachable as problem:
+                if told is None and self._clock.monotonic() >= until:
+                    raise
                 _log.warning("lease_cannot_be_asked_for", problem=str(problem))
+            await self._clock.sleep(self._pause_seconds)
 
     def holds(self) -> bool:
         """Whether the lease cannot have run out: by the clock that never goes back, and by that on the wall, which goes
@@ -151,7 +159,7 @@ class Leading:
             await asyncio.wait([self._keeper])
         try:
             await self._lease.release()
-        except StoreError as problem:
+        except Unreachable as problem:
             # It does no harm: the lease runs out by itself.
             _log.warning("lease_not_released", problem=str(problem))
         await self._lease.close()
@@ -173,7 +181,7 @@ class Leading:
             asked = self._now()
             try:
                 is_mine = await self._lease.renew(self._token)
-            except StoreError as problem:
+            except Unreachable as problem:
                 _log.warning("lease_not_renewed", problem=str(problem))
                 await self._clock.sleep(self._pause_seconds)
                 continue
@@ -189,3 +197,10 @@ class Leading:
 
     def _now(self) -> tuple[float, int]:
         return self._clock.monotonic(), self._clock.now_ms()
+
+
+async def lead_or_refuse(lead: Leadership) -> None:
+    """Lead, for a command that does not stand by. Raises StoreInUse when another one leads, and StoreError."""
+    held = await lead.try_to_begin()
+    if held is not None:
+        raise StoreInUse(f"the database is in use by {held.holder}, which leads; stop it first")

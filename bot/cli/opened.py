@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bot.daemon import Daemon
-from bot.leading import Leadership
+from bot.leading import Leadership, lead_or_refuse
 from bot.wiring import Given, build_daemon, lead_of, open_store
 from config.settings import Settings
 from config.texts import Texts
 from services.clock import Clock, SystemClock
 from services.store.ids import Ids
-from services.store.lock import StoreInUse
 
 
 @asynccontextmanager
@@ -23,9 +22,7 @@ async def a_daemon_for_calls(settings: Settings, *, logs_faults: bool) -> AsyncI
     clock = SystemClock()
     lead = lead_of(settings, clock)
     try:
-        held = await lead.try_to_begin()
-        if held is not None:
-            raise StoreInUse(f"the database is in use by {held.holder}, which leads; stop it first")
+        await lead_or_refuse(lead)
         async with _a_daemon(settings, clock, lead, logs_faults=logs_faults) as daemon:
             yield daemon
     finally:

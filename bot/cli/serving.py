@@ -17,7 +17,7 @@ import structlog
 from bot import mcp_package
 from bot.cli.options import VERSION
 from bot.daemon import Daemon
-from bot.leading import Leadership
+from bot.leading import Leadership, lead_or_refuse
 from bot.logs import set_up_logs
 from bot.platforms.base import ChatPlatform
 from bot.platforms.console import TERMINAL, Console
@@ -126,7 +126,10 @@ async def _served(settings: Settings, file: SettingsFile, redact: Redactor, *, c
     stop.on_signals()
     lead = lead_of(settings, clock, stop.on_broken)
     try:
-        if not await stop.or_begun(lead, _stands_by):
+        if not page:
+            # Somebody sits in front of it, who came to talk.
+            await lead_or_refuse(lead)
+        elif not await stop.or_begun(lead, _stands_by):
             _log.info("stopped_standing_by")
             return 0
         await _lead(settings, file, redact, lead, stop, console=console, page=page)

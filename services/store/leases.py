@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from services.store.port import Query, Statement, Write
+from services.store.port import Query, Statement, StoreError, Write
 from services.store.schema import INTEGER, integer, table, text
 
 LEADER = "leader"
@@ -23,6 +23,10 @@ LEASES = table(
     integer("token"),
     integer("until_ms"),
 )
+
+
+class Unreachable(StoreError):
+    """The database cannot be asked now; it may be in a moment."""
 
 
 class Held(NamedTuple):

@@ -10,8 +10,8 @@ import pytest
 from bot.leading import Leading
 from services.clock import VirtualClock
 from services.store import leases
-from services.store.leases import Held
-from services.store.port import StoreError, StoreFenced, Write
+from services.store.leases import Held, Unreachable
+from services.store.port import StoreFenced, Write
 
 SECONDS = 15.0
 
@@ -67,7 +67,7 @@ class OneLease:
 
     def _reached(self) -> OneRow:
         if not self._row.is_reachable:
-            raise StoreError("the database cannot be reached")
+            raise Unreachable("the database cannot be reached")
         return self._row
 
 
@@ -152,11 +152,28 @@ async def test_who_stands_by_waits_for_a_database_that_is_away(
     await second.end()
 
 
-async def test_a_database_that_is_away_at_the_beginning_is_told(row: OneRow, clock: VirtualClock) -> None:
+async def test_a_database_that_stays_away_at_the_beginning_is_told(row: OneRow, clock: VirtualClock) -> None:
     row.is_reachable = False
     leading = Leading(row.lease("first"), clock, SECONDS)
-    with pytest.raises(StoreError, match="cannot be reached"):
-        await leading.begin(lambda _: None)
+    beginning = asyncio.create_task(leading.begin(lambda _: None))
+    await clock.settle()
+    await clock.advance(14)
+    assert not beginning.done()
+    await clock.advance(2)
+    with pytest.raises(Unreachable, match="cannot be reached"):
+        await beginning
+    await leading.end()
+
+
+async def test_a_database_that_starts_together_with_the_daemon_is_waited_for(row: OneRow, clock: VirtualClock) -> None:
+    row.is_reachable = False
+    leading = Leading(row.lease("first"), clock, SECONDS)
+    beginning = asyncio.create_task(leading.begin(lambda _: None))
+    await clock.settle()
+    await clock.advance(5)
+    row.is_reachable = True
+    await clock.advance(1)
+    assert beginning.done()
     await leading.end()
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from services.store import leases
-from services.store.leases import Held
+from services.store.leases import Held, Unreachable
 from services.store.port import Query, StoreError, Write
 from services.store.postgres.connections import adapt, address_of, connect_writer, place_of
 from services.store.statements import StatementCompiler
@@ -95,10 +95,10 @@ class PostgresLease:
             if error.sqlstate == _LOCKED:
                 raise _Locked(f"{self._place}: the lease is locked") from error
             await self.close()
-            raise StoreError(f"{self._place} cannot be asked who leads: {error}") from error
+            raise Unreachable(f"{self._place} cannot be asked who leads: {error}") from error
         except TimeoutError as error:
             await self.close()
-            raise StoreError(f"{self._place} does not say in time who leads") from error
+            raise Unreachable(f"{self._place} does not say in time who leads") from error
         return _Answer(rows, cursor.rowcount)
 
     async def _connected(self) -> psycopg.AsyncConnection[Any]:
@@ -114,7 +114,7 @@ class _NoLeases(StoreError):
     """The database has no such table yet: it is new."""
 
 
-class _Locked(StoreError):
+class _Locked(Unreachable):
     """Another transaction has the row."""
 
 
