@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -12,13 +13,15 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from bot.cli.database_check import check_database
 from bot.leading import Leading
 from bot.testing import a_group, call
+from config.settings import Settings
 from services.clock import SystemClock
 from services.store import budgets
 from services.store.mcp_pins import seen
 from services.store.postgres.lease import PostgresLease
-from tests.bot.cli.running import Printed, a_settings_file, command
+from tests.bot.cli.running import PYTHON, Printed, a_settings_file, an_environment, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY
 from tests.fakes.functions import Recorder
@@ -169,28 +172,50 @@ def test_a_function_is_not_called_beside_a_daemon_that_leads(
 
 
 def test_the_doctor_tells_the_versions_and_who_leads(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, url: str, postgres_server: PostgresServer
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, url: str
 ) -> None:
-    asked = ("doctor", "--no-model", "--no-web", "--no-networks", "--config", on_server(tmp_path / "a", url, ""))
-    led = _database(while_one_leads(url, lambda: command(capsys, *asked)))
-    assert led.startswith("good")
-    assert "PostgreSQL 1" in led
-    assert "up to date; process 7 on elsewhere leads" in led
-    assert _database(command(capsys, *asked)).endswith("; nobody leads")
+    settings = on_server(tmp_path, url, "")
+    asked = ("doctor", "--no-model", "--no-web", "--no-networks", "--config", settings)
+    printed = while_one_leads(url, lambda: command(capsys, *asked))
+    (line,) = [line for line in printed.out.splitlines() if line.split()[1] == "database"]
+    assert line.startswith("good   database   the database test_")
+    assert ": PostgreSQL 1" in line
+    assert line.endswith(", up to date; process 7 on elsewhere leads")
+
+
+def checked(url: str) -> str:
+    """What the doctor says of the database at `url`, with ERROR before it where it is one."""
+    outcome = check_database(Settings.model_validate({"store": {"url": url}}))
+    return outcome if isinstance(outcome, str) else f"ERROR {outcome.code} {outcome.message}"
+
+
+def test_the_doctor_tells_what_will_be_done_to_the_tables_and_what_cannot_be_used(
+    url: str, postgres_server: PostgresServer
+) -> None:
+    assert checked(url).endswith(", up to date; nobody leads")
     with psycopg.connect(url, autocommit=True) as server:
         server.execute("UPDATE alembic_version SET version_num = 'ac47a82a75b8'")
-        assert "brought to " in _database(command(capsys, *asked))
+        assert "schema ac47a82a75b8, brought to " in checked(url)
         server.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
-        newer = command(capsys, *asked)
-    assert newer.status == 1
-    assert "only a newer version of the program knows" in _database(newer)
-    new = on_server(tmp_path / "b", postgres_server.new_database(), "")
-    assert "its tables are made at the first start" in _database(command(capsys, *asked[:-1], new))
-    away = command(capsys, *asked[:-1], on_server(tmp_path / "c", "postgresql://bot:hunter2@127.0.0.1:1/none", ""))
-    assert (away.status, _database(away).startswith("WRONG")) == (1, True)
-    assert "hunter2" not in away.out
+        newer = checked(url)
+    assert newer.startswith("ERROR store.too_new")
+    assert "only a newer version of the program knows" in newer
+    assert "its tables are made at the first start" in checked(postgres_server.new_database())
+    away = checked("postgresql://bot:hunter2@127.0.0.1:1/none")
+    assert away.startswith("ERROR store.unreachable the database none on 127.0.0.1 cannot be opened")
+    assert "hunter2" not in away
 
 
-def _database(printed: Printed) -> str:
-    (line,) = [line for line in printed.out.splitlines() if line.split()[1] == "database"]
-    return line
+def test_somebody_who_comes_to_talk_does_not_stand_by(tmp_path: Path, url: str) -> None:
+    settings = on_server(tmp_path, url, "")
+
+    def chat() -> Printed:
+        done = subprocess.run(
+            [PYTHON, "-m", "bot", "chat", "--config", str(settings)],
+            cwd=tmp_path, env=an_environment(), input="", capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        return Printed(done.returncode, done.stdout, done.stderr)
+
+    printed = while_one_leads(url, chat)
+    assert (printed.status, printed.out) == (1, "")
+    assert "rollcall cannot start: the database is in use by process 7 on elsewhere" in printed.err
