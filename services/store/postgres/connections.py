@@ -41,7 +41,7 @@ _HOLDER = (
     "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 # The server has no room, or its disk failed: the statement was undone, and may succeed later.
-_NO_ROOM = ("53100", "53200", "54", "58030")
+_NO_ROOM = ("53100", "53200", "58030")
 _DAMAGED = ("XX001", "XX002")
 # Another transaction stood in the way, the server stops or takes no writes any more: all may be well in a moment.
 _PASSES = ("40001", "40P01", "55P03", "57014", "57P", "08", "53300", "25006", "25P03")

@@ -213,7 +213,13 @@ async def test_what_the_server_refuses_is_told_without_its_values(engine: Postgr
 
 
 @pytest.mark.parametrize(
-    ("state", "error"), [("disk_full", StoreFull), ("io_error", StoreFull), ("data_corrupted", StoreBroken)]
+    ("state", "error"),
+    [
+        ("disk_full", StoreFull),
+        ("io_error", StoreFull),
+        ("data_corrupted", StoreBroken),
+        ("program_limit_exceeded", BadUnit),
+    ],
 )
 async def test_an_error_of_the_disk_is_told_from_an_error_of_the_unit(
     engine: PostgresEngine, state: str, error: type[StoreError]
