@@ -32,6 +32,7 @@ RUN_BY_TESTS = {
     "docs/news-and-search.md",
     "docs/on-request.md",
     "docs/operators.md",
+    "docs/postgresql.md",
     "docs/reminders.md",
     "docs/schedules.md",
     "docs/several-daemons.md",
