@@ -10,16 +10,16 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from bot.beside import beside_of
 from bot.daemon import Daemon
-from bot.wiring import Given, build_daemon, database_of, open_store
+from bot.wiring import Given, build_daemon, open_store
 from config.settings import Settings
 from config.texts import Texts
 from services.llm.offline import OfflineModel
 from services.store import mcp_pins
-from services.store.beside import Beside
 from services.store.ids import Ids
 from services.store.port import Write
-from services.store.reader import ReaderError
+from services.store.side import ReaderError
 
 
 @asynccontextmanager
@@ -55,7 +55,7 @@ def _accepted(settings: Settings) -> list[Write]:
     if not settings.mcp.servers:
         return []
     try:
-        with Beside.open(database_of(settings)) as database:
+        with beside_of(settings) as database:
             return [mcp_pins.copied(row) for row in database.rows(mcp_pins.everything())]
     except ReaderError:
         return []

@@ -86,6 +86,8 @@ class StoreSettings(Section):
     url: SecretStr = SecretStr("")
     """A PostgreSQL database, as postgresql://user:password@host:5432/name; best a reference to the environment. Empty:
     a SQLite file in `home`."""
+    lease_seconds: Seconds = Field(default=15, ge=1)
+    """Of several daemons on one PostgreSQL one leads. When it has not been heard of for so long, another one does."""
     history_per_chat: Count = Field(default=1000, ge=0, le=1_000_000)
     """Messages kept for each chat."""
     days_kept: Count = Field(default=30, ge=1, le=3650)

@@ -51,9 +51,10 @@ def run(options: argparse.Namespace) -> int:
     try:
         asyncio.run(_serve(settings, options))
     except StoreInUse as error:
+        own = "a database of its own" if settings.store.is_on_a_server else "a folder of its own with ROLLCALL_HOME"
         print(
             f"rollcall mcp: {error}. A daemon that runs serves programs itself where mcp.serve is enabled in its "
-            "settings; or give this one a folder of its own with ROLLCALL_HOME",
+            f"settings; or give this one {own}",
             file=sys.stderr,
         )
         return 1

@@ -35,6 +35,7 @@ RUN_BY_TESTS = {
     "docs/postgresql.md",
     "docs/reminders.md",
     "docs/schedules.md",
+    "docs/several-daemons.md",
 }
 NO_FILES = {"ruamel.yaml", "./own.py", "./file.py"}
 """Names that only look like one of a file."""
