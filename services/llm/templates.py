@@ -178,7 +178,7 @@ def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
 
 @lru_cache(maxsize=2048)
 def _words_of(part: str) -> tuple[Word, ...]:
-    """The words of an example, or of a part of one. Whenever a source changes, a bot's index is made anew, of nearly the
+    """The words of an example, or of a part of one. Whenever a source changes, the index is made anew, of nearly the
     same examples."""
     return read(part).words
 
