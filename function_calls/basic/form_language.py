@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NoReturn
 
 from function_calls.basic.form_parts import (
@@ -55,6 +56,7 @@ _WRITTEN = frozenset(SlotKind) - {SlotKind.VALUE, SlotKind.LIST, SlotKind.ONE_OF
 _COMMA, _EQUALS = ",", "="
 
 
+@lru_cache(maxsize=512)  # the same keywords are read for the compiler and for the runs, and again at every change
 def form_of(text: str) -> Form:
     """The form that `text` describes. Raises BadForm."""
     lead, parts = _Reader(text).whole()
