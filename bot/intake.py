@@ -184,18 +184,18 @@ class Intake:
         """Take in a command while its turn runs: what the turn writes follows in the order of units, most often in the
         same commit."""
         chat = job.context.chat
-        job.keeping = Keeping()
+        job.keeping = Keeping(self._store, job.turn_id)
         self._chats.heard(chat, job.turn_id)
         self._engine.free_place(chat, immediate=False)
         # Before the message is given to the store: the turn's first step comes before the store begins to write.
         self._engine.submit(job)
-        is_new = False
         try:
             is_new = await self._keep(job, verdict, also)
-        finally:
-            if not is_new and job.keeping.is_over:
-                self._engine.abandon(job)
+        except StoreError:
+            self._engine.abandon(job)
+            raise
         if not is_new:
+            self._engine.abandon(job)
             return Accepted.DUPLICATE
         self._reach("dedupe.after_insert")
         self._prune(chat.key)

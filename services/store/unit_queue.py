@@ -149,11 +149,12 @@ class UnitQueue:
         return compiled
 
     def _flush_soon(self) -> None:
-        """At the end of this tick of the loop, so that units of other tasks that are ready now share the commit."""
+        """At the end of the next tick of the loop, so that units share the commit that come from tasks which are ready
+        now, or made ready by these: a turn that was begun together with the writing of its message."""
         self._urgent = True
         if not self._flush_due and not self._in_flight:
             self._flush_due = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._loop.call_soon, self._flush)
 
     async def _flush_posts(self) -> None:
         await self._clock.sleep(_POST_SECONDS)
