@@ -134,15 +134,16 @@ class Daemon:
                 await self.settle()
                 failed.cancel()
 
-    async def stop(self) -> None:
-        """Finish what runs, within twenty seconds; the rest is taken up at the next start."""
+    async def stop(self, *, at_once: bool = False) -> None:
+        """Finish what runs, within twenty seconds; the rest is taken up at the next start. `at_once`: nothing can be
+        kept any more, so nothing that runs is waited for."""
         await self.timers.close()
-        await self.engine.drain(DRAIN_SECONDS)
+        await self.engine.drain(0.0 if at_once else DRAIN_SECONDS)
         await self.names.close()
         await self.functions.close()
         await self.news.close()
         self.faults.reach("shutdown.during_drain")
-        await self.delivery.close(2.0)
+        await self.delivery.close(0.0 if at_once else 2.0)
         await self.summaries.close()
         for platform in self.platforms:
             await platform.close()

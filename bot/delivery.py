@@ -13,6 +13,7 @@ from typing import NamedTuple
 import orjson
 import structlog
 
+from bot.leading import Lead
 from bot.outgoing import Due, due_from_json, outgoing_from_json
 from bot.platforms.base import ChatPlatform, Linked, Outgoing, SendFailed
 from config.settings import DeliverySettings
@@ -57,15 +58,17 @@ class Delivery:
         faults: FaultPoints,
         resent: Callable[[ChatRef], str],
         late: Callable[[ChatRef, Due], str],
+        lead: Lead,
     ) -> None:
         """`resent` words, for a chat, that a message may have been there before; `late` that it comes later than it was
-        due, empty where nobody would mind."""
+        due, empty where nobody would mind. `lead` says whether this process may send."""
         self._platforms = platforms
         # Looked at once: to ask whether something has what a protocol names takes longer than to send.
         self._linked = {place: one for place, one in platforms.items() if isinstance(one, Linked)}
         self._store = store
         self._resent = resent
         self._late = late
+        self._lead = lead
         self._settings = settings
         self._clock = clock
         self._epoch = epoch
@@ -137,7 +140,7 @@ class Delivery:
     async def typing(self, chat: ChatRef, status: str) -> None:
         """Show that an answer is on its way; best effort."""
         platform = self.platform(chat)
-        if platform is not None:
+        if platform is not None and self._lead.holds():
             await platform.typing(chat, status)
 
     async def delivered(self, chat: ChatRef) -> None:
@@ -219,6 +222,9 @@ class Delivery:
             if attempt == 1:
                 self._reach("reply.after_outbox_before_send")
             await self._pace(chat, platform.limits.sends_per_minute)
+            if not self._lead.holds():
+                # Whoever leads by now sends it: as a row of the outbox it is theirs.
+                await self._lead.sure()
             try:
                 self._reach("reply.during_send")
                 # What waited for its turn or for the network may have become late only there.

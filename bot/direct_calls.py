@@ -27,6 +27,7 @@ from function_calls.permissions import callable_here
 from function_calls.registry import BotFunctions, FunctionRegistry
 from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
 from function_calls.turn import Path, Turn
+from function_calls.words import CallersModel
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
@@ -128,14 +129,15 @@ class DirectCalls:
         confirmed: bool = False,
         status: Status = _nothing_is_shown,
         person: Person | None = None,
+        model: CallersModel | None = None,
     ) -> Called:
-        """Run the function `name`; `person` is asked what it asks. Cancelled, what had ended is on record, an effect
-        that was under way stays unknown, and a run that waits for an answer ends as one that nobody answered. Raises
-        StoreError."""
+        """Run the function `name`; `person` is asked what it asks, and `model` for words. Cancelled, what had ended is
+        on record, an effect that was under way stays unknown, and a run that waits for an answer ends as one that
+        nobody answered. Raises StoreError."""
         context, turn_id = self._context(caller), self._ids.next()
         log = StoreTurnLog(self._store, context, turn_id, self._clock, self._faults)
         turn = self._turn(context, turn_id, log, status)
-        turn.can_ask = person is not None
+        turn.can_ask, turn.callers_model = person is not None, model
         log.bind(turn)
         running = RunningCall(context, turn, turn_id, log, caller.path)
         try:

@@ -33,6 +33,8 @@ class McpCaller:
     """Its chat is there for it alone, so nobody had to allow it."""
     may_be_asked: bool = True
     """Its user is asked what a function asks, where it can do that."""
+    may_lend: bool = False
+    """Its model is asked for the words that a function wants, where it can do that."""
     role_now: Callable[[MemberRef, Role], Role] = lambda _member, role: role
     """What the settings make of its role at this moment."""
 
@@ -70,5 +72,6 @@ def program(client: McpClientSettings, chats: Chats) -> McpCaller:
         frozenset(client.functions),
         has_own_chat=client.chat is None,
         may_be_asked=client.elicitation,
+        may_lend=client.sampling,
         role_now=lambda member, role: chats.role(member.key, role),
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from mcp.server.context import ServerRequestContext
@@ -34,6 +34,7 @@ _FIRST_WITH_TITLES = "2025-11-25"
 _log = structlog.get_logger("mcp")
 
 Context = ServerRequestContext[Any, Any]
+T = TypeVar("T")
 
 
 MOST_WAITING = 64
@@ -105,6 +106,18 @@ def reply_of(result: object, whose: McpCaller) -> Reply:
     return Reply("answered", _text(content.get(_OTHER)).strip() or _text(content.get(ANSWER)), role)
 
 
+async def unless_gone(asking: Coroutine[Any, Any, T], gone: Sequence[asyncio.Event]) -> T | None:
+    """What `asking` gives; None where one of `gone` is set first."""
+    task = asyncio.create_task(asking, name="a question to a client")
+    either: list[asyncio.Task[Any]] = [task, *(asyncio.create_task(one.wait()) for one in gone)]
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        for one in either:
+            one.cancel()
+
+
 class OverTheStream:
     """The user of a client that is asked while its call waits: by a request on the stream of the call."""
 
@@ -124,14 +137,7 @@ class OverTheStream:
 
     async def _answer(self, asked: Asked) -> Reply:
         form = form_of(asked, self._context.protocol_version, self._texts)
-        asking = asyncio.create_task(self._ask(form), name="a question to a client's user")
-        either: list[asyncio.Task[Any]] = [asking, *(asyncio.create_task(one.wait()) for one in self._gone)]
-        try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            return asking.result() if asking.done() else Reply("expired")
-        finally:
-            for one in either:
-                one.cancel()
+        return await unless_gone(self._ask(form), self._gone) or Reply("expired")
 
     async def _ask(self, form: ElicitRequest) -> Reply:
         where = ServerMessageMetadata(related_request_id=self._context.request_id)

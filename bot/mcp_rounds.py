@@ -7,19 +7,31 @@ import asyncio
 import secrets
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
-from mcp_types import CallToolRequestParams, ElicitRequest, InputRequiredResult
+from mcp_types import CallToolRequestParams, InputRequest, InputRequiredResult
 
 from bot.direct_calls import Called
 from bot.mcp_callers import McpCaller
 from bot.mcp_questions import ANSWER, Context, Waiting, form_of, reply_of
+from bot.mcp_words import MOST_REQUESTS, WORDS, request_for, written_of
 from config.texts import Phrases
 from function_calls.answering import Asked, Reply
+from function_calls.words import Unwritten, WordsWanted, Written
+
+_NOBODY = object()
+"""Comes in the place of an answer where none will."""
+
+
+class _Put(NamedTuple):
+    """What the client is to ask."""
+
+    key: str
+    request: InputRequest
 
 
 class CallInRounds:
-    """One call, and the user of its client. `context`: of the request that waits for it now, or did last."""
+    """One call; the user and the model of its client. `context`: of the request that waits for it now, or did last."""
 
     def __init__(
         self, rounds: Rounds, context: Context, whose: McpCaller, texts: Phrases, asked: CallToolRequestParams
@@ -29,9 +41,11 @@ class CallInRounds:
         self._rounds = rounds
         self._texts = texts
         self._function, self._arguments = asked.name, asked.arguments
-        self._question: asyncio.Future[ElicitRequest] = asyncio.get_running_loop().create_future()
-        self._reply: asyncio.Future[Reply] | None = None
-        self._token = ""
+        self._question: asyncio.Future[_Put] = asyncio.get_running_loop().create_future()
+        self._came: asyncio.Future[object] | None = None
+        self._asking = asyncio.Lock()
+        self._left = MOST_REQUESTS
+        self._token, self._key = "", ""
         self._running: asyncio.Task[Called] | None = None
 
     def begin(self, call: Coroutine[Any, Any, Called]) -> asyncio.Task[Called]:
@@ -41,23 +55,38 @@ class CallInRounds:
 
     async def answer(self, asked: Asked) -> Reply:
         """As the user of a client."""
-        with self._rounds.waiting.one_more(self.whose) as may_wait:
-            return await self._answer(asked) if may_wait else Reply("expired")
+        came = await self._ask(_Put(ANSWER, form_of(asked, self.context.protocol_version, self._texts)))
+        return Reply("expired") if came is _NOBODY else reply_of(came, self.whose)
 
-    async def _answer(self, asked: Asked) -> Reply:
-        self._reply = asyncio.get_running_loop().create_future()
-        self._token = self._rounds.put(self)
-        self._question.set_result(form_of(asked, self.context.protocol_version, self._texts))
+    async def write(self, wanted: WordsWanted) -> Written | Unwritten:
+        """As the model of a client. Who did not want it to be asked does not come back with an answer."""
+        if self._left <= 0:
+            return Unwritten.OVER_BUDGET
+        self._left -= 1
+        return written_of(await self._ask(_Put(WORDS, request_for(wanted))))
+
+    async def _ask(self, put: _Put) -> object:
+        """What comes back from the client, one thing after another."""
+        with self._rounds.waiting.one_more(self.whose) as may_wait:
+            if not may_wait:
+                return _NOBODY
+            async with self._asking:
+                return await self._asked(put)
+
+    async def _asked(self, put: _Put) -> object:
+        self._came = asyncio.get_running_loop().create_future()
+        self._token, self._key = self._rounds.put(self), put.key
+        self._question.set_result(put)
         try:
-            return await self._reply
+            return await self._came
         finally:
             self._rounds.forget(self._token)
             if self._question.done():
                 self._question = asyncio.get_running_loop().create_future()
 
     async def next(self) -> InputRequiredResult | None:
-        """What the client has to ask its user before it goes on; None when the call has ended. Cancelled, the call ends
-        too."""
+        """What the client has to ask its user or its model before it goes on; None when the call has ended. Cancelled,
+        the call ends too."""
         assert self._running is not None
         question = self._question
         either: list[asyncio.Future[Any]] = [self._running, question]
@@ -68,7 +97,8 @@ class CallInRounds:
             raise
         if self._running.done():
             return None
-        return InputRequiredResult(input_requests={ANSWER: question.result()}, request_state=self._token)
+        put = question.result()
+        return InputRequiredResult(input_requests={put.key: put.request}, request_state=self._token)
 
     @property
     def called(self) -> Called | None:
@@ -82,12 +112,15 @@ class CallInRounds:
         """The answer has come with another request."""
         self.context, self.whose = context, whose
         self._question = asyncio.get_running_loop().create_future()
-        self.reply(reply_of((params.input_responses or {}).get(ANSWER), whose))
+        self._take((params.input_responses or {}).get(self._key))
 
-    def reply(self, reply: Reply) -> None:
-        """Let the run go on with `reply`."""
-        if self._reply is not None and not self._reply.done():
-            self._reply.set_result(reply)
+    def expire(self) -> None:
+        """No answer will come."""
+        self._take(_NOBODY)
+
+    def _take(self, came: object) -> None:
+        if self._came is not None and not self._came.done():
+            self._came.set_result(came)
 
     def is_of(self, whose: McpCaller, params: CallToolRequestParams) -> bool:
         """Whether a request is the same call, of the same program."""
@@ -123,4 +156,4 @@ class Rounds:
     def expire(self) -> None:
         """Nobody will answer what waits."""
         for call in list(self._waiting.values()):
-            call.reply(Reply("expired"))
+            call.expire()

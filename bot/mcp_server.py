@@ -36,6 +36,7 @@ from bot.mcp_questions import OverTheStream, Waiting, can_be_asked, comes_in_rou
 from bot.mcp_rounds import CallInRounds, Rounds
 from bot.mcp_sessions import gone_from
 from bot.mcp_status import Statuses, session_of
+from bot.mcp_words import ModelOverTheStream, lends_its_model
 from bot.version import VERSION
 from config.texts import Phrases
 from function_calls.spec import FunctionSpec
@@ -163,18 +164,21 @@ class McpServer:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:_LONGEST_NAME_SHOWN]}")
         if len(self._running) - len(self._waiting) >= _MOST_CALLS and params.request_state is None:
             return tool_error(ErrorCode.TRANSIENT.value, texts.say("mcp.busy"))
-        asking = whose.may_be_asked and can_be_asked(context)
-        if asking and comes_in_rounds(context):
+        asks, lends = _opens(context, whose)
+        if (asks or lends) and comes_in_rounds(context):
             return await self._call_in_rounds(context, params, whose, spec, texts)
         status = self._status(spec, lambda: context)
         gone = [one for one in (self._gone, gone_from(context)) if one is not None]
-        person = OverTheStream(context, whose, texts, self._waiting, gone) if asking else None
+        person = OverTheStream(context, whose, texts, self._waiting, gone) if asks else None
+        model = ModelOverTheStream(context, whose, self._waiting, gone) if lends else None
         running = anyio.CancelScope()
         called = None
         self._began(running)
         try:
             with running:
-                called = await self._calls.call(caller, spec.name, params.arguments or {}, status=status, person=person)
+                called = await self._calls.call(
+                    caller, spec.name, params.arguments or {}, status=status, person=person, model=model
+                )
         except StoreError as error:
             return _not_kept(spec, error, texts)
         finally:
@@ -189,7 +193,15 @@ class McpServer:
         if params.request_state is None:
             one = CallInRounds(self._rounds, context, whose, texts, params)
             status = self._status(spec, lambda: one.context)
-            call = self._calls.call(caller, spec.name, params.arguments or {}, status=status, person=one)
+            asks, lends = _opens(context, whose)
+            call = self._calls.call(
+                caller,
+                spec.name,
+                params.arguments or {},
+                status=status,
+                person=one if asks else None,
+                model=one if lends else None,
+            )
             running = one.begin(call)
             self._began(running)
             running.add_done_callback(self._ended)
@@ -257,6 +269,11 @@ class McpServer:
             # The HTTP transport makes its own options, without this.
             result["capabilities"]["tools"]["listChanged"] = True
         return result
+
+
+def _opens(context: Context, whose: McpCaller) -> tuple[bool, bool]:
+    """Whether the client's user may be asked, and its model."""
+    return whose.may_be_asked and can_be_asked(context), whose.may_lend and lends_its_model(context)
 
 
 def _not_kept(spec: FunctionSpec, error: StoreError, texts: Phrases) -> CallToolResult:

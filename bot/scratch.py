@@ -8,16 +8,18 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import SecretStr
+
+from bot.beside import beside_of
 from bot.daemon import Daemon
-from bot.wiring import Given, build_daemon, database_of, open_store
+from bot.wiring import Given, build_daemon, open_store
 from config.settings import Settings
 from config.texts import Texts
 from services.llm.offline import OfflineModel
 from services.store import mcp_pins
-from services.store.beside import Beside
 from services.store.ids import Ids
 from services.store.port import Write
-from services.store.reader import ReaderError
+from services.store.side import ReaderError
 
 
 @asynccontextmanager
@@ -32,7 +34,8 @@ async def scratch_daemon(settings: Settings, given: Given | None = None) -> Asyn
     accepted = _accepted(settings)
     with tempfile.TemporaryDirectory(prefix="rollcall-") as folder:
         logging = settings.logging.model_copy(update={"folder": Path(folder) / "logs"})
-        settings = settings.model_copy(update={"home": Path(folder), "logging": logging})
+        kept_here = settings.store.model_copy(update={"url": SecretStr("")})
+        settings = settings.model_copy(update={"home": Path(folder), "logging": logging, "store": kept_here})
         store = await open_store(settings, given.clock)
         try:
             await store.commit(accepted)
@@ -52,7 +55,7 @@ def _accepted(settings: Settings) -> list[Write]:
     if not settings.mcp.servers:
         return []
     try:
-        with Beside.open(database_of(settings)) as database:
+        with beside_of(settings) as database:
             return [mcp_pins.copied(row) for row in database.rows(mcp_pins.everything())]
     except ReaderError:
         return []

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from bot.daemon import Daemon
+from bot.leading import Alone, Lead
 from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, Receipt
 from bot.platforms.mentions import hearing
 from bot.wiring import Given, build_daemon, database_of, open_store
@@ -38,7 +39,7 @@ from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest,
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
 from services.store.all_tables import all_tables
 from services.store.ids import Ids
-from services.store.port import Store
+from services.store.port import Store, Write
 from services.store.sqlite_writer import connect_writer
 from services.store.upgrade import upgrade
 
@@ -247,11 +248,14 @@ async def a_group(
     web: WebClient | None = None,
     sources: Sequence[FunctionSource] = (),
     changes: Changes | None = None,
+    lead: Lead | None = None,
+    guard: Write | None = None,
 ) -> AsyncIterator[Group]:
     """A group with the bot in it: a real daemon and a real store in a folder that is gone afterwards (or in `home`,
     which stays), the built-in functions and `functions` beside them. `settings` are as in YAML.
     `web` is the way to the web; without it that of the daemon, which never asks this machine. `sources` are further
-    ones, behind all others; `changes` tells those of the settings that files have changed; without it nobody does."""
+    ones, behind all others; `changes` tells those of the settings that files have changed; without it nobody does.
+    `lead` and `guard` are of a lease, where the settings name a server that several daemons share."""
     with tempfile.TemporaryDirectory() as folder:
         at = home or Path(folder)
         given_settings = {
@@ -271,10 +275,10 @@ async def a_group(
         def all_sources(services: Mapping[type, object]) -> Sequence[FunctionSource]:
             return [SpecSource(functions, services), *sources]
 
-        if not (database := database_of(loaded)).exists():
+        if not loaded.store.is_on_a_server and not (database := database_of(loaded)).exists():
             database.parent.mkdir(parents=True, exist_ok=True)
             database.write_bytes(_new_database())
-        store = around_store(await open_store(loaded, clock))
+        store = around_store(await open_store(loaded, clock, guard=guard))
         given = Given(
             clock=clock,
             rng=Random(1),  # noqa: S311 - dice that fall the same in every test
@@ -286,6 +290,7 @@ async def a_group(
             filters=filters,
             faults=faults or FaultPoints(),
             deadlines=deadlines,
+            lead=lead or Alone(),
         )
         try:
             daemon = build_daemon(loaded, store, [network], Ids(clock), _TEXTS, given)

@@ -31,6 +31,7 @@ from bot.gauges import show_faults, show_links, show_models, show_timers, show_t
 from bot.housekeeping import Housekeeping
 from bot.intake import Intake
 from bot.lateness import late_note
+from bot.leading import Alone, Lead, Leadership
 from bot.live_parts import (
     budgets_live,
     chats_live,
@@ -47,6 +48,7 @@ from bot.metrics import Metrics
 from bot.model_records import ModelRecords
 from bot.models import model_of, shadow_of
 from bot.notices import Notices
+from bot.on_server import lead_on_server, open_on_server
 from bot.open_questions import OpenQuestions
 from bot.operator_news import OperatorNews
 from bot.outgoing import Due
@@ -66,6 +68,7 @@ from bot.summaries import Summaries
 from bot.timers import Timers
 from bot.turns import Turns
 from bot.unknown_names import UnknownNames, names_in
+from bot.words import WordsOfModels
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.approvals import Approvals
@@ -85,6 +88,7 @@ from function_calls.ports import (
     Explanations,
     Members,
     OwnSettings,
+    Words,
 )
 from function_calls.registry import FunctionRegistry
 from function_calls.rehearsal import Rehearsal
@@ -114,7 +118,7 @@ from services.schedules import Schedules
 from services.search import WebSearch
 from services.store.all_tables import all_tables
 from services.store.ids import Ids
-from services.store.port import Store, StoreBroken
+from services.store.port import Store, StoreBroken, StoreFenced, Write
 from services.store.sqlite import SqliteStore
 from services.store.upgrade import upgrade
 from services.times import Times
@@ -152,15 +156,29 @@ class Given:
     """Where they stand; for the places of what is wrong with them."""
     faults: FaultPoints = field(default_factory=FaultPoints)
     deadlines: Deadlines | None = None
+    lead: Lead = field(default_factory=Alone)
+    """Whether this process may send, where others could lead on the same database."""
     on_broken: Callable[[StoreBroken], None] | None = None
 
 
+def lead_of(settings: Settings, clock: Clock, on_lost: Callable[[StoreFenced], None] | None = None) -> Leadership:
+    """Leading on the database of the settings, not begun. `on_lost` is called in the loop when another one leads.
+    Raises StoreError."""
+    return lead_on_server(settings.store, clock, on_lost) if settings.store.is_on_a_server else Alone()
+
+
 async def open_store(
-    settings: Settings, clock: Clock, on_broken: Callable[[StoreBroken], None] | None = None
-) -> SqliteStore:
-    """The database in the settings' home, brought up to date. Raises StoreError."""
+    settings: Settings,
+    clock: Clock,
+    on_broken: Callable[[StoreBroken], None] | None = None,
+    guard: Write | None = None,
+) -> Store:
+    """The database of the settings, brought up to date. `guard` is what each transaction begins with where the database
+    is on a server; without one it is for this process alone. Raises StoreError."""
     home = Path(settings.home)
     home.mkdir(parents=True, exist_ok=True)
+    if settings.store.is_on_a_server:
+        return await open_on_server(settings.store, clock, on_broken, guard)
 
     def prepare(path: Path) -> None:
         upgrade(path, backups=home / "backups", clock=clock, keep=settings.store.backups_kept, tables=all_tables())
@@ -169,7 +187,7 @@ async def open_store(
 
 
 def database_of(settings: Settings) -> Path:
-    """Where the database of these settings lies."""
+    """Where the database of these settings lies, unless it is on a server."""
     return Path(settings.home) / DATABASE
 
 
@@ -187,6 +205,7 @@ def secrets_of(settings: Settings) -> list[str]:
         for name, value in one.parameters.items()
         if isinstance(value, str | int) and names_a_secret(name)
     ]
+    keys += settings.store.secrets
     return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers, *mail, *scripts]
 
 
@@ -220,6 +239,7 @@ def build_daemon(
     notes = StoredChatNotes(chats, store, clock)
     registry = FunctionRegistry()
     beginnings = Beginnings(store, clock, registry.of)
+    writer = ModelWriter(paid, store, deadlines, clock)
     ports: dict[type, object] = {
         Explanations: StoredExplanations(store),
         Members: members,
@@ -228,7 +248,8 @@ def build_daemon(
         AtHand: StoredAtHand(chats, store, ids, clock),
         ChatNotes: notes,
         ChatBeginnings: beginnings,
-        ChatWriter: ModelWriter(paid, store, deadlines, clock),
+        ChatWriter: writer,
+        Words: WordsOfModels(writer, deadlines, clock),
     }
     scripts = BasicTools(store, clock)
     shared: dict[type, object] = {Grants: grants, Schedules: schedules, Rehearsal: rehearsal}
@@ -279,7 +300,7 @@ def build_daemon(
     functions.on_change(lambda: invoker.keep(registry.specs))
     rehearsal.bind(registry.of, invoker, approvals)
     asked = ModelRecords(model_log, clock)
-    delivery = _delivery(settings, store, platforms, chats, clock, epoch, faults)
+    delivery = _delivery(settings, store, platforms, chats, epoch, given)
     shadow_log = _lines(settings, SHADOW_LOG)
     compared = ShadowRecords(shadow_log, registry, clock, redact)
     shadow = _shadow(settings, given, compared, delivery)
@@ -450,11 +471,11 @@ def _delivery(
     store: Store,
     platforms: Sequence[ChatPlatform],
     chats: Chats,
-    clock: Clock,
     epoch: int,
-    faults: FaultPoints,
+    given: Given,
 ) -> Delivery:
     """The one sender, over these platforms."""
+    clock = given.clock
 
     def late(chat: ChatRef, due: Due) -> str:
         seconds = (clock.now_ms() - due.at_ms) // 1000
@@ -468,9 +489,10 @@ def _delivery(
         settings.delivery,
         clock,
         epoch,
-        faults,
+        given.faults,
         resent=lambda chat: chats.profile(chat).texts.say("delivery.resent"),
         late=late,
+        lead=given.lead,
     )
 
 

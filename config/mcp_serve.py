@@ -43,6 +43,9 @@ class McpClientSettings(Section):
     elicitation: bool = True
     """Whether what a function asks is put to its user, where it can do that. Off for programs that answer by
     themselves: then such a function is refused."""
+    sampling: bool = False
+    """Whether a function that wants a model's words has them from the program's own model, where it can do that. What
+    the function passes goes to that model then. Off: the bot's own is asked."""
 
     @field_validator("token")
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
@@ -80,14 +81,42 @@ class LoggingSettings(Section):
 
 
 class StoreSettings(Section):
-    """How much is kept in the database."""
+    """Where the database is, and how much is kept in it."""
 
+    url: SecretStr = SecretStr("")
+    """A PostgreSQL database, as postgresql://user:password@host:5432/name; best a reference to the environment. Empty:
+    a SQLite file in `home`."""
+    lease_seconds: Seconds = Field(default=15, ge=1)
+    """Of several daemons on one PostgreSQL one leads. When it has not been heard of for so long, another one does."""
     history_per_chat: Count = Field(default=1000, ge=0, le=1_000_000)
     """Messages kept for each chat."""
     days_kept: Count = Field(default=30, ge=1, le=3650)
     """Days after which finished turns, their calls and messages, summaries and rows of the audit are deleted."""
     backups_kept: Count = Field(default=5, ge=0, le=1000)
-    """Copies of the database that are kept, the newest ones."""
+    """Copies of the SQLite file that are kept, the newest ones. Of a PostgreSQL database the operator makes them."""
+
+    @field_validator("url")
+    @classmethod
+    def _of_a_known_engine(cls, url: SecretStr) -> SecretStr:
+        text = url.get_secret_value()
+        if text and not text.startswith(("postgresql://", "postgres://")):
+            raise fault("has to begin with postgresql://, or be empty for a SQLite file in `home`")
+        return url
+
+    @property
+    def is_on_a_server(self) -> bool:
+        """Whether the database is PostgreSQL's."""
+        return bool(self.url.get_secret_value())
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret value, to be kept out of logs."""
+        url = self.url.get_secret_value()
+        try:
+            password = urlsplit(url).password or ""
+        except ValueError:
+            password = ""
+        return (url, password, unquote(password))
 
 
 class RouterSettings(Section):

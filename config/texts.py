@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ruamel.yaml import YAML
+from config.texts_reading import read_texts
 
 FOLDER = Path(__file__).parent / "texts"
 FALLBACK = "en"
@@ -77,7 +77,7 @@ class Texts:
             file = self._folder / f"{stem}.yaml"
             if not file.is_file():
                 stem, file = FALLBACK, self._folder / f"{FALLBACK}.yaml"
-            known = self._languages.get(stem) or Phrases(stem, _flattened(file))
+            known = self._languages.get(stem) or Phrases(stem, read_texts(file.read_text(encoding="utf-8")))
             self._languages[stem] = self._languages[language] = known
         return known
 
@@ -85,17 +85,3 @@ class Texts:
 def placeholders(template: str) -> frozenset[str]:
     """The names in `template` that `say` needs values for."""
     return frozenset(_PLACEHOLDER.findall(template))
-
-
-def _flattened(file: Path) -> dict[str, str]:
-    templates: dict[str, str] = {}
-
-    def walk(node: Mapping[str, object], prefix: str) -> None:
-        for key, value in node.items():
-            if isinstance(value, Mapping):
-                walk(value, f"{prefix}{key}.")
-            else:
-                templates[f"{prefix}{key}"] = str(value).rstrip("\n")
-
-    walk(YAML(typ="safe", pure=True).load(file), "")
-    return templates

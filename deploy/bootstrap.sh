@@ -7,6 +7,10 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
 venv_python=$venv/bin/python
 
+# Without bytecode every start compiles some six hundred modules, and as many again of others, which takes longer than
+# all else that it does. What is written stays in this folder.
+unset PYTHONDONTWRITEBYTECODE
+
 die() {
   printf 'rollcall: %s\n' "$2" >&2
   exit "$1"

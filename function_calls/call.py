@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from function_calls.groups import Takeable
     from function_calls.profile import ChatProfile
     from function_calls.spec import FunctionResult, FunctionSpec
+    from function_calls.words import CallersModel
     from services.llm.model import OfferedFunction
     from services.refs import Role
 
@@ -54,6 +55,10 @@ class Doors(Protocol):
     @property
     def resumed(self) -> Resumed | None:
         """What this run goes on from; None where it begins."""
+
+    @property
+    def callers_model(self) -> CallersModel | None:
+        """The model of whoever called, where this run may ask it."""
 
     def count_from(self, at: datetime) -> None:
         """Let `at` be when it was asked for."""
@@ -133,6 +138,11 @@ class Call:
         """Where this run goes on that has asked the member something with `FunctionResult.ask`: what it left, and the
         answer. None where it begins."""
         return self._doors.resumed
+
+    @property
+    def callers_model(self) -> CallersModel | None:
+        """The model of whoever called, where this run may ask it. The port `Words` asks it or the bot's own."""
+        return self._doors.callers_model
 
     def count_from(self, at: datetime) -> None:
         """Let `at` be when it was asked for, in further questions too: an answer that says when counts from itself."""

@@ -17,6 +17,7 @@ from function_calls.shortlist import found_here
 from function_calls.spec import FunctionResult, FunctionSpec, Question
 from function_calls.touches import is_tainted
 from function_calls.turn import Path, Turn
+from function_calls.words import CallersModel
 from services.llm.model import OfferedFunction
 from services.refs import ErrorCode, Role
 from services.threads import Threads
@@ -76,6 +77,13 @@ class RunDoors:
     @property
     def resumed(self) -> Resumed | None:
         return self._turn.resuming.get(self._key)
+
+    @property
+    def callers_model(self) -> CallersModel | None:
+        turn = self._turn
+        # What a function of this turn may have read of others stays with the bot's own model, and a run that only ends
+        # asks nobody any more.
+        return None if turn.reads or turn.taint or self._key in turn.ending else turn.callers_model
 
     def count_from(self, at: datetime) -> None:
         self._turn.asked_at = at

@@ -12,6 +12,7 @@ import structlog
 from config.texts import Phrases
 from function_calls.spec import FunctionResult, FunctionSpec, ToolError
 from function_calls.usage import plain_name, spoken_name
+from function_calls.words import MOST_CHARS, Unwritten
 from services.refs import Effect, ErrorCode
 
 REFUSED_BY = "refused_by"
@@ -20,6 +21,13 @@ function that it speaks of."""
 FAILURE_ID = "failure_id"
 """In the metadata of a failure: the id under which the log has it."""
 _log = structlog.get_logger("invocation")
+_UNWRITTEN = {
+    Unwritten.NO_MODEL: ErrorCode.ENVIRONMENT,
+    Unwritten.DOWN: ErrorCode.TRANSIENT,
+    Unwritten.OVER_BUDGET: ErrorCode.REFUSED,
+    Unwritten.DECLINED: ErrorCode.CANCELLED,
+    Unwritten.TOO_LONG: ErrorCode.BAD_ARGUMENTS,
+}
 
 
 def own_words(error: ToolError, texts: Phrases) -> str:
@@ -60,3 +68,8 @@ def unknown(function: FunctionSpec | str, texts: Phrases) -> FunctionResult:
     """Nobody can tell what the effect of `function` has done; a name stands for one that is not there any more."""
     name = plain_name(function) if isinstance(function, str) else spoken_name(function, texts.language)
     return FunctionResult.fail(ErrorCode.UNKNOWN_OUTCOME, texts.say("failures.unknown_outcome", name=name))
+
+
+def not_written(why: Unwritten, texts: Phrases) -> FunctionResult:
+    """What people are told where a model has no words for a function."""
+    return FunctionResult.fail(_UNWRITTEN[why], texts.say(f"words.{why.value}", most=MOST_CHARS))

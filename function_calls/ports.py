@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from typing import NamedTuple, Protocol
 
 from config.chat_settings import Unheeded
+from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.profile import ChatNote, ChatProfile
 from function_calls.spec import FunctionResult
 from function_calls.turn import Turn
+from function_calls.words import Unwritten as Unwritten
+from function_calls.words import WordsWanted, Written
 from services.llm.model import ModelMessage
 from services.refs import ChatRef, MemberRef, ReasonCode, Role
 
@@ -133,14 +135,6 @@ class ChatBeginnings(Protocol):
         Raises StoreError."""
 
 
-class Unwritten(Enum):
-    """Why there are no words."""
-
-    NO_MODEL = "no_model"
-    DOWN = "down"
-    OVER_BUDGET = "over_budget"
-
-
 class ChatWriter(Protocol):
     """The language model for functions whose result is words, such as a summary. The chat's share of the day pays, and
     that of a member where it is asked for one."""
@@ -154,6 +148,16 @@ class ChatWriter(Protocol):
         self, context: MessageContext, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
     ) -> str | Unwritten:
         """The same for the sender of `context`, whose share of the day pays beside the chat's."""
+
+
+class Words(Protocol):
+    """A language model for functions whose result is words: that of whoever called, where it may be asked, else the
+    bot's own."""
+
+    async def ask(self, context: MessageContext, call: Call, wanted: WordsWanted) -> Written | Unwritten:
+        """What a model writes to `wanted`, asked without functions; why there are none, in time. The model of a program
+        that called is asked where the settings let it be, and where this turn has begun no function that reads words of
+        others. The bot's own is asked at the expense of the sender and the chat."""
 
 
 class TimerEnds(Protocol):

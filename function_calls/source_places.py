@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 import traceback
 from collections.abc import Callable, Collection
-from pathlib import Path
 from typing import Any
 
 _MOST_CHARS = 500
@@ -19,10 +19,8 @@ def place_of(function: Callable[..., Any]) -> str:
 
 def shortened(file: str) -> str:
     """`file` relative to the working folder where it lies in there."""
-    try:
-        return str(Path(file).relative_to(Path.cwd()))
-    except ValueError:
-        return file
+    # By text, not by Path: every function at every start is asked for its place.
+    return file.removeprefix(os.path.join(os.getcwd(), ""))
 
 
 def where_it_broke(error: BaseException, files: Collection[str]) -> str:

@@ -342,8 +342,8 @@ class FunctionSpec:
     positional: tuple[str, ...] = ()
     """The parameters that words of a command line fill; the others are named, as in `days=3`. Empty: all."""
     self_contained: bool = False
-    """Its handler is given no service: what it says depends on the message and its arguments alone, so that as a read it
-    need not wait until the message is written down."""
+    """Its handler is given no service: what it says depends on the message and its arguments alone, so that as a read
+    it need not wait until the message is written down."""
     declared: frozenset[str] = frozenset()
     """The fields that its author has set; the others are as they are by default."""
     version: str = ""

@@ -14,6 +14,7 @@ from function_calls.context import MessageContext, Sender
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.spec import TAINTING, FunctionResult, FunctionSpec, Message, Question, Touch
+from function_calls.words import CallersModel
 from services.json_values import JsonObject
 from services.llm.model import ModelAnswer
 from services.quick_init import quick_init
@@ -209,6 +210,8 @@ class Turn:
     addressed: bool = True
     can_ask: bool = False
     """Whoever called waits on the line and can be asked, on a way where usually nobody is."""
+    callers_model: CallersModel | None = None
+    """The language model of whoever called, where it may be asked for words."""
     answering: tuple[OpenQuestion, str] | None = None
     """The question that this message answers, and the answer as it was understood."""
     resumed: bool = False
@@ -253,6 +256,8 @@ class Turn:
     """The functions with effect `once` that are running, by the keys of their runs."""
     nested: dict[str, StoredRun] = field(default_factory=dict)
     """The nested runs that have ended. A result that holds when the outer function is tried again stands there too."""
+    reads: bool = False
+    """A function that reads what taints was begun, whether it has ended or not."""
     outside: set[str] = field(default_factory=set)
     """The keys of the runs that read what taints."""
     runs: int = 0
@@ -296,6 +301,8 @@ class Turn:
 
     def begin(self, run: Run) -> None:
         """Note that `run` is under way."""
+        if run.spec.touches and not run.spec.touches.isdisjoint(TAINTING):
+            self.reads = True
         effect = run.spec.effect
         if effect is _READ:
             return

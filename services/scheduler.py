@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -26,6 +27,9 @@ class Ticker:
         async def run() -> None:
             try:
                 await errand()
+            except asyncio.CancelledError:
+                # Only the end of the ticker cancels an errand, and the scheduler would log that as a failure.
+                return
             except Exception as error:  # noqa: BLE001 - an errand that fails must not end the ones to come
                 _log.error("errand_failed", errand=name, exc_info=error)
 

@@ -155,6 +155,14 @@ def test_a_failed_installation_is_said_and_tried_again(house: House) -> None:
         assert (code, "could not install requirements.txt" in said) == (1, True)
 
 
+def test_a_start_keeps_the_bytecode_for_the_next_one_whatever_the_machine_is_set_to(furnished: House) -> None:
+    bytecode = furnished.root / "bot" / "__pycache__"
+    shutil.rmtree(bytecode, ignore_errors=True)
+    code, _, complaint = furnished.start("env", "PYTHONDONTWRITEBYTECODE=1", str(furnished.root / "run"))
+    assert (code, complaint) == (3, "")
+    assert [one.suffix for one in bytecode.glob("__init__.*")] == [".pyc"]
+
+
 def test_the_folder_may_move(house: House) -> None:
     house.bootstrap("requirements.txt")
     moved = house.root.rename(house.root.parent / "elsewhere")

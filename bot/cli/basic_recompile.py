@@ -8,12 +8,12 @@ import difflib
 import sys
 from collections.abc import Iterable
 
+from bot.beside import beside_of
 from bot.cli.options import add_config, settings_or_faults
-from bot.wiring import database_of
 from services.basic_tools import COUNTER
 from services.store import basic_tools, changes
 from services.store.beside import Beside
-from services.store.reader import ReaderError
+from services.store.side import ReaderError
 
 
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     if settings is None:
         return 1
     try:
-        with Beside.open(database_of(settings)) as database:
+        with beside_of(settings) as database:
             return _outdate(options, database)
     except ReaderError as error:
         print(error, file=sys.stderr)

@@ -12,12 +12,12 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from bot.cli.database_check import check_database
 from bot.cli.options import add_config, config_path
 from bot.cli.web_checks import web_checks
 from bot.functions_check import Code, check_functions
 from bot.models import online_models
 from bot.process_uses import ProcessUse, processes_of
-from bot.wiring import database_of
 from config.diagnostics import Diagnostic
 from config.irc import IrcSettings
 from config.loader import check_settings
@@ -29,7 +29,6 @@ from services.llm.model import ChatModel, ModelError
 from services.llm.offline import OfflineModel
 from services.refs import Trouble
 from services.sandbox import Sandbox
-from services.store.backups import damage
 
 _LEAST_FREE_BYTES = 200_000_000
 _DAEMON_SECONDS = 2.0
@@ -64,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     checks: list[tuple[str, Callable[[], Diagnostic | str]]] = [
         ("settings", lambda: f"{path}: good"),
         ("functions", lambda: _functions(settings)),
-        ("database", lambda: _database(settings)),
+        ("database", lambda: check_database(settings)),
         ("disk", lambda: _disk(settings)),
         *_sandbox_checks(settings),
     ]
@@ -92,17 +91,6 @@ def _functions(settings: Settings) -> Diagnostic | str:
     missing = [one.message for one in found if one.code == Code.NO_PROGRAM]
     told = f": {'; '.join(missing)}" if missing else ""
     return f"usable; {len(found)} warnings, `rollcall check` lists them{told}" if found else "usable"
-
-
-def _database(settings: Settings) -> Diagnostic | str:
-    path = database_of(settings)
-    if not path.exists():
-        return f"{path} is made at the first start"
-    problem = damage(path)
-    if problem is None:
-        return f"{path}: whole"
-    text = f"{problem}; put the newest copy from {Path(settings.home) / 'backups'} in its place"
-    return Diagnostic(str(path), 1, 1, "store.damaged", text)
 
 
 def _disk(settings: Settings) -> Diagnostic | str:

@@ -51,9 +51,10 @@ def run(options: argparse.Namespace) -> int:
     try:
         asyncio.run(_serve(settings, options))
     except StoreInUse as error:
+        own = "a database of its own" if settings.store.is_on_a_server else "a folder of its own with ROLLCALL_HOME"
         print(
             f"rollcall mcp: {error}. A daemon that runs serves programs itself where mcp.serve is enabled in its "
-            "settings; or give this one a folder of its own with ROLLCALL_HOME",
+            f"settings; or give this one {own}",
             file=sys.stderr,
         )
         return 1
@@ -83,6 +84,12 @@ def _add_options(parser: argparse.ArgumentParser, **default: Any) -> None:
     )
     parser.add_argument(
         "--bot", help="the bot whose functions it gets (that of the chat)", **{"default": "", **default}
+    )
+    parser.add_argument(
+        "--sampling",
+        action="store_true",
+        help="a function that wants a model's words has them from the client's own model, where it can do that",
+        **({"default": False} | default),
     )
     add_config(parser, **default)
     parser.set_defaults(run=run)
@@ -128,8 +135,8 @@ async def _serve(settings: Settings, options: argparse.Namespace) -> None:
                 is_group=options.chat.platform != PLATFORM,
                 path=Path.MCP,
             )
-            profile = daemon.chats.profile(options.chat)
-            server = McpServer(daemon.direct_calls, lambda _: McpCaller(caller), profile.texts, profile.bot_name)
+            profile, whose = daemon.chats.profile(options.chat), McpCaller(caller, may_lend=options.sampling)
+            server = McpServer(daemon.direct_calls, lambda _: whose, profile.texts, profile.bot_name)
             daemon.functions.on_change(server.functions_changed)
             try:
                 await mcp_stdio.serve(server, pipe)

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from bot.beside import beside_of
 from bot.cli.options import settings_or_faults
-from bot.wiring import database_of
 from config.mcp_servers import McpServerSettings
 from config.settings import Settings
 from function_calls.foreign_text import has_unseen
@@ -21,7 +21,7 @@ from services.mcp.tools import ToolDefinition
 from services.store import changes, mcp_pins
 from services.store.beside import Beside
 from services.store.port import Write
-from services.store.reader import ReaderError
+from services.store.side import ReaderError
 
 _DIGEST_CHARS = 12
 _NEEDS_A_WORD = (PinState.WAITING, PinState.CHANGED)
@@ -53,7 +53,7 @@ def _finish(parser: argparse.ArgumentParser, act: Callable[[argparse.Namespace, 
         if settings is None:
             return 1
         try:
-            with Beside.open(database_of(settings)) as database:
+            with beside_of(settings) as database:
                 return act(options, settings, database)
         except ReaderError as error:
             print(error, file=sys.stderr)

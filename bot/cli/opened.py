@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bot.daemon import Daemon
-from bot.wiring import Given, build_daemon, open_store
+from bot.leading import Leadership, lead_or_refuse
+from bot.wiring import Given, build_daemon, lead_of, open_store
 from config.settings import Settings
 from config.texts import Texts
-from services.clock import SystemClock
+from services.clock import Clock, SystemClock
 from services.store.ids import Ids
 
 
@@ -19,9 +20,21 @@ async def a_daemon_for_calls(settings: Settings, *, logs_faults: bool) -> AsyncI
     used, since whoever asks for the daemon does not. Raises StoreError, StoreInUse among them where a daemon
     runs, and DefinitionError."""
     clock = SystemClock()
-    store = await open_store(settings, clock)
+    lead = lead_of(settings, clock)
     try:
-        daemon = build_daemon(settings, store, [], Ids(clock), Texts(), Given(clock=clock, logs_faults=logs_faults))
+        await lead_or_refuse(lead)
+        async with _a_daemon(settings, clock, lead, logs_faults=logs_faults) as daemon:
+            yield daemon
+    finally:
+        await lead.end()
+
+
+@asynccontextmanager
+async def _a_daemon(settings: Settings, clock: Clock, lead: Leadership, *, logs_faults: bool) -> AsyncIterator[Daemon]:
+    store = await open_store(settings, clock, guard=lead.guard)
+    try:
+        given = Given(clock=clock, logs_faults=logs_faults, lead=lead)
+        daemon = build_daemon(settings, store, [], Ids(clock), Texts(), given)
     except BaseException:
         await store.close()
         raise

@@ -17,11 +17,12 @@ import structlog
 from bot import mcp_package
 from bot.cli.options import VERSION
 from bot.daemon import Daemon
+from bot.leading import Leadership, lead_or_refuse
 from bot.logs import set_up_logs
 from bot.platforms.base import ChatPlatform
 from bot.platforms.console import TERMINAL, Console
 from bot.watching import LOOK_SECONDS, Watcher
-from bot.wiring import Given, build_daemon, open_store, secrets_of
+from bot.wiring import Given, build_daemon, lead_of, open_store, secrets_of
 from config.chat_settings import is_allowed
 from config.settings import Settings
 from config.texts import Texts
@@ -31,7 +32,8 @@ from services.collector import collect_seldom
 from services.fault_points import FaultPoints
 from services.redaction import Redactor
 from services.store.ids import Ids
-from services.store.port import Store, StoreError
+from services.store.leases import Held
+from services.store.port import Store, StoreError, StoreFenced
 from services.store.starvation import switch_threads_often
 
 if TYPE_CHECKING:
@@ -59,9 +61,22 @@ class Stop:
             loop.add_signal_handler(number, self._by_signal)
 
     def on_broken(self, error: Exception) -> None:
-        """The store takes nothing more."""
-        self.broken = error
+        """The store takes nothing more, or another daemon leads."""
+        self.broken = self.broken or error
         self._told.set()
+
+    async def or_begun(self, lead: Leadership, stands_by: Callable[[Held], None]) -> bool:
+        """Whether `lead` began before the daemon was told to stop. Raises what keeps it from beginning."""
+        beginning = asyncio.create_task(lead.begin(stands_by))
+        told = asyncio.create_task(self._told.wait())
+        await asyncio.wait([beginning, told], return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        if beginning.done():
+            beginning.result()
+            return True
+        beginning.cancel()
+        await asyncio.wait([beginning])
+        return False
 
     async def or_end_of(self, serving: asyncio.Task[None]) -> None:
         """Return when the daemon is told to stop, or `serving` has ended by itself."""
@@ -105,12 +120,39 @@ def serve(settings: Settings, file: SettingsFile, *, console: bool, page: bool) 
 
 
 async def _served(settings: Settings, file: SettingsFile, redact: Redactor, *, console: bool, page: bool) -> int:
-    faults, watcher = _faults(), Watcher()
     switch_threads_often()
     collect_seldom()
     clock, stop = SystemClock(), Stop()
     stop.on_signals()
-    store = await open_store(settings, clock, stop.on_broken)
+    lead = lead_of(settings, clock, stop.on_broken)
+    try:
+        if not page:
+            # Somebody sits in front of it, who came to talk.
+            await lead_or_refuse(lead)
+        elif not await stop.or_begun(lead, _stands_by):
+            _log.info("stopped_standing_by")
+            return 0
+        await _lead(settings, file, redact, lead, stop, console=console, page=page)
+    finally:
+        await lead.end()
+    if isinstance(stop.broken, StoreFenced):
+        _log.critical("leads_no_more", problem=str(stop.broken), hint="start it again, and it stands by")
+    _log.info("stopped")
+    return 1 if stop.broken else 0
+
+
+def _stands_by(held: Held) -> None:
+    """Say that others answer, and who."""
+    _log.info("stands_by", leader=held.holder)
+    print(f"Stands by:   {held.holder} leads; this daemon takes over when that one ends", flush=True)
+
+
+async def _lead(
+    settings: Settings, file: SettingsFile, redact: Redactor, lead: Leadership, stop: Stop, *, console: bool, page: bool
+) -> None:
+    """Build everything, and receive and answer until told to stop. `lead` has begun."""
+    faults, watcher, clock = _faults(), Watcher(), SystemClock()
+    store = await open_store(settings, clock, stop.on_broken, lead.guard)
     try:
         ids = Ids(clock)
         web = await _web(settings, store, ids, clock) if page else None
@@ -118,7 +160,14 @@ async def _served(settings: Settings, file: SettingsFile, redact: Redactor, *, c
         if console:
             name = settings.platforms.console.name
             platforms.append(Console(name, clock, read_from=sys.stdin, write_to=sys.stdout))
-        given = Given(clock=clock, changes=watcher, read_settings=file.read, settings_file=file.path, faults=faults)
+        given = Given(
+            clock=clock,
+            changes=watcher,
+            read_settings=file.read,
+            settings_file=file.path,
+            faults=faults,
+            lead=lead,
+        )
         daemon = build_daemon(settings, store, platforms, ids, Texts(), given)
     except BaseException:
         await store.close()
@@ -143,9 +192,7 @@ async def _served(settings: Settings, file: SettingsFile, redact: Redactor, *, c
             task.cancel()
         if following:
             await asyncio.wait(following)
-        await daemon.stop()
-    _log.info("stopped")
-    return 1 if stop.broken else 0
+        await daemon.stop(at_once=isinstance(stop.broken, StoreError))
 
 
 def _begin(work: Coroutine[None, None, None], among: set[asyncio.Task[None]]) -> None:

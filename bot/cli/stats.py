@@ -10,14 +10,15 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from bot.beside import reader_of
 from bot.cli.options import add_config, positive_hours, settings_or_faults
 from bot.shadow_records import FILE
 from bot.shadow_report import ShadowReport, percentile, read_report
-from bot.wiring import database_of
 from config.settings import Settings
 from function_calls.shares import MICROS
 from services.clock import SystemClock
-from services.store.reader import CallStatistics, Reader, ReaderError, UsedShare
+from services.store.reader import CallStatistics, UsedShare
+from services.store.side import ReaderError
 
 _HOUR_MS = 3_600_000
 
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     if options.shadow:
         return _shadow(settings, datetime.fromtimestamp(max(since_ms, 0) / 1000, UTC), options)
     try:
-        with Reader.open(database_of(settings)) as reader:
+        with reader_of(settings) as reader:
             found = reader.call_statistics(since_ms)
             # Days begin at different moments in different chats, so the latest day of some is yesterday here.
             shares = reader.used_shares((datetime.now(UTC) - timedelta(days=1)).date().isoformat())

@@ -7,12 +7,12 @@ import sys
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+from bot.beside import reader_of
 from bot.cli.options import add_config, positive_count, settings_or_faults
-from bot.wiring import database_of
 from config.texts import Texts
 from function_calls.reasons import reason_text
 from services.refs import ReasonCode
-from services.store.reader import Reader, ReaderError
+from services.store.side import ReaderError
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
         return 1
     texts, zone = Texts().of(settings.language), ZoneInfo(settings.timezone)
     try:
-        with Reader.open(database_of(settings)) as reader:
+        with reader_of(settings) as reader:
             count, skip = (1, options.back - 1) if options.back else (options.count, 0)
             rows = reader.last_outcomes(options.chat, count, skip=skip, native_id=options.id)
     except ReaderError as error:

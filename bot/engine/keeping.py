@@ -7,8 +7,8 @@ from collections.abc import Awaitable
 
 
 class Keeping:
-    """Whether the unit that takes a message in was done. The turn may look and think meanwhile; what others would notice
-    waits for it, or stands in a unit behind it that is undone with it."""
+    """Whether the unit that takes a message in was done. The turn may look and think meanwhile; what others would
+    notice waits for it, or stands in a unit behind it that is undone with it."""
 
     __slots__ = ("_unit",)
 

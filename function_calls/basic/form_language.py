@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NoReturn
 
 from function_calls.basic.form_parts import (
@@ -57,6 +58,7 @@ _TAKES_COMPARISONS = (SlotKind.VALUE, SlotKind.LIST, SlotKind.NAME, SlotKind.CON
 _COMMA, _EQUALS = ",", "="
 
 
+@lru_cache(maxsize=512)  # the same keywords are read for the compiler and for the runs, and again at every change
 def form_of(text: str) -> Form:
     """The form that `text` describes. Raises BadForm."""
     lead, parts = _Reader(text).whole()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 
 from services.json_values import JsonObject
 from services.llm.alignment import TYPED_BONUS, Aligner, Alignment
@@ -16,6 +17,7 @@ from services.llm.utterance import MOST_SKIP_COST, Utterance, read
 
 WORTH_A_LOOK = 0.40
 """A template that cannot reach this score is not aligned at all."""
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,10 @@ class ExampleIndex:
             return []
         best: dict[int, tuple[float, Alignment, Filled]] = {}
         aligner = Aligner(said, self._lexicon)
+        last = 0.0  # the score of the last one that is within the limit so far
         for bound, number in self._candidates(said, aligner.leftover_cost, among):
+            if bound < last - _ROUNDING:
+                break
             function = self._templates[number].function
             known = best[function][0] if function in best else 0.0
             if known >= bound:
@@ -58,6 +63,8 @@ class ExampleIndex:
             found = self._compared(said, aligner, self._templates[number], known)
             if found is not None:
                 best[function] = found
+                if len(best) >= limit:
+                    last = nlargest(limit, (one[0] for one in best.values()))[-1]
         ranked = sorted(best.items(), key=lambda found: (-found[1][0], found[0]))[:limit]
         return [self._match(number, *found) for number, found in ranked]
 

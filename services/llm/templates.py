@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from services.llm.concepts import concepts_of
 from services.llm.model import OfferedFunction
@@ -143,7 +144,7 @@ def with_values(example: str, values: dict[str, str]) -> str:
 def _items(example: str, lexicon: Lexicon, slots: dict[str, Slot]) -> Iterator[Literal | Slot]:
     """Literals and slots in order; a slot without a parameter of that name is left out."""
     parts = _SLOT.split(example)
-    literals = [read(part).words for part in parts[::2]]
+    literals = [_words_of(part) for part in parts[::2]]
     only_time = all(word.is_time or word.meaning.is_filler for words in literals for word in words)
     for place, part in enumerate(parts):
         if place % 2 == 0:
@@ -175,8 +176,15 @@ def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
     )
 
 
+@lru_cache(maxsize=2048)
+def _words_of(part: str) -> tuple[Word, ...]:
+    """The words of an example, or of a part of one. Whenever a source changes, the index is made anew, of nearly the
+    same examples."""
+    return read(part).words
+
+
 def _literal_words(example: str) -> Iterable[Word]:
-    return (word for word in read(without_slots(example)).words if word.text not in FILLERS)
+    return (word for word in _words_of(without_slots(example)) if word.text not in FILLERS)
 
 
 def _facts(function: OfferedFunction, stems: set[str], own: set[str]) -> FunctionFacts:

@@ -71,6 +71,10 @@ class StoreBroken(StoreError):
     """A commit failed, so what is durable is unknown: no more units are taken, and the process has to end."""
 
 
+class StoreFenced(StoreBroken):
+    """Another process has the right to write now; nothing of the unit was done, and the process has to end."""
+
+
 class StoreClosed(StoreError):
     """The store was closed before this unit."""
 

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from sqlalchemy import Select, select
-from sqlalchemy.dialects import sqlite
+from sqlalchemy import Dialect, Select, select
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
 from services.json_values import JsonObject
 from services.store.budgets import BUDGETS, TOLD
 from services.store.history import HISTORY
 from services.store.inbox import INBOX
 from services.store.ledger import LEDGER
-
-
-class ReaderError(Exception):
-    """There is no database to read, or it cannot be read now."""
+from services.store.side import SideConnection
+from services.store.statements import DialectName
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +81,9 @@ class UsedShare(NamedTuple):
 class Reader:
     """Reads one database."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: SideConnection) -> None:
+        """`connection` is closed at the end."""
         self._connection = connection
-
-    @classmethod
-    def open(cls, path: Path) -> Reader:
-        """A reader of the database `path`. Raises ReaderError."""
-        if not path.exists():
-            raise ReaderError(f"there is no database {path}; start the daemon once, or name its settings with --config")
-        try:
-            return cls(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0))
-        except sqlite3.Error as error:
-            raise ReaderError(f"{path} cannot be read: {error}") from None
 
     def __enter__(self) -> Self:
         return self
@@ -153,13 +140,16 @@ class Reader:
         )
         return [UsedShare(*row) for row in self._rows(query)]
 
-    def _rows(self, query: Select[Any]) -> Sequence[Sequence[Any]]:
-        compiled = query.compile(dialect=sqlite.dialect(paramstyle="named"))
-        try:
-            with closing(self._connection.execute(str(compiled), compiled.params)) as cursor:
-                return cursor.fetchall()
-        except sqlite3.Error as error:
-            raise ReaderError(f"the database cannot be read: {error}") from None
+    def _rows(self, query: Select[Any]) -> list[tuple[Any, ...]]:
+        compiled = query.compile(dialect=_dialect(self._connection.dialect))
+        values = [compiled.params[name] for name in getattr(compiled, "positiontup", None) or ()]
+        return [tuple(row.values()) for row in self._connection.rows(str(compiled), values)]
+
+
+def _dialect(name: DialectName) -> Dialect:
+    if name == "sqlite":
+        return SQLiteDialect_pysqlite(paramstyle="qmark")
+    return PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
 
 
 def _statistics(function: str, codes: Counter[str], durations: list[int]) -> CallStatistics:

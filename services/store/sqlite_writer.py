@@ -1,44 +1,19 @@
-"""The thread that writes to SQLite: takes lists of units, and makes one transaction of each list."""
+"""What writes to SQLite: takes lists of units, and makes one transaction of each list."""
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, NamedTuple
 
 import structlog
 
-from services.store.lock import StoreLock
 from services.store.port import BadUnit, Conflict, StoreBroken, StoreError, StoreFull
+from services.store.units import Unit
 
 # The disk has no room, is read-only or failed: the statement was undone, and may succeed later.
 _NO_ROOM = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-
-
-class Step(NamedTuple):
-    """One write of a unit, ready for the driver."""
-
-    name: str
-    sql: str
-    values: tuple[Any, ...]
-    expect: int | None
-
-
-class Unit:
-    """What is done as a whole or not at all. `waiter` is None where nobody waits."""
-
-    __slots__ = ("outcome", "steps", "waiter")
-    outcome: list[int] | StoreError
-    """The row counts, or why it was not done. Unset until the writer had it."""
-
-    def __init__(self, steps: Sequence[Step], waiter: asyncio.Future[list[int]] | None) -> None:
-        self.steps = steps
-        self.waiter = waiter
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
@@ -85,9 +60,9 @@ class GroupCommitter:
         self.broken: StoreBroken | None = None
         """Why nothing is taken any more."""
 
-    def run(self, units: Sequence[Unit]) -> None:
+    def run(self, units: Sequence[Unit]) -> Sequence[Unit]:
         """Set the outcome of every unit. A unit that fails is undone and leaves no trace in the others: those before it
-        are done again without it, those after it are tried next."""
+        are done again without it, those after it are tried next. Nothing is ever left."""
         todo = [units]
         while todo:
             part = todo.pop()
@@ -96,8 +71,9 @@ class GroupCommitter:
             failed = self._transaction(part)
             if failed is not None:
                 todo += (part[failed + 1 :], part[:failed])
+        return ()
 
-    def checkpoint(self) -> None:
+    def finish(self) -> None:
         """Empty the write-ahead log into the database, for a shorter start and a single file."""
         if self.broken is not None:
             return
@@ -168,7 +144,7 @@ class GroupCommitter:
 
     def _refuse(self, units: Sequence[Unit], position: int, error: Exception) -> int | None:
         unit = units[position]
-        outcome = error if isinstance(error, StoreError) else refusal(_names(unit), error)
+        outcome = error if isinstance(error, StoreError) else refusal(unit.names, error)
         if isinstance(outcome, StoreBroken):
             self.broken = outcome
             self._give_all(units, outcome)
@@ -189,59 +165,3 @@ class GroupCommitter:
     def _give_all(units: Sequence[Unit], outcome: StoreError) -> None:
         for unit in units:
             unit.outcome = outcome
-
-
-class WriterThread:
-    """Runs a GroupCommitter in a daemon thread: a store that nobody closed must not keep the process from ending, and
-    dying at any point is safe. Gives `lock` back at its end. `on_done` and `on_end` are called in the loop."""
-
-    def __init__(
-        self,
-        committer: GroupCommitter,
-        lock: StoreLock,
-        loop: asyncio.AbstractEventLoop,
-        on_done: Callable[[], None],
-        on_end: Callable[[], None],
-    ) -> None:
-        self._committer = committer
-        self._lock = lock
-        self._loop = loop
-        self._on_done = on_done
-        self._on_end = on_end
-        self._inbox: SimpleQueue[Sequence[Unit] | None] = SimpleQueue()
-
-    def start(self) -> None:
-        """Begin to work."""
-        threading.Thread(target=self._work, name="store-writer", daemon=True).start()
-
-    def run(self, units: Sequence[Unit]) -> None:
-        """Hand a group over; `on_done` follows when all its outcomes are set."""
-        self._inbox.put(units)
-
-    def end(self) -> None:
-        """Close the connection after the groups handed over; `on_end` follows."""
-        self._inbox.put(None)
-
-    def _work(self) -> None:
-        try:
-            while (units := self._inbox.get()) is not None:
-                self._committer.run(units)
-                if not self._tell(self._on_done):
-                    break
-            self._committer.checkpoint()
-        finally:
-            self._committer.close()
-            self._lock.release()
-            self._tell(self._on_end)
-
-    def _tell(self, callback: Callable[[], None]) -> bool:
-        """False when the loop is closed, and nobody is there to be told."""
-        try:
-            self._loop.call_soon_threadsafe(callback)
-        except RuntimeError:
-            return False
-        return True
-
-
-def _names(unit: Unit) -> str:
-    return ", ".join(step.name for step in unit.steps)

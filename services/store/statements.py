@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -54,7 +55,7 @@ class StatementCompiler:
     """Compiles for one dialect, each statement once."""
 
     def __init__(self, dialect: DialectName) -> None:
-        self._dialect = _dialect(dialect)
+        self._dialect: DialectName = dialect
         self._compiled: dict[Statement, CompiledStatement] = {}
 
     def compiled(self, statement: Statement) -> CompiledStatement:
@@ -65,10 +66,11 @@ class StatementCompiler:
         """
         known = self._compiled.get(statement)
         if known is None:
-            known = self._compiled[statement] = _compile(statement, self._dialect)
+            known = self._compiled[statement] = compile_statement(statement, self._dialect)
         return known
 
 
+@lru_cache(maxsize=1024)  # stores that are opened one after another have the same statements
 def compile_statement(statement: Statement, dialect: DialectName) -> CompiledStatement:
     """`statement` in `dialect`, a pure function: needs no driver and no server. Raises NotCompilable."""
     return _compile(statement, _dialect(dialect))
@@ -95,6 +97,7 @@ def _is_constant(bind: BindParameter[Any]) -> bool:
     return not bind.required and (bind.unique or bind._is_crud)  # noqa: SLF001  # `.values(name=0)` shows in no other way
 
 
+@lru_cache(maxsize=2)
 def _dialect(name: DialectName) -> Dialect:
     dialect: Dialect
     if name == "sqlite":

@@ -25,8 +25,9 @@ SECRET = "correct horse battery"
 
 @pytest.fixture(autouse=True)
 def structlog_as_it_was() -> Iterator[None]:
+    before = structlog.get_config()
     yield
-    structlog.reset_defaults()
+    structlog.configure(**before)
 
 
 def logging_to(folder: Path, stderr: io.StringIO | None = None, *, chats: bool = False, **settings: Any) -> bool:

@@ -98,7 +98,7 @@ class World:
     health: dict[str, Health] = field(default_factory=dict)
 
     def client(self, **options: Any) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(base_url=self.base, timeout=10, trust_env=False, **options)
+        return httpx2.AsyncClient(base_url=self.base, timeout=10, trust_env=False, verify=False, **options)
 
 
 @asynccontextmanager

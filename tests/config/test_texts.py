@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,10 +122,12 @@ def test_the_search_for_sentences_finds(code: str, uses: list[tuple[str, set[str
     assert [(use.key, use.given, use.is_beginning) for use in _uses(ast.parse(code), "x.py")] == uses
 
 
-def _uses_in_the_code() -> Iterator[Use]:
-    for folder in SOURCES:
-        for file in sorted((ROOT / folder).rglob("*.py")):
-            yield from _uses(ast.parse(file.read_text(encoding="utf-8")), str(file.relative_to(ROOT)))
+@functools.cache
+def _uses_in_the_code() -> list[Use]:
+    files = [file for folder in SOURCES for file in sorted((ROOT / folder).rglob("*.py"))]
+    return [
+        use for file in files for use in _uses(ast.parse(file.read_text(encoding="utf-8")), str(file.relative_to(ROOT)))
+    ]
 
 
 def _uses(tree: ast.AST, file: str) -> Iterator[Use]:

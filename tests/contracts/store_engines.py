@@ -8,15 +8,19 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import psycopg
 from sqlalchemy import MetaData, Table, bindparam, cast, delete, func, insert, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateTable
 
 from services.clock import Clock, VirtualClock
 from services.store.port import Query, Statement, Store, StoreBroken
+from services.store.postgres.connections import adapt
+from services.store.postgres.store import PostgresStore
 from services.store.schema import INTEGER, integer, text
 from services.store.sqlite import SqliteStore
 from services.store.sqlite_writer import connect_writer
+from tests.harness.postgres_server import PostgresServer
 
 TABLES = MetaData()
 NOTES = Table(
@@ -132,6 +136,77 @@ class SqliteEngine:
             return other.execute("SELECT id, body FROM notes ORDER BY place, id").fetchall()
 
 
+class PostgresEngine:
+    """PostgreSQL, in a database of its own."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.url = server.new_database(create_postgres_tables)
+
+    async def open(self, *, clock: Clock | None = None) -> PostgresStore:
+        return await PostgresStore.open(self.url, clock=clock or VirtualClock())
+
+    async def open_with_little_room(self) -> PostgresStore:
+        # What a server says when its disk is full.
+        with self._connected() as other:
+            other.execute(
+                """
+                CREATE FUNCTION has_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    IF (SELECT sum(length(body)) FROM notes) > 150000 THEN
+                        RAISE EXCEPTION 'no space left on device' USING ERRCODE = 'disk_full';
+                    END IF;
+                    RETURN NULL;
+                END $$;
+                CREATE TRIGGER room AFTER INSERT ON notes FOR EACH STATEMENT EXECUTE FUNCTION has_room()
+                """
+            )
+        return await self.open()
+
+    async def open_with_failing_commit(self, on_broken: Callable[[StoreBroken], None]) -> PostgresStore:
+        return await PostgresStore.open(
+            self.url, clock=VirtualClock(), on_broken=on_broken, connect=losing_the_connection_at("COMMIT")
+        )
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        with self._connected() as other, other.transaction():
+            other.execute("LOCK TABLE notes, budgets IN EXCLUSIVE MODE")
+            yield
+
+    def stored(self) -> Sequence[tuple[int, str]]:
+        with self._connected() as other:
+            return other.execute("SELECT id, body FROM notes ORDER BY place, id").fetchall()
+
+    def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
+        return psycopg.connect(self.url, autocommit=True)
+
+
+def create_postgres_tables(url: str) -> None:
+    """The tables of this module."""
+    with psycopg.connect(url, autocommit=True) as database:
+        for table in TABLES.sorted_tables:
+            database.execute(str(CreateTable(table).compile(dialect=postgresql.dialect())).encode())
+
+
+def losing_the_connection_at(statement: str) -> Callable[[str], psycopg.Connection[Any]]:
+    """Opens connections that are lost when `statement` was sent for the first time, and nobody knows whether it came
+    through."""
+    lost: list[str] = []
+
+    class LosingConnection(psycopg.Connection[Any]):
+        def execute(self, query: Any, *args: Any, **options: Any) -> psycopg.Cursor[Any]:
+            if query == statement and not lost:
+                lost.append(query)
+                self.close()
+            return super().execute(query, *args, **options)
+
+    def connect(address: str) -> psycopg.Connection[Any]:
+        connection = LosingConnection.connect(address, autocommit=True)
+        adapt(connection.adapters)
+        return connection
+
+    return connect
+
+
 def create_tables(path: Path) -> None:
     """The tables of this module, where they are missing."""
     with closing(sqlite3.connect(path)) as database:
@@ -160,4 +235,9 @@ def failing_at(sql: str, code: int) -> Callable[[Path], sqlite3.Connection]:
     return connect
 
 
-ENGINES: dict[str, Callable[[Path], StoreEngine]] = {"sqlite": SqliteEngine}
+def engine_named(name: str, folder: Path, server: Callable[[], PostgresServer]) -> StoreEngine:
+    """The engine `name`, with a database of its own."""
+    return SqliteEngine(folder) if name == "sqlite" else PostgresEngine(server())
+
+
+ENGINES = ("sqlite", "postgresql")

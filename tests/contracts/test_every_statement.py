@@ -7,12 +7,14 @@ import pkgutil
 import sqlite3
 from contextlib import closing
 
+import psycopg
 import pytest
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 import services.store
 from services.store.port import Statement
+from services.store.postgres.connections import adapt
 from services.store.schema import metadata
 from services.store.statements import DialectName, compile_statement
 
@@ -47,6 +49,14 @@ def test_sqlite_accepts_every_statement() -> None:
         for statement in STATEMENTS:
             compiled = compile_statement(statement, "sqlite")
             database.execute(f"EXPLAIN {compiled.sql}", [None] * len(compiled.order))
+
+
+def test_postgresql_accepts_every_statement(new_postgres_database: str) -> None:
+    with psycopg.connect(new_postgres_database, autocommit=True) as database:
+        adapt(database.adapters)
+        for statement in STATEMENTS:
+            compiled = compile_statement(statement, "postgresql")
+            database.execute(f"EXPLAIN {compiled.sql}".encode(), [None] * len(compiled.order))
 
 
 def test_names_of_statements_are_unique() -> None:

@@ -25,13 +25,14 @@ from tests.contracts.store_engines import (
     STATEMENTS,
     TAKE,
     StoreEngine,
+    engine_named,
     notes,
 )
 
 
-@pytest.fixture(params=list(ENGINES))
+@pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> StoreEngine:
-    return ENGINES[request.param](tmp_path)
+    return engine_named(request.param, tmp_path, lambda: request.getfixturevalue("postgres_server"))
 
 
 @pytest.fixture

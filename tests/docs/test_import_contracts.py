@@ -17,7 +17,7 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LINT = "from importlinter.cli import lint_imports_command as lint; lint()"
 PLANTED = {
     "bot -> function_calls -> services -> config, never back": ("services/dice.py", "function_calls.spec"),
-    "openai, tenacity, apscheduler and sqlalchemy are imported in services alone": ("bot/turns.py", "openai"),
+    "openai, sqlalchemy and their like are imported in services alone": ("bot/turns.py", "psycopg"),
     "a handler knows no other handler": ("function_calls/handlers/dice.py", "function_calls.handlers.help"),
     "a module of tools knows no other module of tools": (
         "function_calls/tool_modules/file.py",

@@ -68,7 +68,7 @@ def test_the_http_api_answers_as_the_page_shows(terminal: Terminal, server: str)
 
 def test_under_another_host_name_only_the_probes_answer(server: str) -> None:
     stranger = {"host": "bot.example"}
-    with httpx2.Client(base_url=server, headers=stranger, trust_env=False, timeout=10) as client:
+    with httpx2.Client(base_url=server, headers=stranger, trust_env=False, verify=False, timeout=10) as client:
         assert client.get("/healthz").status_code == client.get("/readyz").status_code == 200
         refused = client.get("/metrics")
     assert refused.status_code == 403
@@ -127,7 +127,7 @@ def test_a_daemon_tells_what_an_edit_broke_where_the_page_says(server: str, term
     file = terminal.home / "http.yaml"
     usual = file.read_text(encoding="utf-8")
     [operators] = PAGE.of("yaml", "Who hears what broke")
-    with httpx2.Client(base_url=server, trust_env=False, timeout=10) as client:
+    with httpx2.Client(base_url=server, trust_env=False, verify=False, timeout=10) as client:
 
         def shows(settings: str, metric: float) -> bool:
             details = client.get("/readyz").raise_for_status().json()["details"]

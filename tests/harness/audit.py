@@ -6,6 +6,8 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 
+import psycopg
+
 from bot.wiring import DATABASE
 from config.texts import Texts
 from services.store.backups import damage
@@ -71,7 +73,7 @@ def problems(outside: Outside) -> list[str]:
     found += [f"{count} {what}" for what, query in left.items() for (count,) in _rows(outside, query) if count]
     heard = Counter(native_id for (native_id,) in _rows(outside, "SELECT native_id FROM history WHERE from_bot = 0"))
     found += [f"{one.id} is {heard[one.id]} times in history" for one in outside.said if heard[one.id] != 1]
-    hurt = damage(outside.home / DATABASE)
+    hurt = None if outside.store_url else damage(outside.home / DATABASE)
     return found if hurt is None else [*found, f"the database is damaged: {hurt}"]
 
 
@@ -111,5 +113,8 @@ def _turn(sent: Sent) -> str:
 
 
 def _rows(outside: Outside, query: str) -> list[tuple[object, ...]]:
+    if outside.store_url:
+        with psycopg.connect(outside.store_url) as server:
+            return server.execute(query.encode()).fetchall()
     with closing(sqlite3.connect(outside.home / DATABASE)) as database:
         return database.execute(query).fetchall()

@@ -4,6 +4,7 @@ are at the other end of a connection to the test."""
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -40,6 +41,8 @@ SOON_SECONDS = 0.1
 TICK_SECONDS = 0.02
 ABANDONED = 71
 """The exit status of a daemon whose test has ended."""
+BROKEN = 72
+"""The exit status of a daemon whose store broke."""
 Reach = Callable[[str], None]
 
 
@@ -53,6 +56,8 @@ class Plan:
     sends_are_idempotent: bool = True
     faults: str = ""
     """Armed fault points, as in ROLLCALL_FAULTS."""
+    store_url: str = ""
+    """The database on a server; empty: the file in `home`."""
 
     def to_json(self) -> JsonObject:
         return asdict(self)
@@ -228,6 +233,7 @@ async def _daemon(plan: Plan, peer: Peer, network: OutsideNetwork, faults: Fault
             "home": plan.home,
             "logging": {"folder": f"{plan.home}/logs", "console": "off"},
             "chats": {"allow": [f"{NETWORK}:*"]},
+            "store": {"url": plan.store_url},
         }
     )
     clock = SystemClock()
@@ -236,7 +242,7 @@ async def _daemon(plan: Plan, peer: Peer, network: OutsideNetwork, faults: Fault
         return [SpecSource(functions_of(peer, faults.reach), services)]
 
     given = Given(clock=clock, model=OutsideModel(peer, faults.reach), sources=sources, faults=faults)
-    store = await open_store(settings, clock)
+    store = await open_store(settings, clock, lambda _: os._exit(BROKEN))
     return build_daemon(settings, store, [network], Ids(clock), Texts(), given)
 
 

@@ -11,7 +11,11 @@ from pydantic import BaseModel
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from function_calls.declaration import tool_function
+from function_calls.failed_runs import not_written
+from function_calls.ports import Words
 from function_calls.spec import FunctionResult, Message, ToolError
+from function_calls.words import Unwritten, WordsWanted
+from services.llm.model import ModelMessage
 
 PIXEL = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJg"
@@ -80,18 +84,33 @@ async def test_tool_with_logging(ctx: MessageContext, args: Nothing, *, call: Ca
     return FunctionResult.say("done")
 
 
-class Words(BaseModel, frozen=True, extra="forbid"):
+class Asked(BaseModel, frozen=True, extra="forbid"):
     """What is asked."""
 
     message: str
 
 
 @tool_function(effect="read")
-async def test_elicitation(ctx: MessageContext, args: Words, *, call: Call) -> FunctionResult:
+async def test_elicitation(ctx: MessageContext, args: Asked, *, call: Call) -> FunctionResult:
     """Ask whoever called."""
     if call.resumed is None:
         return FunctionResult.ask(args.message, resume={"asked": args.message})
     return FunctionResult.say(f"User response: {call.resumed.answer}")
+
+
+class Prompt(BaseModel, frozen=True, extra="forbid"):
+    """What a model is asked."""
+
+    prompt: str
+
+
+@tool_function(effect="read")
+async def test_sampling(ctx: MessageContext, args: Prompt, *, words: Words, call: Call) -> FunctionResult:
+    """Ask a model."""
+    written = await words.ask(ctx, call, WordsWanted([ModelMessage("user", args.prompt)], most_tokens=100))
+    if isinstance(written, Unwritten):
+        return not_written(written, call.profile.texts)
+    return FunctionResult.say(f"LLM response: {written.text}")
 
 
 @tool_function(effect="once")

@@ -54,6 +54,8 @@ class Outside:
     home: Path
     nursery: Nursery
     sends_are_idempotent: bool = True
+    store_url: str = ""
+    """Where the daemon's database is; empty: a file in `home`."""
     said: list[Said] = field(default_factory=list)
     acknowledged: set[str] = field(default_factory=set)
     arrived: list[Sent] = field(default_factory=list)
@@ -80,7 +82,7 @@ class Outside:
         """Start the daemon, with fault points armed; its process id, as soon as it listens or has died."""
         self.ready.clear()
         self.ended.clear()
-        pid = self.nursery.start(Plan(str(self.home), self.port, self.sends_are_idempotent, faults))
+        pid = self.nursery.start(Plan(str(self.home), self.port, self.sends_are_idempotent, faults, self.store_url))
         async with asyncio.timeout(PATIENCE_SECONDS):
             await _first(self.ready, self.ended)
         return pid
@@ -170,9 +172,11 @@ class Outside:
 
 
 @asynccontextmanager
-async def an_outside(home: Path, nursery: Nursery, *, sends_are_idempotent: bool = True) -> AsyncIterator[Outside]:
-    """The world, listening for a daemon whose data are in `home`."""
-    outside = Outside(home, nursery, sends_are_idempotent)
+async def an_outside(
+    home: Path, nursery: Nursery, *, sends_are_idempotent: bool = True, store_url: str = ""
+) -> AsyncIterator[Outside]:
+    """The world, listening for a daemon whose data are in `home`, and its database at `store_url` where it is given."""
+    outside = Outside(home, nursery, sends_are_idempotent, store_url)
     outside.answering.set()
     server = await asyncio.start_server(outside.connected, "127.0.0.1", 0)
     outside.port = server.sockets[0].getsockname()[1]

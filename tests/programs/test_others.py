@@ -32,6 +32,7 @@ HOLDS = {
     "tools-call-with-progress",
     "tools-call-with-logging",
     "tools-call-elicitation",
+    "tools-call-sampling",
     "logging-set-level",
     "server-sse-multiple-streams",
     "dns-rebinding-protection",
@@ -50,8 +51,7 @@ NOT_OFFERED = {
     "prompts-get-with-args",
     "prompts-get-embedded-resource",
     "prompts-get-with-image",
-    # It does not ask for its clients' models, and of their people one thing at a time, never a form of many fields.
-    "tools-call-sampling",
+    # Of its clients' people it asks one thing at a time, never a form of many fields.
     "elicitation-sep1034-defaults",
     "elicitation-sep1330-enums",
 }
@@ -59,11 +59,13 @@ NOT_OFFERED = {
 
 @pytest.mark.requirement("B9", "B10", "B32")
 async def test_all_that_the_suite_asks_of_a_server_of_tools_holds(tmp_path: Path) -> None:
-    async with programs(settings=SOURCES) as served, known(served) as url:
+    lending = ({"name": "editor", "sampling": True},)
+    async with programs(clients=lending, settings=SOURCES) as served, known(served) as url:
         ended = await run(SUITE, "server", "--url", url, folder=tmp_path)
     results = re.findall(r"^([✓✗]) ([\w-]+): \d+ passed, (\d+) failed$", ended.out, re.MULTILINE)
     assert {name for mark, name, failed in results if mark == "✓" and failed == "0"} == HOLDS, ended.out
     assert {name for mark, name, _ in results if mark == "✗"} == NOT_OFFERED
+    assert not any(name.startswith("tools-") for name in NOT_OFFERED)
 
 
 @pytest.mark.requirement("B9", "B10", "B32")

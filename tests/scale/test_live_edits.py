@@ -126,4 +126,6 @@ async def test_no_turn_fails_and_every_change_counts_at_once_while_twenty_chats_
 def a_client(daemon: RealDaemon) -> httpx2.AsyncClient:
     headers = {"authorization": f"Bearer {TOKEN}"}
     limits = httpx2.Limits(max_connections=CHATS + 5)
-    return httpx2.AsyncClient(base_url=daemon.address, headers=headers, limits=limits, timeout=30, trust_env=False)
+    return httpx2.AsyncClient(
+        base_url=daemon.address, headers=headers, limits=limits, timeout=30, trust_env=False, verify=False
+    )

@@ -34,12 +34,13 @@ class Printed(NamedTuple):
 def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> Printed:
     """Run `rollcall` with `arguments` in this process."""
     capsys.readouterr()
+    logs_before = structlog.get_config()
     try:
         status = main([str(one) for one in arguments])
     except SystemExit as ended:
         status = int(ended.code or 0)
     finally:
-        structlog.reset_defaults()
+        structlog.configure(**logs_before)
     out, err = capsys.readouterr()
     return Printed(status, out, err)
 

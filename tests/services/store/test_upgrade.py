@@ -17,8 +17,9 @@ from services.clock import VirtualClock
 from services.store.migrations.commands import migrate, write_revision
 from services.store.migrations.transaction import transaction
 from services.store.port import StoreBroken, StoreError
+from services.store.revisions import DatabaseTooNew, Revisions, Upgraded, read_revisions
 from services.store.schema import integer, text
-from services.store.upgrade import DatabaseTooNew, Revisions, Upgraded, read_revisions, upgrade
+from services.store.upgrade import upgrade
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 FIRST = "op.execute('CREATE TABLE todos (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT')"

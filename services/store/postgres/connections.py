@@ -1,0 +1,177 @@
+"""Connections to a PostgreSQL server, and what its errors mean to the store."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+import psycopg
+from psycopg.adapt import AdaptersMap, Dumper
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.types.numeric import IntDumper
+from psycopg.types.string import StrDumper
+
+from services.store.lock import StoreInUse
+from services.store.port import BadUnit, StoreBroken, StoreError, StoreFull
+
+_LOCK_CLASS = 0x526F6C6C  # "Roll": tells this lock from those that others take in the same database
+_UNLESS_GIVEN: dict[str, str] = {
+    "connect_timeout": "10",
+    "target_session_attrs": "read-write",  # of several hosts the one that takes writes
+    "keepalives_idle": "15",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",  # milliseconds
+}
+# What a server is told of a session. A process that is held up in the midst of a transaction, or whose machine is gone,
+# must not hold its locks for ever; how long a statement takes is our business, whatever is set for others.
+_SESSION = (
+    "SET tcp_keepalives_idle = 15",
+    "SET tcp_keepalives_interval = 5",
+    "SET tcp_keepalives_count = 3",
+    "SET statement_timeout = 0",
+    "SET lock_timeout = 0",
+    "SET idle_in_transaction_session_timeout = '30s'",
+)
+_HOLDER = (
+    "SELECT a.application_name FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid "
+    "WHERE l.locktype = 'advisory' AND l.granted AND l.classid = %s::bigint::oid "
+    "AND l.objid = (hashtext(%s)::bigint & 4294967295)::oid "
+    "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+# The server has no room, or its disk failed: the statement was undone, and may succeed later.
+_NO_ROOM = ("53100", "53200", "58030")
+_DAMAGED = ("XX001", "XX002")
+# Another transaction stood in the way, the server stops or takes no writes any more: all may be well in a moment.
+_PASSES = ("40001", "40P01", "55P03", "57014", "57P", "08", "53300", "25006", "25P03")
+
+
+class _BoolDumper(IntDumper):
+    """True is 1, as on SQLite."""
+
+    def dump(self, obj: Any) -> Any:
+        return super().dump(int(obj))
+
+
+class _Refused(Dumper):
+    """The store holds integers and text: a number with a fraction would be rounded in silence."""
+
+    def dump(self, obj: Any) -> Any:
+        raise psycopg.DataError(f"{type(obj).__name__} is no integer, text or bytes")
+
+
+def address_of(url: str) -> str:
+    """The connection string of `url`, with what the store wants where it is silent. Raises StoreError."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        # The driver's own words may hold parts of the address, and with them the password.
+        raise StoreError(
+            "store.url is no address of a PostgreSQL database, like postgresql://user:password@host:5432/name"
+        ) from None
+    missing = {name: value for name, value in _UNLESS_GIVEN.items() if name not in given}
+    name = given.get("application_name") or f"rollcall {os.getpid()} on {socket.gethostname()}"[:63]
+    return make_conninfo(url, **missing, application_name=name, client_encoding="utf8")
+
+
+def place_of(url: str) -> str:
+    """Where the database is, without user and password, for people."""
+    given = conninfo_to_dict(url)
+    host, name = given.get("host") or "this machine", given.get("dbname") or given.get("user") or "postgres"
+    return f"the database {name} on {host}"
+
+
+def connect_writer(address: str) -> psycopg.Connection[Any]:
+    """A connection whose commits survive a crash of the server, in autocommit mode.
+
+    Raises:
+        psycopg.Error: the server cannot be reached, or does not let us in.
+    """
+    connection = psycopg.connect(address, autocommit=True, prepare_threshold=1)
+    try:
+        connection.prepared_max = 1000
+        adapt(connection.adapters)
+        for setting in _SESSION:
+            connection.execute(setting)
+        # What is stronger, a copy on other machines for one, is the operator's to choose.
+        connection.execute(
+            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+        )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def connect_reader(address: str) -> psycopg.AsyncConnection[dict[str, Any]]:
+    """A connection that cannot write. Raises psycopg.Error."""
+    connection = await psycopg.AsyncConnection.connect(
+        address, autocommit=True, prepare_threshold=1, row_factory=psycopg.rows.dict_row
+    )
+    try:
+        connection.prepared_max = 1000
+        adapt(connection.adapters)
+        await connection.execute("SET default_transaction_read_only = on")
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def adapt(adapters: AdaptersMap) -> None:
+    """Let values mean the same as on SQLite."""
+    adapters.register_dumper(str, StrDumper)
+    adapters.register_dumper(bool, _BoolDumper)
+    for other in (float, "decimal.Decimal", list, tuple, dict, "datetime.datetime", "datetime.date", "uuid.UUID"):
+        adapters.register_dumper(other, _Refused)
+
+
+def take_lock(connection: psycopg.Connection[Any], url: str) -> None:
+    """The right to write the database, as long as `connection` lives: two writers would hand out the same ids.
+
+    Raises:
+        StoreInUse: another process, or another store of this one, has it.
+    """
+    (schema,) = connection.execute("SELECT coalesce(current_schema(), '')").fetchone() or ("",)
+    (taken,) = connection.execute(
+        "SELECT pg_try_advisory_lock(%s::int, hashtext(%s))", (_LOCK_CLASS, schema)
+    ).fetchone() or (False,)
+    if not taken:
+        row = connection.execute(_HOLDER, (_LOCK_CLASS, schema)).fetchone()
+        holder = row[0] if row and row[0] else "another process"
+        raise StoreInUse(f"{place_of(url)} is in use by {holder}; stop it first")
+
+
+def refusal(name: str, error: Exception) -> StoreError:
+    """What the store raises for an `error` of the driver in the statement `name`. The server's own words stay out of
+    it: they may quote values."""
+    if _begins(error, _NO_ROOM):
+        return StoreFull(f"{name}: {_words(error)}")
+    if _begins(error, _DAMAGED):
+        return StoreBroken(f"{name}: the database is damaged: {_words(error)}")
+    return BadUnit(f"{name}: {_words(error)}")
+
+
+def passes(error: psycopg.Error) -> bool:
+    """Whether doing the whole transaction again may help."""
+    return _begins(error, _PASSES)
+
+
+def is_from_server(error: Exception) -> bool:
+    """Whether the server has refused something; else a value was refused before it was sent."""
+    return isinstance(error, psycopg.OperationalError) or getattr(error, "sqlstate", None) is not None
+
+
+def _begins(error: Exception, codes: tuple[str, ...]) -> bool:
+    code: str = getattr(error, "sqlstate", None) or ""
+    return bool(code) and code.startswith(codes)
+
+
+def _words(error: Exception) -> str:
+    code = getattr(error, "sqlstate", None)
+    if not isinstance(error, psycopg.Error) or code is None:
+        return str(error)
+    about = (error.diag.table_name, error.diag.column_name, error.diag.constraint_name)
+    kind = f"{type(error).__name__} ({code})"
+    return " ".join([kind, *(each for each in about if each)])

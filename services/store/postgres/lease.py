@@ -1,0 +1,133 @@
+"""The lease of a daemon on PostgreSQL, asked for over a connection of its own: it is wanted before the store is open,
+and must not wait behind what the store writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import psycopg
+
+from services.store import leases
+from services.store.leases import Held, Unreachable
+from services.store.port import Query, StoreError, Write
+from services.store.postgres.connections import adapt, address_of, connect_writer, place_of
+from services.store.statements import StatementCompiler
+
+_LEAST_SECONDS, _MOST_SECONDS = 0.5, 10.0
+_LOCKED = "55P03"
+
+
+class _Answer(NamedTuple):
+    rows: list[tuple[Any, ...]]
+    touched: int
+
+
+class PostgresLease:
+    """The one row, as one process asks for it. A connection that was lost is made anew with the next question."""
+
+    def __init__(self, url: str, holder: str, seconds: float, prepare: Callable[[], object]) -> None:
+        """`holder` names this process and no other; the lease lasts `seconds`. `prepare` makes the tables where there
+        are none; it is called in a thread. Raises StoreError when `url` is no address."""
+        self._address = address_of(url)
+        self._place = place_of(url)
+        self._holder = holder
+        self._prepare = prepare
+        self._lease_ms = round(seconds * 1000)
+        self._patience_seconds = min(_MOST_SECONDS, max(_LEAST_SECONDS, seconds / 3))
+        self._compiler = StatementCompiler("postgresql")
+        self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._asking = asyncio.Lock()
+
+    async def take(self) -> int | Held:
+        """Lead; returns the token of this leadership. Or who leads. Raises StoreError."""
+        try:
+            held = await self._held()
+        except _NoLeases:
+            await asyncio.to_thread(self._prepare)
+            held = None
+        # The row is looked at before it is asked for: that would lock it for a moment, also where it is not to be had.
+        if held is not None and held.left_ms > 0 and held.holder != self._holder:
+            return held
+        try:
+            answer = await self._asked(leases.take(self._holder, self._lease_ms))
+        except _Locked:
+            # The leader was held up in the midst of a transaction, which the server will end.
+            return held or Held("", 0)
+        if answer.rows:
+            token: int = answer.rows[0][0]
+            return token
+        return await self._held() or Held("", 0)
+
+    async def renew(self, token: int) -> bool:
+        """Lead on; False when another one has taken over. Raises StoreError."""
+        return (await self._asked(leases.renew(token, self._lease_ms))).touched == 1
+
+    async def release(self) -> None:
+        """Lead no more, if this one leads. Raises StoreError."""
+        await self._asked(leases.release(self._holder))
+
+    def guard(self, token: int) -> Write:
+        """What each transaction of this leadership has to begin with."""
+        return leases.guard(token)
+
+    async def close(self) -> None:
+        """Let go of the connection; the lease stays."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _held(self) -> Held | None:
+        rows = (await self._asked(leases.held())).rows
+        return Held(rows[0][0], rows[0][2]) if rows else None
+
+    async def _asked(self, question: Write | Query) -> _Answer:
+        compiled = self._compiler.compiled(question.statement)
+        try:
+            async with asyncio.timeout(self._patience_seconds), self._asking:
+                connection = await self._connected()
+                cursor = await connection.execute(compiled.sql, compiled.bind(question.values))
+                rows = await cursor.fetchall() if cursor.description else []
+        except psycopg.errors.UndefinedTable as error:
+            raise _NoLeases(f"{self._place} has no tables of this program") from error
+        except psycopg.Error as error:
+            if error.sqlstate == _LOCKED:
+                raise _Locked(f"{self._place}: the lease is locked") from error
+            await self.close()
+            raise Unreachable(f"{self._place} cannot be asked who leads: {error}") from error
+        except TimeoutError as error:
+            await self.close()
+            raise Unreachable(f"{self._place} does not say in time who leads") from error
+        return _Answer(rows, cursor.rowcount)
+
+    async def _connected(self) -> psycopg.AsyncConnection[Any]:
+        if self._connection is None or self._connection.closed:
+            self._connection = connection = await psycopg.AsyncConnection.connect(self._address, autocommit=True)
+            adapt(connection.adapters)
+            most_ms = round(self._patience_seconds * 500)
+            await connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{most_ms}ms",))
+        return self._connection
+
+
+class _NoLeases(StoreError):
+    """The database has no such table yet: it is new."""
+
+
+class _Locked(Unreachable):
+    """Another transaction has the row."""
+
+
+def connect_as_leader(address: str, seconds: float) -> psycopg.Connection[Any]:
+    """The writer's connection of who leads with a lease of `seconds`. A process that is held up in the midst of a
+    transaction has the row of the lease locked: the server ends its session when the lease would have run out, or
+    nobody else could take over. Raises psycopg.Error."""
+    connection = connect_writer(address)
+    try:
+        connection.execute(
+            "SELECT set_config('idle_in_transaction_session_timeout', %s, false)", (f"{round(seconds * 1000)}ms",)
+        )
+    except BaseException:
+        connection.close()
+        raise
+    return connection

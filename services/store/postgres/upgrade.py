@@ -1,0 +1,100 @@
+"""Brings a PostgreSQL database to the schema of this version of the program, before anything else uses it.
+
+There is no copy beforehand: whoever runs a server has a way to make copies of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from sqlalchemy import Connection, MetaData, create_engine
+from sqlalchemy.dialects.postgresql.base import PGTypeCompiler
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from services.store.migrations.transaction import VERSIONS
+from services.store.port import StoreError
+from services.store.postgres.connections import address_of, place_of
+from services.store.revisions import DatabaseTooNew, Revisions, Upgraded, create, migrate, read_revisions
+
+_LOCK = 0x526F6C6C_55706772  # "RollUpgr"
+_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+_VERSION = "SELECT version_num FROM alembic_version"
+
+
+def upgrade(url: str, *, tables: MetaData | None = None, versions: Path = VERSIONS) -> Upgraded | None:
+    """Apply the migrations in `versions` that the database at `url` lacks, all in one transaction. An empty database is
+    made of `tables` at once where they are given, else by all migrations. Whoever does the same at once is waited for.
+
+    Returns what was done; None when the database was up to date.
+
+    Raises:
+        DatabaseTooNew: it has a version that the code does not know.
+        StoreError: a migration failed, or it is no database of ours; it is as it was. Or it cannot be reached.
+    """
+    revisions, address = read_revisions(versions), address_of(url)
+    try:
+        with psycopg.connect(address, autocommit=True) as looking:
+            if _to_do(_names(looking), looking, revisions, url) is None:
+                return None
+        with _transaction(address) as (connection, driver):
+            # Only now does nobody else change it: look again.
+            to_do = _to_do(_names(driver), driver, revisions, url)
+            if to_do is None:
+                return None
+            if to_do.before is None and tables is not None:
+                create(connection, tables, to_do.after)
+            else:
+                migrate(connection, versions)
+    except (SQLAlchemyError, psycopg.Error) as error:
+        raise StoreError(
+            f"the upgrade of {place_of(url)} to {revisions.head} failed, and was undone: {error}"
+        ) from error
+    return to_do
+
+
+def _names(connection: psycopg.Connection[Any]) -> set[str]:
+    return {name for (name,) in connection.execute(_TABLES).fetchall()}
+
+
+def _to_do(names: set[str], connection: psycopg.Connection[Any], revisions: Revisions, url: str) -> Upgraded | None:
+    """What an upgrade would do; None when there is nothing to do. Raises StoreError."""
+    row = connection.execute(_VERSION).fetchone() if "alembic_version" in names else None
+    version: str | None = row[0] if row else None
+    if version is None and names - {"alembic_version"}:
+        raise StoreError(
+            f"{place_of(url)} has tables but no schema version: it is no database of this program. Give it one of its "
+            "own, or a schema of its own (?options=-csearch_path%3Drollcall)"
+        )
+    if version is not None and version not in revisions.known:
+        raise DatabaseTooNew(
+            f"{place_of(url)} has schema version {version}, which this version of the program does not know. "
+            "Start the newer version that wrote it, or restore a copy from before"
+        )
+    if revisions.head is None or version == revisions.head:
+        return None
+    return Upgraded(version, revisions.head, None)
+
+
+@contextmanager
+def _transaction(address: str) -> Iterator[tuple[Connection, psycopg.Connection[Any]]]:
+    """One transaction, schema changes included, while nobody else upgrades; by SQLAlchemy, and by the driver."""
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(address), poolclass=NullPool)
+    engine.dialect.type_compiler_instance = _ByCodePoint(engine.dialect)
+    with engine.begin() as connection:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, psycopg.Connection)
+        driver.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        yield connection, driver
+
+
+class _ByCodePoint(PGTypeCompiler):
+    """Every text column is compared by code point, as SQLite does, whatever the locale of the database: ranges of keys
+    and the order of names would be others than they are meant to be."""
+
+    def visit_TEXT(self, type_: Any, **options: Any) -> str:  # noqa: N802  # the name is SQLAlchemy's
+        return 'TEXT COLLATE "C"'

@@ -1,0 +1,264 @@
+"""What every engine does with units: they wait in the loop and go to one writer thread, whole groups at a time.
+
+A commit costs a sync of the disk and two thread switches, whatever is in it. So all units that came while the thread
+was busy become one transaction: there is no window to wait for, and the busier the daemon, the less a unit costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from services.clock import Clock
+from services.store.port import BadUnit, Statement, StoreBroken, StoreClosed, StoreError, Write
+from services.store.starvation import Nudge
+from services.store.statements import CompiledStatement, StatementCompiler
+from services.store.units import Committer, Step, Unit
+from services.store.writer_thread import WriterThread
+
+_POST_SECONDS = 0.05
+_FIRST_WAIT_SECONDS = 0.1
+_LONGEST_WAIT_SECONDS = 2.0
+
+
+class UnitQueue:
+    """The units of one store. Belongs to the loop that it was made in."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        compiler: StatementCompiler,
+        clock: Clock,
+        *,
+        refusal: Callable[[str, Exception], StoreError],
+        on_broken: Callable[[StoreBroken], None] | None,
+        release: Callable[[], None] = lambda: None,
+        most_in_group: int = 512,
+        patience_seconds: float = 0.0,
+    ) -> None:
+        """`refusal` makes an error of the driver one of the store. `release` is called in the thread at its very end.
+        A database that cannot be reached for longer than `patience_seconds` breaks the store."""
+        self._loop = asyncio.get_running_loop()
+        self._committer = committer
+        self._compiler = compiler
+        self._clock = clock
+        self._refuse = refusal
+        self._on_broken = on_broken
+        self._most_in_group = most_in_group
+        self._patience_seconds = patience_seconds
+        self._thread = WriterThread(committer, release, self._loop, self._group_done, self._thread_ended)
+        self._nudge = Nudge(self._loop)
+        self._known_writes: dict[Statement, CompiledStatement] = {}
+        self._log = structlog.get_logger("store")
+        self._waiting: list[Unit] = []
+        self._in_flight: Sequence[Unit] = ()
+        self._urgent = False
+        self._flush_due = False
+        self._post_timer: asyncio.Task[None] | None = None
+        self._refusal: StoreError | None = None
+        self._broken: StoreBroken | None = None
+        self._ended = asyncio.Event()
+        self._post_errors = 0
+        self._unreachable_since: float | None = None
+        self._again: asyncio.Task[None] | None = None
+        self._attempts = 0
+        self._thread.start()
+
+    @property
+    def groups(self) -> int:
+        """Transactions committed so far; the fewer for the same units, the better they shared."""
+        return self._committer.commits
+
+    @property
+    def post_errors(self) -> int:
+        """Posted units that failed so far."""
+        return self._post_errors
+
+    @property
+    def broken(self) -> StoreBroken | None:
+        """Why the process has to end; None while all is well."""
+        return self._broken
+
+    def commit(self, writes: Sequence[Write]) -> asyncio.Future[list[int]]:
+        """All of `writes` or nothing, durable when it returns; the row counts. See Store."""
+        waiter = self._loop.create_future()
+        try:
+            unit = Unit(self._steps(writes), waiter)
+        except StoreError as error:
+            waiter.set_exception(error)
+            return waiter
+        self._waiting.append(unit)
+        self._flush_soon()
+        return waiter
+
+    def post(self, writes: Sequence[Write]) -> None:
+        """The same, lazily and with nobody waiting. See Store."""
+        try:
+            unit = Unit(self._steps(writes), None)
+        except StoreError as error:
+            self._post_failed([write.statement.name for write in writes], error)
+            return
+        self._waiting.append(unit)
+        if self._post_timer is None:
+            self._post_timer = self._loop.create_task(self._flush_posts(), name="store-posts")
+
+    def read(self, statement: Statement) -> CompiledStatement:
+        """The statement of a read, compiled. Raises BadUnit where it writes, and StoreClosed."""
+        if isinstance(self._refusal, StoreClosed):
+            raise _again(self._refusal)
+        compiled = self._compiler.compiled(statement)
+        if not compiled.is_select:
+            raise BadUnit(f"{statement.name}: a read cannot write; commit it")
+        return compiled
+
+    def close(self) -> bool:
+        """Refuse new units and finish the rest; False when that was said before. `ended` tells when it is done."""
+        if isinstance(self._refusal, StoreClosed):
+            return False
+        self._refusal = StoreClosed("the store was closed")
+        self._stop_post_timer()
+        self._urgent = True
+        self._flush()
+        return True
+
+    async def ended(self) -> None:
+        """Return when the writer has ended and given everything back."""
+        await self._ended.wait()
+
+    def _steps(self, writes: Sequence[Write]) -> list[Step]:
+        if self._refusal is not None:
+            raise _again(self._refusal)
+        known, compile_first = self._known_writes, self._write
+        steps = []
+        for statement, values, expect in writes:
+            compiled = known.get(statement) or compile_first(statement)
+            try:
+                steps.append(Step(statement.name, compiled.sql, compiled.bind(values), expect))
+            except ValueError as error:
+                raise self._refuse(statement.name, error) from error
+        return steps
+
+    def _write(self, statement: Statement) -> CompiledStatement:
+        """The statement compiled, from now on known as one that writes. Raises BadUnit."""
+        compiled = self._compiler.compiled(statement)
+        if compiled.is_select:
+            raise BadUnit(f"{statement.name}: a unit cannot read; make the condition part of a write")
+        self._known_writes[statement] = compiled
+        return compiled
+
+    def _flush_soon(self) -> None:
+        """At the end of this tick of the loop, so that units of other tasks that are ready now share the commit."""
+        self._urgent = True
+        if not self._flush_due and not self._in_flight:
+            self._flush_due = True
+            self._loop.call_soon(self._flush)
+
+    async def _flush_posts(self) -> None:
+        await self._clock.sleep(_POST_SECONDS)
+        self._post_timer = None
+        if self._waiting:
+            self._flush_soon()
+
+    def _flush(self) -> None:
+        self._flush_due = False
+        if self._in_flight:
+            return
+        if not self._waiting:
+            self._urgent = False
+            if isinstance(self._refusal, StoreClosed):
+                self._thread.end()
+            return
+        group = self._waiting[: self._most_in_group]
+        del self._waiting[: self._most_in_group]
+        self._urgent = bool(self._waiting)
+        self._hand_over(group)
+
+    def _hand_over(self, group: Sequence[Unit]) -> None:
+        self._in_flight = group
+        self._thread.run(group)
+        self._nudge.work_is_out()
+
+    def _group_done(self, left: Sequence[Unit]) -> None:
+        self._nudge.work_is_back()
+        units, self._in_flight = self._in_flight, left
+        for unit in units:
+            if unit.outcome is not None:
+                self._answer(unit)
+        if self._committer.broken is not None:
+            self._break(self._committer.broken)
+        elif left:
+            if self._is_patient():
+                self._again = self._loop.create_task(self._run_again(left), name="store-again")
+                return
+            self._give_up(left)
+        self._unreachable_since = None
+        if self._urgent or isinstance(self._refusal, StoreClosed):
+            self._flush_soon()
+
+    def _is_patient(self) -> bool:
+        """Whether what could not be done, the database being out of reach, is done later, before all others."""
+        now = self._clock.monotonic()
+        if self._unreachable_since is None:
+            self._unreachable_since, self._attempts = now, 0
+        return now - self._unreachable_since < self._patience_seconds
+
+    async def _run_again(self, left: Sequence[Unit]) -> None:
+        wait = min(_FIRST_WAIT_SECONDS * 2**self._attempts, _LONGEST_WAIT_SECONDS)
+        self._attempts += 1
+        await self._clock.sleep(wait)
+        self._hand_over(left)
+
+    def _give_up(self, left: Sequence[Unit]) -> None:
+        self._in_flight = ()
+        self._waiting[:0] = left
+        self._break(StoreBroken(f"the database could not be reached for {self._patience_seconds:.0f} seconds"))
+
+    def _answer(self, unit: Unit) -> None:
+        waiter, outcome = unit.waiter, unit.outcome
+        if waiter is None:
+            if isinstance(outcome, StoreError):
+                self._post_failed([step.name for step in unit.steps], outcome)
+        elif waiter.done():
+            return  # cancelled: the unit was done all the same
+        elif isinstance(outcome, list):
+            waiter.set_result(outcome)
+        elif outcome is not None:
+            waiter.set_exception(_again(outcome))
+
+    def _break(self, error: StoreBroken) -> None:
+        """Nothing is taken any more, and what waited is told so."""
+        if self._broken is not None:
+            return
+        self._broken = error
+        self._refusal = self._refusal or error
+        units, self._waiting = self._waiting, []
+        for unit in units:
+            unit.outcome = error
+            self._answer(unit)
+        self._log.error("store_broken", error=str(error))
+        if self._on_broken is not None:
+            self._loop.call_soon(self._on_broken, error)
+
+    def _thread_ended(self) -> None:
+        """After `close`, or because of an error that nobody foresaw: then what was in flight is unknown."""
+        self._nudge.work_is_back()
+        if not isinstance(self._refusal, StoreClosed) or self._in_flight or self._waiting:
+            self._waiting[:0], self._in_flight = self._in_flight, ()
+            self._break(StoreBroken("the writer ended; what is durable is known after a restart"))
+        self._ended.set()
+
+    def _post_failed(self, statements: Sequence[str], error: StoreError) -> None:
+        self._post_errors += 1
+        self._log.error("store_post_failed", statements=list(statements), kind=type(error).__name__, error=str(error))
+
+    def _stop_post_timer(self) -> None:
+        if self._post_timer is not None:
+            self._post_timer.cancel()
+            self._post_timer = None
+
+
+def _again(error: StoreError) -> StoreError:
+    """The same error for another waiter: raised twice, one object would collect the frames of both."""
+    return type(error)(*error.args)

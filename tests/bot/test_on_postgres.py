@@ -1,0 +1,127 @@
+"""A whole daemon on a database server: what is promised on SQLite is kept there too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from bot.testing import Group, a_group, call
+from bot.wiring import DATABASE
+from config.settings import Settings
+from config.texts import Texts
+from services.store.lock import StoreInUse
+from tests.fakes.functions import Recorder
+from tests.fakes.held import Held, until
+from tests.fakes.timers import pass_time
+
+UNKNOWN = Texts().of("en").say("failures.unknown_outcome", name="/hold")
+Opens = Callable[..., AbstractAsyncContextManager[Group]]
+
+
+@pytest.fixture
+def home(tmp_path: Path, new_postgres_database: str) -> Opens:
+    """Opens groups whose daemon has its database on the server, always the same one."""
+
+    def open_group(functions: list[Any] | None = None) -> AbstractAsyncContextManager[Group]:
+        settings = {"store": {"url": new_postgres_database}}
+        return a_group(functions or [], home=tmp_path, settings=settings)
+
+    return open_group
+
+
+async def test_what_is_said_is_answered_by_commands_and_by_the_model(home: Opens, tmp_path: Path) -> None:
+    pay = Recorder("pay", effect="once", gives="paid", commands=["pay"])
+    async with home([pay.spec]) as group:
+        assert await group.say("Ann", "/pay") == ["paid"]
+        group.model.says([call("pay")], "All done.")
+        assert await group.say("Bob", "@Rollcall see to the rent, please") == ["paid", "All done."]
+        assert await group.say("Eve", "nobody is meant") == []
+        duplicate = group.message("Ann", "/pay", id="same")
+        assert await group.daemon.intake.deliver(duplicate) is not await group.daemon.intake.deliver(duplicate)
+        await group.settle()
+    assert len(pay.runs) == 3
+    assert not (tmp_path / DATABASE).exists()
+
+
+async def test_what_runs_once_is_told_as_unknown_after_a_crash_and_not_run_again(home: Opens) -> None:
+    held = Held(effect="once")
+    async with home([held.spec]) as group:
+        await group.hear("Ann", "/hold it")
+        await held.has_begun("it")
+        await group.crash()
+    for said in ([UNKNOWN], []):
+        async with home([held.spec]) as group:
+            await group.settle()
+            assert [one.text for one in group.platform.sent] == said
+    assert held.begun == ["it"]
+
+
+async def test_a_stored_answer_of_the_model_is_used_again_after_a_crash(home: Opens) -> None:
+    held = Held(effect="idempotent")
+    async with home([held.spec]) as group:
+        group.model.says([call("hold", text="it")])
+        await group.hear("Ann", "@Rollcall wait")
+        await held.has_begun("it")
+        await group.crash()
+    held.let_go()
+    async with home([held.spec]) as group:
+        group.model.says("All done.")
+        await until(lambda: len(group.platform.sent) == 2)
+        assert [one.text for one in group.platform.sent] == ["done: it", "All done."]
+        assert len(group.model.requests) == 1
+
+
+async def test_a_reminder_outlives_the_daemon_and_is_said_once(home: Opens) -> None:
+    async with home() as group:
+        await group.say("Ann", "/remind me in 5 minutes to drink")
+        await group.crash()
+        clock = group.clock
+    async with home() as group:
+        group.clock.jump(clock.monotonic())
+        said = await pass_time(group, 360, step=30)
+        assert [one for one in said if "drink" in one] == said
+        assert len(said) == 1
+        await group.crash()
+    async with home() as group:
+        group.clock.jump(600)
+        assert await pass_time(group, 60, step=30) == []
+
+
+async def test_what_a_chat_keeps_is_there_after_a_restart(home: Opens) -> None:
+    async with home() as group:
+        await group.say("Ann", "/todo add milk")
+        await group.say("Ann", "/todo add bread")
+    async with home() as group:
+        (listed,) = await group.say("Ann", "/todo")
+        assert "milk" in listed
+        assert "bread" in listed
+        (why,) = await group.say("Ann", "/why")
+        assert why
+
+
+async def test_a_second_daemon_on_the_same_database_is_refused(home: Opens) -> None:
+    async with home():
+        with pytest.raises(StoreInUse):
+            async with home():
+                pass
+
+
+async def test_a_daemon_makes_its_own_tables_in_an_empty_database(postgres_server: Any, tmp_path: Path) -> None:
+    url = postgres_server.new_database()
+    async with a_group(home=tmp_path, settings={"store": {"url": url}}) as group:
+        assert await group.say("Ann", "/todo add milk") != []
+    with psycopg.connect(url) as database:
+        assert database.execute("SELECT text FROM todos").fetchall() == [("milk",)]
+
+
+def test_the_address_of_the_database_is_a_secret() -> None:
+    from bot.wiring import secrets_of
+
+    url = "postgresql://bot:hunter%402@db/rollcall"
+    secrets = secrets_of(Settings.model_validate({"store": {"url": url}}))
+    assert {url, "hunter%402", "hunter@2"} <= set(secrets)
