@@ -87,9 +87,7 @@ class _Place:
 class _Cleaning:
     """One schema being cleaned."""
 
-    def __init__(
-        self, root: Mapping[str, Any], references: References, *, drops_null: bool, refs_alone: bool
-    ) -> None:
+    def __init__(self, root: Mapping[str, Any], references: References, *, drops_null: bool, refs_alone: bool) -> None:
         self._root = root
         self._drops_null = drops_null
         self._refs_alone = refs_alone

@@ -222,7 +222,9 @@ def test_any_schema_judges_as_the_reference_does(properties: dict[str, Any], raw
     if latest:
         schema = in_the_latest_draft(schema)
     reference = (jsonschema.Draft202012Validator if latest else jsonschema.Draft7Validator)(schema)
-    parser = SchemaArguments(imported(schema))
+    ours = imported(schema)
+    assert imported(ours) == ours
+    parser = SchemaArguments(ours)
     try:
         read = parser.parse(raw)
     except ArgumentFault:
@@ -267,6 +269,24 @@ def test_a_model_is_told_in_words_where_a_schema_begins_anew() -> None:
         "type": "object",
         "description": "A node; of the same form as the node around it, with value, children",
     }
+
+
+@pytest.mark.parametrize("place", ["$defs", "definitions"])
+def test_parameters_that_refer_to_themselves_as_a_whole_keep_their_properties(place: str) -> None:
+    node = {
+        "type": "object",
+        "description": "A folder.",
+        "properties": {"name": {"type": "string"}, "inner": {"$ref": f"#/{place}/folder"}},
+        "required": ["name"],
+    }
+    schema = {"$ref": f"#/{place}/folder", place: {"folder": node}}
+    ours = imported(schema)
+    assert imported(ours) == ours
+    assert list(told(ours)["properties"]) == ["name", "inner"]
+    assert usage_line(new_spec("act", print, "Acts.", parameters=schema, commands=["act"])) == "/act <name> [inner]"
+    assert accepts(schema, {"name": "a", "inner": {"name": "b", "inner": {"name": "c"}}})
+    assert not accepts(schema, {"name": "a", "inner": {"name": "b", "inner": {}}})
+    assert not accepts(schema, {"inner": {"name": "b"}})
 
 
 @pytest.mark.parametrize(
@@ -442,6 +462,56 @@ def test_a_plain_schema_is_told_as_it_is() -> None:
     assert told(schema) is schema
 
 
+# -- the schema of schemas
+
+
+@pytest.mark.requirement("D20", "F8")
+@pytest.mark.parametrize(
+    ("schema", "draft"),
+    [
+        ({"properties": {"form": {"$ref": "http://json-schema.org/draft-07/schema#"}}}, "draft 7"),
+        ({"properties": {"form": {"$ref": "https://json-schema.org/draft-07/schema"}}}, "draft 7"),
+        ({"properties": {"form": {"$ref": "https://json-schema.org/draft/2020-12/schema"}}}, "draft 2020-12"),
+        (
+            {
+                "$schema": "https://json-schema.org/draft/2019-09/schema",
+                "properties": {"form": {"$ref": "https://json-schema.org/draft/2020-12/schema"}},
+            },
+            "draft 2020-12",
+        ),
+    ],
+)
+def test_an_argument_may_be_a_schema_itself(schema: dict[str, Any], draft: str) -> None:
+    assert accepts(schema, {"form": {"properties": {"size": {"minLength": 1}}}})
+    assert not accepts(schema, {"form": {"properties": {"size": {"minLength": "one"}}}})
+    ours = imported(schema)
+    assert imported(ours) == ours
+    assert told(ours)["properties"]["form"] == {"type": "object", "description": f"A JSON Schema ({draft})"}
+
+
+def test_arguments_may_be_a_schema_as_a_whole() -> None:
+    schema = {"$ref": "http://json-schema.org/draft-07/schema#"}
+    assert accepts(schema, {"minLength": 1})
+    assert not accepts(schema, {"minLength": "one"})
+    assert "A JSON Schema (draft 7)" in told(imported(schema))["description"]
+
+
+def test_a_part_of_the_schema_of_schemas_may_be_meant() -> None:
+    count = {"$ref": "http://json-schema.org/draft-07/schema#/definitions/nonNegativeInteger"}
+    schema = {"properties": {"count": {**count, "description": "How many"}}}
+    assert accepts(schema, {"count": 1})
+    assert not accepts(schema, {"count": -1})
+    assert told(imported(schema))["properties"]["count"]["description"] == (
+        "How many; what /definitions/nonNegativeInteger says in the schema of JSON Schema draft 7"
+    )
+
+
+def test_a_schema_of_ones_own_goes_before_that_of_the_draft() -> None:
+    own = {"$id": "http://json-schema.org/draft-07/schema", "type": "integer"}
+    schema = {"definitions": {"own": own}, "properties": {"form": {"$ref": "http://json-schema.org/draft-07/schema#"}}}
+    assert imported(schema)["properties"]["form"] == {"type": "integer"}
+
+
 # -- refusals say where and why
 
 
@@ -451,6 +521,11 @@ def test_a_plain_schema_is_told_as_it_is() -> None:
         ({"properties": {"a": {"pattern": "(?=x)y"}}}, r"properties\.a\.pattern: .*look-around"),
         ({"properties": {"a": {"minimum": "one"}}}, r'properties\.a\.minimum: "one" is not of type "number"'),
         ({"properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}, "nothing is fetched"),
+        ({"properties": {"a": {"$ref": "http://json-schema.org/draft-04/schema#"}}}, "nothing is fetched"),
+        (
+            {"properties": {"a": {"$ref": "http://json-schema.org/draft-07/schema#/nowhere"}}},
+            "'/nowhere' does not exist",
+        ),
         ({"properties": {"a": {"type": "blob"}}}, "unknown type 'blob'"),
         ({"properties": {"a": "string"}}, r"properties\.a: .*is not of types"),
         ({"type": "string"}, "type object"),
