@@ -1,5 +1,5 @@
-"""What a `$ref` within a schema points to: by JSON pointer, by anchor, or by a part's `$id`. Nothing is fetched; but the
-draft that a schema is read by has a schema of its own, which every validator knows."""
+"""What a `$ref` within a schema points to: by JSON pointer, by anchor, or by a part's `$id`. Nothing is fetched; but
+the draft that a schema is read by has a schema of its own, which every validator knows."""
 
 from __future__ import annotations
 
