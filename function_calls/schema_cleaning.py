@@ -106,8 +106,8 @@ class _Cleaning:
         while isinstance(result, dict) and "$ref" in result:
             # The parameters themselves say what they are: not all readers of a spec look behind a reference there.
             reference = result.pop("$ref")
-            target = definitions.get(reference.removeprefix(_IN_DEFINITIONS))
-            result = {"allOf": [{"$ref": reference}], **result} if target is None else {**target, **result}
+            written: JsonObject | None = definitions.get(reference.removeprefix(_IN_DEFINITIONS))
+            result = {"allOf": [{"$ref": reference}], **result} if written is None else {**written, **result}
         return {**result, "$defs": definitions} if definitions else result
 
     def _clean(self, node: Any, place: _Place) -> Any:

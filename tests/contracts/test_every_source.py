@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,8 @@ from function_calls.turn import Path as Way
 from services.refs import MemberRef, Role
 from services.store.ledger import LEDGER
 from services.store.port import Statement
-from tests.config.files import written
+from tests.bot.cli.running import a_settings_file, an_environment
+from tests.harness.forked_commands import commands
 from tests.harness.mcp_programs import TOKEN, Programs, programs
 from tests.harness.mcp_sdk import Played, over_http
 from tests.harness.mcp_servers import Script, a_tool, function, until
@@ -349,17 +349,46 @@ async def test_every_function_is_on_offer_to_models_and_programs_that_may_call_i
         assert (made.name in listed, made.name in on_offer) == (role is Role.MODERATOR,) * 2, role
 
 
-@pytest.mark.parametrize("source", [name for name in SOURCES if name != "a mapping"])
-async def test_every_function_is_called_by_hand_in_a_process_of_its_own(tmp_path: Path, source: str) -> None:
-    made = SOURCES[source](tmp_path)
+def a_mapping_by_name(folder: Path) -> Source:
+    """A definition whose handler is named by where it stands, since a process of its own is given nothing by hand."""
+    package = folder / "mapped"
+    package.mkdir()
+    (package / "spoken.py").write_text(TOOLS.partition("def tools")[0], encoding="utf-8")
+    definitions = "def tools" + TOOLS.partition("def tools")[2]
+    named = definitions.replace('"handler": echo', '"handler": "mapped.spoken:echo"')
+    (package / "__init__.py").write_text(named, encoding="utf-8")
+    return Source({"sources": {"python": [str(package)]}})
+
+
+BY_NAME = {**SOURCES, "a mapping": a_mapping_by_name}
+BY_HAND = {"it runs": 0, "the role is too weak": 1, "a number is none": 1}
+"""Cases, with the exit status of `rollcall call`."""
+
+
+@pytest.mark.requirement("D6", "D29", "E35")
+@pytest.mark.parametrize("source", BY_NAME.values(), ids=BY_NAME)
+async def test_a_process_of_its_own_checks_and_records_as_every_way_does(
+    tmp_path: Path, source: Callable[[Path], Source]
+) -> None:
+    made = source(tmp_path)
+    cases = [CASES[how] for how in BY_HAND]
     async with made.running() as own:
-        settings = written(tmp_path, json.dumps({"config_version": 1, "home": f"{tmp_path}/var", **own}))
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "bot", "call", made.name, "--json", '{"text": "hi", "times": 2}', "--config", str(settings)),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        async with asyncio.timeout(30):
-            out, _ = await process.communicate()
+        file = a_settings_file(tmp_path, "".join(f"{key}: {json.dumps(value)}\n" for key, value in own.items()))
+        calls = [
+            ("call", made.name, "--json", json.dumps(case.arguments), "--role", case.role.value, "--config", str(file))
+            for case in cases
+        ]
+        ended = await commands(an_environment(), *calls)
+    assert [one.status for one in ended] == list(BY_HAND.values()), ended
+    ran, *others = [json.loads(one.out) for one in ended]
     # A command tool says what each of its steps gave.
-    assert (process.returncode, json.loads(out)["reply"].splitlines()[-1]) == (0, "hi hi")
+    assert ran["reply"].splitlines()[-1] == "hi hi"
+    assert [[one["error"]] for one in others] == [case.outcomes for case in cases[1:]]
+    with closing(sqlite3.connect(tmp_path / "var" / "rollcall.sqlite")) as database:
+        rows = database.execute("SELECT function, chat, effect, code, arguments FROM ledger").fetchall()
+    assert [row[:4] for row in rows] == [(made.name, "cli:main:terminal", "once", "ok")]
+    assert json.loads(rows[0][4]) == cases[0].arguments
+    lines = map(json.loads, (tmp_path / "logs" / "function_calls.jsonl").read_text(encoding="utf-8").splitlines())
+    assert [(one["function"], one["path"], [one["outcome"]]) for one in lines] == [
+        (made.name, "cli", case.outcomes) for case in cases
+    ]
