@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,6 @@ from function_calls.turn import Path as Way
 from services.refs import MemberRef, Role
 from services.store.ledger import LEDGER
 from services.store.port import Statement
-from tests.bot.cli.running import a_settings_file, an_environment
-from tests.harness.forked_commands import commands
 from tests.harness.mcp_programs import TOKEN, Programs, programs
 from tests.harness.mcp_sdk import Played, over_http
 from tests.harness.mcp_servers import Script, a_tool, function, until
@@ -347,48 +344,3 @@ async def test_every_function_is_on_offer_to_models_and_programs_that_may_call_i
                 listed = {tool.name for tool in (await client.list_tools()).tools}
             on_offer = {one.original for one in offer.functions}
         assert (made.name in listed, made.name in on_offer) == (role is Role.MODERATOR,) * 2, role
-
-
-def a_mapping_by_name(folder: Path) -> Source:
-    """A definition whose handler is named by where it stands, since a process of its own is given nothing by hand."""
-    package = folder / "mapped"
-    package.mkdir()
-    (package / "spoken.py").write_text(TOOLS.partition("def tools")[0], encoding="utf-8")
-    definitions = "def tools" + TOOLS.partition("def tools")[2]
-    named = definitions.replace('"handler": echo', '"handler": "mapped.spoken:echo"')
-    (package / "__init__.py").write_text(named, encoding="utf-8")
-    return Source({"sources": {"python": [str(package)]}})
-
-
-BY_NAME = {**SOURCES, "a mapping": a_mapping_by_name}
-BY_HAND = {"it runs": 0, "the role is too weak": 1, "a number is none": 1}
-"""Cases, with the exit status of `rollcall call`."""
-
-
-@pytest.mark.requirement("D6", "D29", "E35")
-@pytest.mark.parametrize("source", BY_NAME.values(), ids=BY_NAME)
-async def test_a_process_of_its_own_checks_and_records_as_every_way_does(
-    tmp_path: Path, source: Callable[[Path], Source]
-) -> None:
-    made = source(tmp_path)
-    cases = [CASES[how] for how in BY_HAND]
-    async with made.running() as own:
-        file = a_settings_file(tmp_path, "".join(f"{key}: {json.dumps(value)}\n" for key, value in own.items()))
-        calls = [
-            ("call", made.name, "--json", json.dumps(case.arguments), "--role", case.role.value, "--config", str(file))
-            for case in cases
-        ]
-        ended = await commands(an_environment(), *calls)
-    assert [one.status for one in ended] == list(BY_HAND.values()), ended
-    ran, *others = [json.loads(one.out) for one in ended]
-    # A command tool says what each of its steps gave.
-    assert ran["reply"].splitlines()[-1] == "hi hi"
-    assert [[one["error"]] for one in others] == [case.outcomes for case in cases[1:]]
-    with closing(sqlite3.connect(tmp_path / "var" / "rollcall.sqlite")) as database:
-        rows = database.execute("SELECT function, chat, effect, code, arguments FROM ledger").fetchall()
-    assert [row[:4] for row in rows] == [(made.name, "cli:main:terminal", "once", "ok")]
-    assert json.loads(rows[0][4]) == cases[0].arguments
-    lines = map(json.loads, (tmp_path / "logs" / "function_calls.jsonl").read_text(encoding="utf-8").splitlines())
-    assert [(one["function"], one["path"], [one["outcome"]]) for one in lines] == [
-        (made.name, "cli", case.outcomes) for case in cases
-    ]
