@@ -15,14 +15,14 @@ from pydantic import PydanticUserError, TypeAdapter
 
 from function_calls.schema_cleaning import cleaned as cleaned
 from function_calls.schema_mending import as_later, everywhere, mend, nodes
-from function_calls.schema_words import LATER
+from function_calls.schema_words import DRAFT_7, DRAFT_2020_12, LATER
 from function_calls.schema_words import UnusableSchema as UnusableSchema
 from services.json_values import JsonObject
 
 EMPTY: JsonObject = {"type": "object", "properties": {}, "required": []}
-_LATEST = "https://json-schema.org/draft/2020-12/schema"
 _EARLY = re.compile(r"https?://json-schema\.org/draft-0[467]/schema#?")
 _LATE = re.compile(r"https?://json-schema\.org/draft/20(19-09|20-12)/schema#?")
+_TO_THE_LATEST = re.compile(r"https?://json-schema\.org/draft/2020-12/schema(#.*)?")
 
 
 def schema_of(arguments: Any) -> JsonObject:
@@ -67,17 +67,22 @@ def imported(schema: object) -> JsonObject:
         raise UnusableSchema("it is nested too deep") from None
     # Whoever writes `$defs` thinks of a draft in which what stands beside a reference is in force.
     alone = not later and ("$defs" not in mended or _states(mended, _EARLY))
-    ours = cleaned(mended, drops_null=False, refs_alone=alone)
+    ours = cleaned(mended, drops_null=False, refs_alone=alone, draft=DRAFT_2020_12 if later else DRAFT_7)
     kind = ours.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         raise UnusableSchema(f"parameters must have type object, not {kind!r}")
-    return _completed({**({"$schema": _LATEST} if later else {}), **ours})
+    return _completed({**({"$schema": DRAFT_2020_12} if later else {}), **ours})
 
 
 def _is_later(schema: JsonObject) -> bool:
     if _states(schema, _EARLY):
         return False
-    return _states(schema, _LATE) or any(node.keys() & LATER for node in nodes(schema))
+    return _states(schema, _LATE) or any(node.keys() & LATER or _refers_to_the_latest(node) for node in nodes(schema))
+
+
+def _refers_to_the_latest(node: JsonObject) -> bool:
+    reference = node.get("$ref")
+    return isinstance(reference, str) and _TO_THE_LATEST.fullmatch(reference) is not None
 
 
 def _states(schema: JsonObject, drafts: re.Pattern[str]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from function_calls.schema_references import References, Target
 from function_calls.schema_words import (
     DEFINITIONS,
+    DRAFT_7,
     FLAGS,
     INTO_THE_VALUE,
     LIMITS,
@@ -39,17 +40,21 @@ _FOREIGN_TYPES = {
 }
 _KNOWN_TYPES = {"object", "array", "string", "number", "integer", "boolean", "null"}
 _DROPPED = DEFINITIONS | {"$anchor", "$comment", "$id", "$schema", "discriminator", "title"}
+_IN_DEFINITIONS = "#/$defs/"
 _MOST_NODES = 10_000
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def cleaned(schema: Mapping[str, Any], *, drops_null: bool = True, refs_alone: bool = False) -> JsonObject:
+def cleaned(
+    schema: Mapping[str, Any], *, drops_null: bool = True, refs_alone: bool = False, draft: str = DRAFT_7
+) -> JsonObject:
     """`schema` with its references written out, titles dropped and foreign type names mapped. What refers to itself
     stays a `$ref`, to the `$defs` at the end. `drops_null`: an optional is simply absent
     for us, so `X or null` becomes X, and a default of null no default. `refs_alone`: of what stands beside a `$ref`
-    only remarks count, as until draft 7."""
+    only remarks count, as until draft 7. `draft`: what it is read by; a `$ref` to the schema of that stays too."""
     try:
-        result = _Cleaning(schema, drops_null=drops_null, refs_alone=refs_alone).whole()
+        references = References(schema, alone=refs_alone, draft=draft)
+        result = _Cleaning(schema, references, drops_null=drops_null, refs_alone=refs_alone).whole()
     except RecursionError:
         raise UnusableSchema("it is nested too deep") from None
     if not isinstance(result, dict):
@@ -82,11 +87,11 @@ class _Place:
 class _Cleaning:
     """One schema being cleaned."""
 
-    def __init__(self, root: Mapping[str, Any], *, drops_null: bool, refs_alone: bool) -> None:
+    def __init__(self, root: Mapping[str, Any], references: References, *, drops_null: bool, refs_alone: bool) -> None:
         self._root = root
         self._drops_null = drops_null
         self._refs_alone = refs_alone
-        self._references = References(root, alone=refs_alone)
+        self._references = references
         self._nodes_left = _MOST_NODES
         self._repeated: dict[int, tuple[str, Target]] = {}
         """What refers to itself, by identity: its name in `$defs`."""
@@ -98,6 +103,11 @@ class _Cleaning:
         while len(definitions) < len(self._repeated):
             name, target = list(self._repeated.values())[len(definitions)]
             definitions[name] = self._clean(target.schema, _Place("", 0, {}).within(target))
+        while isinstance(result, dict) and "$ref" in result:
+            # The parameters themselves say what they are: not all readers of a spec look behind a reference there.
+            reference = result.pop("$ref")
+            written: JsonObject | None = definitions.get(reference.removeprefix(_IN_DEFINITIONS))
+            result = {"allOf": [{"$ref": reference}], **result} if written is None else {**written, **result}
         return {**result, "$defs": definitions} if definitions else result
 
     def _clean(self, node: Any, place: _Place) -> Any:
@@ -132,13 +142,17 @@ class _Cleaning:
         return value
 
     def _inlined(self, node: Mapping[str, Any], place: _Place) -> Any:
-        target = self._references.find(node["$ref"], self._references.base_of(node, place.base))
+        base = self._references.base_of(node, place.base)
         beside = {
             key: value
             for key, value in node.items()
             if key != "$ref" and not (self._refs_alone and key in VALIDITY | {"$id"})
         }
         said = self._clean(beside, place) if beside else {}
+        elsewhere = self._references.to_its_draft(node["$ref"], base)
+        if elsewhere:
+            return _both({"$ref": elsewhere}, said)
+        target = self._references.find(node["$ref"], base)
         began = place.open.get(id(target.schema))
         if began == place.depth:
             raise UnusableSchema(f"$ref {node['$ref']!r} refers to itself without end")
@@ -146,7 +160,7 @@ class _Cleaning:
             written = self._clean(target.schema, place.within(target))
             if id(target.schema) not in self._repeated:
                 return _both(written, said)
-        return _both({"$ref": f"#/$defs/{self._name_of(target)}"}, said)
+        return _both({"$ref": _IN_DEFINITIONS + self._name_of(target)}, said)
 
     def _name_of(self, target: Target) -> str:
         known = self._repeated.get(id(target.schema))

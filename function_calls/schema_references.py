@@ -1,4 +1,5 @@
-"""What a `$ref` within a schema points to: by JSON pointer, by anchor, or by a part's `$id`. Nothing is fetched."""
+"""What a `$ref` within a schema points to: by JSON pointer, by anchor, or by a part's `$id`. Nothing is fetched; but
+the draft that a schema is read by has a schema of its own, which every validator knows."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin
 
-from function_calls.schema_words import UnusableSchema, parts_of
+from function_calls.schema_words import DRAFT_7, UnusableSchema, parts_of
 
 
 class Target(NamedTuple):
@@ -22,9 +23,11 @@ class Target(NamedTuple):
 class References:
     """The parts of one schema that have a name of their own."""
 
-    def __init__(self, root: Mapping[str, Any], *, alone: bool) -> None:
-        """`alone`: what stands beside a `$ref` counts for nothing, as until draft 7."""
+    def __init__(self, root: Mapping[str, Any], *, alone: bool, draft: str = DRAFT_7) -> None:
+        """`alone`: what stands beside a `$ref` counts for nothing, as until draft 7. `draft`: what the schema is read
+        by."""
         self._alone = alone
+        self._draft = draft
         self._documents: dict[str, Any] = {"": root}
         self._anchors: dict[str, Any] = {}
         self._collect(root, "")
@@ -35,6 +38,15 @@ class References:
         if not isinstance(named, str) or named.startswith("#") or (self._alone and "$ref" in node):
             return base
         return _joined(base, named).partition("#")[0]
+
+    def to_its_draft(self, reference: Any, base: str) -> str:
+        """The whole URI of a reference to the schema of the draft, or to a part of it; empty for all others."""
+        if not isinstance(reference, str):
+            return ""
+        document, _, fragment = _joined(base, reference).partition("#")
+        if document in self._documents or _without_scheme(document) != _without_scheme(self._draft):
+            return ""
+        return f"{self._draft}#{fragment}" if fragment else self._draft
 
     def find(self, reference: Any, base: str) -> Target:
         """Raises UnusableSchema for what is not in this schema."""
@@ -72,6 +84,11 @@ class References:
                 self._anchors.setdefault(f"{inner}#{anchor.removeprefix('#')}", node)
         for part in parts_of(node):
             self._collect(part, inner)
+
+
+def _without_scheme(uri: str) -> str:
+    """Authors write http and https alike where a draft has one of them."""
+    return uri.removeprefix("https:").removeprefix("http:")
 
 
 def _joined(base: str, reference: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from function_calls.schema_words import MANY, NAMED, ONE, parts_of
+from function_calls.schema_words import DRAFT_7, MANY, NAMED, ONE, parts_of
 from services.json_values import JsonObject
 
 _UNIONS = ("allOf", "anyOf", "oneOf")
@@ -26,16 +26,18 @@ _MOST_WRITTEN_OUT = 12
 
 def told(schema: JsonObject) -> JsonObject:
     """`schema`, which is in our form, as a model is told it; the same object where there is nothing to change."""
-    if not (schema.keys() & {*_NEVER_TOLD, *_NOT_AT_THE_TOP} or _holds_a_tuple(schema)):
+    if not (schema.keys() & {*_NEVER_TOLD, *_NOT_AT_THE_TOP} or _needs_words(schema)):
         return schema
     whole = {key: value for key, value in schema.items() if key not in _NEVER_TOLD}
     return _without_unions(_Telling(schema.get("$defs") or {}).told(whole))
 
 
-def _holds_a_tuple(node: Any) -> bool:
+def _needs_words(node: Any) -> bool:
+    """Whether there is a tuple in it, or a reference."""
     if not isinstance(node, dict):
         return False
-    return "prefixItems" in node or isinstance(node.get("items"), list) or any(map(_holds_a_tuple, parts_of(node)))
+    is_told_in_words = "prefixItems" in node or isinstance(node.get("items"), list) or "$ref" in node
+    return is_told_in_words or any(map(_needs_words, parts_of(node)))
 
 
 class _Telling:
@@ -50,7 +52,7 @@ class _Telling:
         if not isinstance(node, dict):
             return node
         if "$ref" in node:
-            return self._repeated(node, around)
+            return self._repeated(node, around) if node["$ref"].startswith("#") else _as_schema(node)
         result: JsonObject = {}
         for key, value in node.items():
             if key in NAMED and isinstance(value, dict):
@@ -80,6 +82,16 @@ class _Telling:
         return _saying({**kind, **beside}, again, beside.get("description") or target.get("description") or "")
 
 
+def _as_schema(node: JsonObject) -> JsonObject:
+    """A reference to what describes schemas themselves, which models know."""
+    document, _, part = node["$ref"].partition("#")
+    beside = {key: value for key, value in node.items() if key != "$ref"}
+    draft = "draft 7" if document == DRAFT_7 else "draft 2020-12"
+    if part:
+        return _saying(beside, f"what {part} says in the schema of JSON Schema {draft}", beside.get("description", ""))
+    return _saying({"type": "object", **beside}, f"a JSON Schema ({draft})", beside.get("description", ""))
+
+
 def _as_array(node: JsonObject, listed: Sequence[Any], rest: Any) -> JsonObject:
     """A tuple as an array whose items are of any of its kinds, with their order in words."""
     kinds = {orjson.dumps(one): one for one in (*listed, *([rest] if isinstance(rest, dict) and rest else []))}
@@ -104,13 +116,17 @@ def _without_unions(schema: JsonObject) -> JsonObject:
     schema["required"] = list(
         dict.fromkeys([*schema["required"], *(name for part in all_of for name in part.get("required") or ())])
     )
-    more = [part for part in all_of if not part.keys() <= _IN_PROPERTIES]
+    more = [one for one in all_of if not one.keys() <= _IN_PROPERTIES or _is_only_described(one)]
     if more:
         together["allOf"] = more
     if not together:
         return schema
     words = f"together the arguments must also fit this JSON Schema: {orjson.dumps(together).decode()}"
     return _saying(schema, words, schema.get("description", ""))
+
+
+def _is_only_described(part: JsonObject) -> bool:
+    return "description" in part and "properties" not in part
 
 
 def _offered_by(parts: Sequence[JsonObject]) -> JsonObject:

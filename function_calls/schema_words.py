@@ -70,6 +70,11 @@ LATER = frozenset(
 """What draft 7 does not know."""
 
 
+DRAFT_7 = "http://json-schema.org/draft-07/schema"
+DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
+"""The two drafts of our form, by the schemas that describe their schemas: whatever validates by one has its own."""
+
+
 class UnusableSchema(ValueError):
     """A schema that cannot describe the arguments of a function; says where and why."""
 

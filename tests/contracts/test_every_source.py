@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,7 +21,6 @@ from function_calls.turn import Path as Way
 from services.refs import MemberRef, Role
 from services.store.ledger import LEDGER
 from services.store.port import Statement
-from tests.config.files import written
 from tests.harness.mcp_programs import TOKEN, Programs, programs
 from tests.harness.mcp_sdk import Played, over_http
 from tests.harness.mcp_servers import Script, a_tool, function, until
@@ -347,19 +344,3 @@ async def test_every_function_is_on_offer_to_models_and_programs_that_may_call_i
                 listed = {tool.name for tool in (await client.list_tools()).tools}
             on_offer = {one.original for one in offer.functions}
         assert (made.name in listed, made.name in on_offer) == (role is Role.MODERATOR,) * 2, role
-
-
-@pytest.mark.parametrize("source", [name for name in SOURCES if name != "a mapping"])
-async def test_every_function_is_called_by_hand_in_a_process_of_its_own(tmp_path: Path, source: str) -> None:
-    made = SOURCES[source](tmp_path)
-    async with made.running() as own:
-        settings = written(tmp_path, json.dumps({"config_version": 1, "home": f"{tmp_path}/var", **own}))
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "bot", "call", made.name, "--json", '{"text": "hi", "times": 2}', "--config", str(settings)),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        async with asyncio.timeout(30):
-            out, _ = await process.communicate()
-    # A command tool says what each of its steps gave.
-    assert (process.returncode, json.loads(out)["reply"].splitlines()[-1]) == (0, "hi hi")

@@ -144,6 +144,25 @@ async def test_what_a_function_asks_is_put_to_the_user_and_what_goes_on_is_told(
     assert heard == ["Tool execution started", "Tool processing data", "Tool execution completed"]
 
 
+@pytest.mark.requirement("B9", "B10")
+async def test_the_model_of_the_program_is_asked_where_the_command_line_says_so(file: Path) -> None:
+    begun = hello()
+    begun["params"]["capabilities"] = {"sampling": {}}
+    words = {"role": "assistant", "content": {"type": "text", "text": "Woof."}, "model": "theirs"}
+    async with a_process(file, "serve", "--sampling") as process:
+        await process.say(begun, call(2, "test_sampling", prompt="What do dogs say?"))
+        await process.answer()
+        asked = await process.answer()
+        await process.say({"jsonrpc": "2.0", "id": asked["id"], "result": words})
+        answered = await process.answer()
+        status, rest = await process.end()
+    assert asked["method"] == "sampling/createMessage"
+    [message] = asked["params"]["messages"]
+    assert (message["role"], message["content"]) == ("user", {"type": "text", "text": "What do dogs say?"})
+    assert answered["result"]["content"][0] == {"type": "text", "text": "LLM response: Woof."}
+    assert (status, rest) == (0, b"")
+
+
 @pytest.mark.parametrize("how", ["end", "signal"])
 async def test_a_question_that_nobody_can_answer_any_more_ends_its_run(file: Path, how: str) -> None:
     begun = hello()
