@@ -60,20 +60,24 @@ class Beginnings:
             if before is not None and before != spec.version:
                 _log.warning("beginning_changed", bot=bot, script=spec.name, chats_begun_before=chats, hint=_HINT)
 
-    def claim(self, context: MessageContext, turn: Turn, *, is_aside: bool) -> bool:
-        """Whether this is the first message of its chat that the bot answers, and it has something for that: no other
-        turn begins the chat then. One that is tried again has it still. `is_aside`: the turn runs beside those of its
-        chat, and so begins nothing."""
-        key = (context.chat.key, context.bot)
-        is_due = (
+    def is_due(self, context: MessageContext, turn: Turn, *, is_aside: bool) -> bool:
+        """Whether this may be the first message of its chat that the bot answers, and it has something for that.
+        `is_aside`: the turn runs beside those of its chat, and so begins nothing."""
+        return (
             turn.functions.beginning is not None
             and not is_aside
             and context.kind is Kind.MESSAGE
             and turn.addressed
             and turn.answering is None
-            and key not in self._begun
+            and (context.chat.key, context.bot) not in self._begun
         )
-        return is_due and self._claims.setdefault(key, turn.id) == turn.id
+
+    def claim(self, context: MessageContext, turn: Turn, *, is_aside: bool) -> bool:
+        """Whether it is due and this turn does it: no other one begins the chat then. One that is tried again has it
+        still."""
+        if not self.is_due(context, turn, is_aside=is_aside):
+            return False
+        return self._claims.setdefault((context.chat.key, context.bot), turn.id) == turn.id
 
     async def begin(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome | None:
         """How it ended. Why it failed tells the log alone, since whoever speaks first has asked for none of it; what it

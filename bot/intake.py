@@ -187,8 +187,6 @@ class Intake:
         job.keeping = Keeping(self._store, job.turn_id)
         self._chats.heard(chat, job.turn_id)
         self._engine.free_place(chat, immediate=False)
-        # Before the message is given to the store: the turn's first step comes before the store begins to write.
-        self._engine.submit(job)
         try:
             is_new = await self._keep(job, verdict, also)
         except StoreError:
@@ -214,7 +212,11 @@ class Intake:
         self._reach("recv.before_persist")
         try:
             unit = self._store.commit([*writes, *also])
-            touched = await (unit if job.keeping is None else job.keeping.begin(unit))
+            if job.keeping is not None:
+                unit = job.keeping.begin(unit)
+                # The store waits for the turn's first step before it begins to write.
+                self._engine.submit(job)
+            touched = await unit
         except StoreError:
             # The platform delivers the answer again, and then it has to find its question.
             self._questions.put_back(chat, member, taken)

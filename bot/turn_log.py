@@ -120,6 +120,9 @@ class StoreTurnLog:
         self._collected += writes
         # Nothing of it is used before it is durable: neither by an effect nor by a message to the chat.
         self._is_answer_new = True
+        if writes:
+            # What it costs is settled with it, and is not to be lost where a disk is full for a moment.
+            self._must_be_durable = True
 
     async def until_kept(self) -> None:
         if self._keeping is None:

@@ -21,7 +21,7 @@ from bot.outgoing import Due, addressed_to
 from bot.past import Past
 from bot.summaries import Summaries
 from bot.turn_ends import explained, granted, interrupted, leaving, of_this_text, stopped, told, unheeded
-from bot.turn_log import NotKept, StoreTurnLog
+from bot.turn_log import StoreTurnLog
 from bot.typing_sign import TypingSign, TypingSigns
 from config.settings import RouterSettings
 from function_calls.context import Kind, MessageContext, without_words
@@ -100,17 +100,18 @@ class Turns:
         self._attempts = attempts
 
     async def run(self, job: Job) -> None:
-        """Answer the message of `job`. Raises StoreError when its end cannot be kept; nothing else."""
+        """Answer the message of `job`, unless that turns out to be none. Raises StoreError when its end cannot be kept;
+        nothing else."""
         # One log for all attempts: what is known and could not be written yet is known to the next one.
         log = StoreTurnLog(self._store, job.runs_for, job.turn_id, self._clock, self._faults, job.keeping)
         while True:
             try:
                 await self._attempt(job, log)
-            except NotKept:
-                return
-            except StoreFull as problem:
+            except StoreError as problem:
                 if job.keeping is not None and not await job.keeping.succeeds():
                     return
+                if not isinstance(problem, StoreFull):
+                    raise
                 _log.error("turn_waits_for_room", turn=job.turn_id, problem=str(problem))
                 job.answered = True
                 await self._clock.sleep(_FULL_DISK_SECONDS)
@@ -223,6 +224,9 @@ class Turns:
         role = self._chats.role(context.sender.ref.key, context.sender.role)
         if role is not context.sender.role:
             context = replace(context, sender=replace(context.sender, role=role))
+        if router.has_filters or self._beginnings.is_due(context, turn, is_aside=job.immediate):
+            # Filters, and what begins a chat, may do what a message that turns out to be known must not.
+            await turn.log.until_kept()
         if not self._beginnings.claim(context, turn, is_aside=job.immediate):
             return await self._answered(context, turn, router)
         begun = await self._beginnings.begin(context, turn, router)

@@ -96,6 +96,9 @@ class Doors(Protocol):
     def would_ask(self, spec: FunctionSpec) -> bool:
         """Whether a person would be asked before `spec` runs, for what the turn has read."""
 
+    async def until_kept(self) -> None:
+        """Return when the message is durable."""
+
     async def status(self, text: str) -> None:
         """Tell the chat what is going on."""
 
@@ -205,6 +208,11 @@ class Call:
     def would_ask(self, spec: FunctionSpec) -> bool:
         """Whether words from outside may have led to a run of `spec` now: a person would be asked before it."""
         return self._doors.would_ask(spec)
+
+    async def until_kept(self) -> None:
+        """Return when the message of this run is durable, for filters that count: a quick read may be run for one that
+        turns out to be known already. Raises StoreError where it is none."""
+        await self._doors.until_kept()
 
     async def status(self, text: str) -> None:
         """Tell the chat what is going on while this takes long; never kept in history."""

@@ -151,6 +151,10 @@ class RunDoors:
     def would_ask(self, spec: FunctionSpec) -> bool:
         return is_tainted(spec, self._turn)
 
+    async def until_kept(self) -> None:
+        await self._turn.log.until_kept()
+
     async def status(self, text: str) -> None:
         if self._key not in self._turn.ending:
+            await self.until_kept()
             await self._turn.status(text)

@@ -93,7 +93,6 @@ class FunctionCallLLM:
         stored = turn.log.stored_answer(progress.round_number)
         if stored is not None:
             return stored
-        await turn.log.until_kept()
         tool_choice = "none" if last else "auto" if progress.round_number else self._tool_choice
         sent, everything = self._shortlist.offer(context, turn, wanted=tool_choice) if offered else (None, None)
         messages = [*progress.messages, last_round_message()] if last and progress.round_number else progress.messages
@@ -120,6 +119,7 @@ class FunctionCallLLM:
 
     async def answer(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer a message from the beginning."""
+        await turn.log.until_kept()
         messages = await opened(context, turn, self._settings)
         turn.taint |= taint_of(context, turn.profile().notes)
         progress = Progress(messages, turn.said, told_before=told_before(context.text, messages))
@@ -127,6 +127,7 @@ class FunctionCallLLM:
 
     async def chat(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in words alone: no function is offered."""
+        await turn.log.until_kept()
         messages = await opened(context, turn, self._settings)
         past = told_before(context.text, messages)
         progress = Progress(messages, turn.said, self._settings.max_rounds + 1, told_before=past)

@@ -76,8 +76,9 @@ class EmbeddedEngine:
         _give_back(self._immediate_places if immediate else self._places, chat)
 
     def is_free(self, chat: ChatRef) -> bool:
-        """Whether a message of `chat` would be begun with at once."""
-        is_idle = chat not in self._running and chat not in self._queues
+        """Whether the message of `chat` that a place is kept for would be begun with at once: nothing of the chat runs,
+        waits, or is being written down."""
+        is_idle = chat not in self._running and chat not in self._queues and self._places[chat] == 1
         return is_idle and self._accepts and len(self._running) < self._limits.parallel_turns
 
     def submit(self, job: Job) -> None:

@@ -31,6 +31,7 @@ class Limits:
         if invocation.spec.immediate:
             # Whoever was too fast can still stop what runs.
             return await proceed(invocation)
+        await invocation.call.until_kept()
         context, key = invocation.context, invocation.call.key
         runs = self._of(context.sender.ref.key if self._by_member else context.chat.key)
         now = self._clock.monotonic()

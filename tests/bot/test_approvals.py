@@ -543,8 +543,9 @@ async def test_who_has_which_role_is_shown_as_it_is_now() -> None:
         await group.say("Bob", "hello", role=Role.MODERATOR)
         await group.say("Cleo", "hello")
         assert await group.say("Ann", "/roles", **ADMIN) == [
-            "You are admin here.\nBeyond what everybody may use, you may use: /settings, /clearmessages, /notes, "
-            "/notes clear, /grants revoke, /schedule, /schedule pause, /schedule resume, /schedule remove, /post\n"
+            "You are admin here.\nBeyond what everybody may use, you may use: /begin again, /settings, /clearmessages, "
+            "/notes, /notes clear, /grants revoke, /schedule, /schedule pause, /schedule resume, /schedule remove, "
+            "/post\n"
             "• Ann: admin\n• Bob: moderator\n"
             "Roles come from this network and from the settings of whoever runs me; nobody can give them by chat."
         ]

@@ -4,19 +4,22 @@ the message, and nothing remains of a turn whose message was not taken in."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from bot.platforms.base import Accepted
 from bot.testing import Group, a_group
-from function_calls.context import Kind
+from function_calls.context import Kind, Quoted
 from function_calls.spec import FunctionResult
 from services.refs import Role
 from services.store.inbox import INBOX
 from services.store.ledger import LEDGER
-from services.store.port import StoreFull
+from services.store.port import BadUnit, Store, StoreFull, Write
 from services.store.sqlite import SqliteStore
+from tests.bot.basic_group import a_group_with
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import Recorder
 from tests.fakes.held import Held
@@ -206,3 +209,155 @@ async def test_a_second_command_of_the_chat_waits_for_the_first() -> None:
         held.let_go()
         await group.settle()
         assert [one.text for one in group.platform.sent] == ["done: first", "done: second"]
+
+
+@pytest.mark.parametrize("effect", ["read", "once"])
+async def test_a_command_does_not_overtake_what_the_chat_heard_before(effect: str) -> None:
+    slow = SlowCommit()
+    first = Recorder("first", gives="first", commands=["first"], effect="idempotent")
+    second = Recorder("second", gives="second", commands=["second"], effect=effect, self_contained=True)
+    async with a_group([first.spec, second.spec], around_store=slow.under) as group:
+        earlier = await while_written(group, slow, "/first")
+        later = asyncio.create_task(group.hear("Bob", "/second"))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert second.runs == []
+        slow.let_go()
+        await asyncio.gather(earlier, later)
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["first", "second"]
+
+
+async def test_a_message_that_was_known_begins_no_chat(tmp_path: Path) -> None:
+    function = Recorder("act", commands=["act"], self_contained=True)
+    home = tmp_path / "home"
+    home.mkdir()
+    async with a_group([function.spec], home=home) as group:
+        await group.say("Ann", "/act", id="x1")
+    async with a_group_with(tmp_path, functions=[function.spec], start='TALK "Welcome"', home=home) as group:
+        assert await group.hear("Ann", "/act", id="x1") is Accepted.DUPLICATE
+        await group.settle()
+        assert await group.say("Ann", "/act", id="x2") == ["Welcome", "done"]
+
+
+async def test_what_passes_to_a_model_is_told_with_the_thread_that_its_message_belongs_to() -> None:
+    settings = {"chats": {"allow": ["*"], "settings": {"*": {"context_scope": "thread"}}}}
+    gives = FunctionResult(handled=False)
+    passes = Recorder("passes", gives=gives, commands=["passes"], self_contained=True)
+    async with a_group([passes.spec], settings=settings) as group:
+        group.model.says("Tea it is.", "Because.")
+        await group.say("Ann", "@Rollcall what do I like?")
+        quoted = Quoted(f"sent-{group.platform.sent[0].key}", "Rollcall", "", from_bot=True)
+        await group.say("Bob", "/passes", reply_to=quoted)
+        told = "\n".join(message.content for message in group.model.requests[-1].messages)
+        assert "what do I like?" in told
+        assert "Tea it is." in told
+
+
+async def test_what_a_turn_remembers_is_not_changed_by_a_message_that_was_known() -> None:
+    async def counts(context: object, arguments: object, call: Any) -> str:
+        call.state["runs"] = call.state.get("runs", 0) + 1
+        return f"{call.state['runs']}"
+
+    function = Recorder("count", does=counts, commands=["count"], self_contained=True)
+    async with a_group([function.spec], settings={"filters": {"turn": [{"memory": {"minutes": 10}}]}}) as group:
+        assert await group.say("Ann", "/count", id="x1") == ["1"]
+        assert await group.hear("Ann", "/count", id="x1") is Accepted.DUPLICATE
+        await group.settle()
+        assert await group.say("Ann", "/count", id="x2") == ["2"]
+
+
+async def test_a_message_that_was_known_does_not_count_against_a_limit() -> None:
+    function = Recorder("act", commands=["act"], self_contained=True)
+    settings = {"filters": {"call": [{"limits": {"calls_per_minute": 2}}]}}
+    async with a_group([function.spec], settings=settings) as group:
+        assert await group.say("Ann", "/act", id="x1") == ["done"]
+        assert await group.hear("Ann", "/act", id="x1") is Accepted.DUPLICATE
+        await group.settle()
+        assert await group.say("Ann", "/act", id="x2") == ["done"]
+
+
+async def test_nothing_is_shown_of_what_is_done_for_a_message_that_was_known() -> None:
+    async def shows(context: object, arguments: object, call: Any) -> str:
+        await call.status("Looking at the stars")
+        return "done"
+
+    function = Recorder("look", does=shows, commands=["look"], self_contained=True)
+    async with a_group([function.spec]) as group:
+        await group.say("Ann", "/look", id="x1")
+        group.platform.statuses.clear()
+        assert await group.hear("Ann", "/look", id="x1") is Accepted.DUPLICATE
+        await group.settle()
+        assert group.platform.statuses == []
+
+
+async def test_a_message_that_the_store_cannot_hold_ends_nothing_else() -> None:
+    function = Recorder("act", commands=["act"], self_contained=True)
+    async with a_group([function.spec]) as group:
+        failed = asyncio.create_task(group.daemon.engine.failed())
+        await asyncio.sleep(0)
+        with pytest.raises((BadUnit, TypeError)):
+            await group.hear("Ann", "/act", id="x\ud800")
+        await group.settle()
+        assert not failed.done()
+        failed.cancel()
+        assert await group.say("Ann", "/act") == ["done"]
+
+
+class CancelsAtTheEnd:
+    """A store that cancels `task` in the moment in which a message was taken in."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[Accepted] | None = None
+        self._inner: Any = None
+
+    def under(self, store: Store) -> Store:
+        self._inner = store
+        return cast(Store, self)
+
+    def commit(self, writes: Sequence[Write]) -> Any:
+        unit = self._inner.commit(writes)
+        task = self.task
+        if task is not None and writes[0].statement.name == "inbox.accept":
+            unit.add_done_callback(lambda _: task.cancel())
+        return unit
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+@pytest.mark.parametrize("effect", ["read", "once"])
+async def test_a_message_is_answered_whose_acknowledgement_is_cancelled_at_the_last_moment(effect: str) -> None:
+    function, store = Recorder("act", commands=["act"], effect=effect, self_contained=True), CancelsAtTheEnd()
+    async with a_group([function.spec], around_store=store.under) as group:
+        store.task = asyncio.create_task(group.hear("Ann", "/act", id="x1"))
+        await asyncio.wait([store.task])
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["done"]
+
+
+async def test_two_copies_that_come_at_once_are_answered_once() -> None:
+    function, slow = Recorder("act", commands=["act"], effect="once"), SlowCommit()
+    async with a_group([function.spec], around_store=slow.under) as group:
+        arriving = await while_written(group, slow, "/act")
+        again = asyncio.create_task(group.hear("Ann", "/act", id="x1"))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        slow.let_go()
+        assert [await arriving, await again] == [Accepted.NEW, Accepted.DUPLICATE]
+        await group.settle()
+        assert len(function.runs) == 1
+        assert [one.text for one in group.platform.sent] == ["done"]
+
+
+async def test_a_command_that_is_cut_off_by_a_stop_while_it_is_written_is_taken_up_again(tmp_path: Path) -> None:
+    held, slow = Held(self_contained=True), SlowCommit()
+    async with a_group([held.spec], around_store=slow.under, home=tmp_path) as group:
+        arriving = await while_written(group, slow, "/hold it")
+        await group.daemon.engine.drain(0)
+        slow.let_go()
+        assert await arriving is Accepted.NEW
+    held.let_go()
+    async with a_group([held.spec], home=tmp_path) as group:
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == ["done: it"]

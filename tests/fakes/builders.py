@@ -112,5 +112,8 @@ class _NoDoors:
     def would_ask(self, spec: FunctionSpec) -> bool:
         return False
 
+    async def until_kept(self) -> None:
+        return None
+
     async def status(self, text: str) -> None:
         return None
