@@ -33,6 +33,8 @@ class Verdict:
     """The open question that it answers."""
     told: str = ""
     """The key of the sentence that is said although no turn answers it."""
+    says: str = ""
+    """The sentence itself, where more is known than its key says."""
     closes: tuple[str, ...] = ()
     """The message of the bot's whose choices lead nowhere any more."""
     immediate: bool = False

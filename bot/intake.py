@@ -11,6 +11,7 @@ import structlog
 from bot.approval_answers import quoted_id
 from bot.arrivals import Arrivals
 from bot.chats import Chats
+from bot.decisions import Decisions
 from bot.engine.embedded import EmbeddedEngine
 from bot.engine.job import Job
 from bot.engine.keeping import Keeping
@@ -54,6 +55,7 @@ class Intake:
         chats: Chats,
         functions: Callable[[str], BotFunctions],
         questions: OpenQuestions,
+        decisions: Decisions,
         notices: Notices,
         limits: LimitsSettings,
         history_per_chat: int,
@@ -67,6 +69,7 @@ class Intake:
         self._chats = chats
         self._functions = functions
         self._questions = questions
+        self._decisions = decisions
         self._pointing = Pointing(questions, chats)
         self._notices = notices
         self._limits = limits
@@ -154,8 +157,10 @@ class Intake:
         if edited is not None:
             context = replace(context, text=edited)
         verdict = self._verdict(context, pointed)
+        if verdict.told and not verdict.is_for_us:
+            verdict = await self._decisions.told(context, verdict)
         job = Job(self._ids.next(), context, verdict.addressed, verdict.question, immediate=verdict.immediate)
-        # Until the first await nobody else is judged: the question and the place in the queue are this message's.
+        # What is for us has not waited since it was judged. Until the first await nobody else is judged: the question and the place in the queue are this message's.
         if verdict.quick and self._engine.is_free(context.chat):
             return await self._begun(job, verdict, also)
         if verdict.is_for_us:

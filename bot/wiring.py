@@ -19,6 +19,7 @@ from bot.chat_writer import ModelWriter
 from bot.chats import Chats
 from bot.current_model import CurrentModel
 from bot.daemon import Daemon
+from bot.decisions import Decisions
 from bot.delivery import Delivery
 from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
@@ -205,6 +206,7 @@ def build_daemon(
     epoch = ids.next()
     chats = Chats(settings, texts)
     questions = OpenQuestions(clock, settings.questions.expires_seconds, settings.approvals.expires_seconds)
+    decisions = Decisions(store, questions, chats, clock)
     grants = Grants(store, clock, ids)
     deadlines = given.deadlines or Deadlines(clock)
     actions, members = EngineActions(store, questions), PlatformMembers(store, chats, deadlines, clock)
@@ -309,6 +311,7 @@ def build_daemon(
         chats=chats,
         members=members,
         questions=questions,
+        decisions=decisions,
         beginnings=beginnings,
         store=store,
         delivery=delivery,
@@ -357,6 +360,7 @@ def build_daemon(
         chats=chats,
         functions=registry.of,
         questions=questions,
+        decisions=decisions,
         notices=notices,
         limits=settings.limits,
         history_per_chat=settings.store.history_per_chat,
