@@ -39,6 +39,7 @@ class Verdict:
     """The message of the bot's whose choices lead nowhere any more."""
     immediate: bool = False
     """It controls the queue, so it does not wait in it."""
+    is_command: bool = False
     quick: bool = False
     """It is a command that may be begun with while the message is being written down."""
 
@@ -72,7 +73,8 @@ def judge(
         return Verdict(ReasonCode.NOT_A_MESSAGE, context.kind.value)
     line = functions.command_line(context.text, bare=is_called)
     if line is not None:
-        return Verdict(addressed=True, immediate=line.spec.immediate, quick=line.spec.is_quick)
+        spec = line.spec
+        return Verdict(addressed=True, is_command=True, immediate=spec.immediate, quick=spec.is_quick)
     if context.kind is Kind.CHOICE:
         # A button under a question to somebody else, or to nobody any more.
         return Verdict(ReasonCode.NOT_ADDRESSED, context.kind.value)

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import cast
 
+from bot.alternations import Alternations
 from bot.at_hand import StoredAtHand
 from bot.beginnings import Beginnings
 from bot.call_records import CallRecords
@@ -361,6 +362,7 @@ def build_daemon(
         functions=registry.of,
         questions=questions,
         decisions=decisions,
+        alternations=Alternations(delivery.unmarked_bots_said_at, clock, settings.limits.bot_alternations),
         notices=notices,
         limits=settings.limits,
         history_per_chat=settings.store.history_per_chat,

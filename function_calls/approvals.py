@@ -183,7 +183,7 @@ def who_may(terms: ApprovalTerms, texts: Phrases) -> str:
 
 
 def rejection(
-    no: MessageContext, asker: MessageContext, function: str, reason: str, texts: Phrases, *, others_wait: bool
+    no: MessageContext, asker: MessageContext, function: str, reason: str, texts: Phrases, *, others_wait: bool = False
 ) -> str:
     """What the chat and the model are told of a no. A reason that was given in private is not told in public.
     `others_wait`: other requests do, so it is said whose this was."""
