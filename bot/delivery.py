@@ -86,6 +86,12 @@ class Delivery:
         """The network that `chat` is on."""
         return self._platforms.get((chat.platform, chat.account))
 
+    def unmarked_bots_said_at(self, chat: ChatRef) -> float | None:
+        """When something was last said in `chat`, on the monotonic clock; None also where its network says which of its
+        members are bots."""
+        times, platform = self._sent_at.get(chat), self.platform(chat)
+        return times[-1] if times and platform is not None and not platform.limits.bots_are_marked else None
+
     def hand_over(self, parcels: Sequence[Parcel]) -> None:
         """Send these, after what is waiting for the same chats."""
         for parcel in parcels:

@@ -33,10 +33,13 @@ class Verdict:
     """The open question that it answers."""
     told: str = ""
     """The key of the sentence that is said although no turn answers it."""
+    says: str = ""
+    """The sentence itself, where more is known than its key says."""
     closes: tuple[str, ...] = ()
     """The message of the bot's whose choices lead nowhere any more."""
     immediate: bool = False
     """It controls the queue, so it does not wait in it."""
+    is_command: bool = False
     quick: bool = False
     """It is a command that may be begun with while the message is being written down."""
 
@@ -70,7 +73,8 @@ def judge(
         return Verdict(ReasonCode.NOT_A_MESSAGE, context.kind.value)
     line = functions.command_line(context.text, bare=is_called)
     if line is not None:
-        return Verdict(addressed=True, immediate=line.spec.immediate, quick=line.spec.is_quick)
+        spec = line.spec
+        return Verdict(addressed=True, is_command=True, immediate=spec.immediate, quick=spec.is_quick)
     if context.kind is Kind.CHOICE:
         # A button under a question to somebody else, or to nobody any more.
         return Verdict(ReasonCode.NOT_ADDRESSED, context.kind.value)

@@ -11,7 +11,8 @@ from bot.expiry import Expiry
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from config.settings import StoreSettings
-from function_calls.approval_terms import ApprovalTerms
+from function_calls.approvals import not_in_time
+from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.store import (
     answers,
@@ -100,19 +101,24 @@ class Housekeeping:
         a yes that nobody gave one."""
         writes, approvals = self._questions.expire()
         if writes:
-            notices = [self._not_allowed(one.question.function, one.question.terms) for one in approvals]
+            notices = [await self._not_allowed(one, others_wait=len(approvals) > 1) for one in approvals]
             await self._store.commit([*writes, *(write for write, _ in notices)])
             self._notices.send([parcel for _, parcel in notices])
         left = self._questions.take_left()
         if left:
             await self._expiry.end(left)
 
-    def _not_allowed(self, function: str, terms: ApprovalTerms | None) -> tuple[Write, Parcel]:
+    async def _not_allowed(self, question: OpenQuestion, *, others_wait: bool) -> tuple[Write, Parcel]:
+        """What the chat hears of it, which closes the message that asked."""
+        terms = question.question.terms
         if terms is None:
             raise ValueError("only a question for a yes has been waited for by a chat")
         asker = terms.asker
-        text = self._chats.profile(asker.chat).texts.say("approvals.expired", function=function)
-        return self._notices.notice(asker.chat, text, asker.sender.ref if asker.private else None)
+        others_wait = others_wait or bool(self._questions.approvals_in(asker.chat.key))
+        texts = self._chats.profile(asker.chat).texts
+        text = not_in_time(terms, question.question.function, texts, others_wait=others_wait)
+        closes = await self._questions.messages_of(self._store, [question.id])
+        return self._notices.notice(asker.chat, text, asker.sender.ref if asker.private else None, closes=closes)
 
     async def notice_changes(self) -> None:
         """Read again what another process has changed."""

@@ -8,9 +8,11 @@ from dataclasses import replace
 import orjson
 import structlog
 
+from bot.alternations import Alternations
 from bot.approval_answers import quoted_id
 from bot.arrivals import Arrivals
 from bot.chats import Chats
+from bot.decisions import Decisions
 from bot.engine.embedded import EmbeddedEngine
 from bot.engine.job import Job
 from bot.engine.keeping import Keeping
@@ -54,6 +56,8 @@ class Intake:
         chats: Chats,
         functions: Callable[[str], BotFunctions],
         questions: OpenQuestions,
+        decisions: Decisions,
+        alternations: Alternations,
         notices: Notices,
         limits: LimitsSettings,
         history_per_chat: int,
@@ -67,6 +71,8 @@ class Intake:
         self._chats = chats
         self._functions = functions
         self._questions = questions
+        self._decisions = decisions
+        self._alternations = alternations
         self._pointing = Pointing(questions, chats)
         self._notices = notices
         self._limits = limits
@@ -82,6 +88,7 @@ class Intake:
     def use(self, limits: LimitsSettings) -> None:
         """From the next message on these limits hold."""
         self._limits = limits
+        self._alternations.use(limits.bot_alternations)
 
     async def deliver(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
         """Take one event in, durably, together with `also`. Raises StoreError when nothing was taken."""
@@ -153,7 +160,7 @@ class Intake:
         edited = self._arrivals.edited(message)
         if edited is not None:
             context = replace(context, text=edited)
-        verdict = self._verdict(context, pointed)
+        verdict = await self._decisions.told(context, self._verdict(context, pointed))
         job = Job(self._ids.next(), context, verdict.addressed, verdict.question, immediate=verdict.immediate)
         # Until the first await nobody else is judged: the question and the place in the queue are this message's.
         if verdict.quick and self._engine.is_free(context.chat):
@@ -246,6 +253,7 @@ class Intake:
         question = self._pointing.question(context, pointed)
         closed = self._pointing.closed(context, pointed, question)
         verdict = judge(context, self._chats.of(chat), self._functions(context.bot), question, closed)
+        verdict = self._alternations.judge(context, verdict) or verdict
         if not verdict.is_for_us:
             return verdict
         limit = self._engine.keep_place(chat, verdict.immediate)

@@ -60,7 +60,7 @@ class Notices:
             return
         write, parcel = self.notice(
             chat,
-            self._chats.profile(chat).texts.say(verdict.told),
+            verdict.says or self._chats.profile(chat).texts.say(verdict.told),
             private_to=context.sender.ref if context.private else None,
             reply_to=context.key.native_id if context.is_group else None,
             closes=verdict.closes,

@@ -122,10 +122,10 @@ class OpenQuestions:
         await store.commit([])
         return tuple([row["native_id"] for id_ in ids for row in await store.read(pending.messages(id_))])
 
-    async def claim(self, store: Store, chat: str, id_: int, turn_id: int) -> bool:
+    async def claim(self, store: Store, chat: str, id_: int, turn_id: int, *, allows: bool) -> bool:
         """Have the approval answered by that turn, durably; False when another turn was faster or it no longer waits.
         Raises StoreError."""
-        touched = await store.commit([pending.answer(id_, turn_id)])
+        touched = await store.commit([pending.answer(id_, turn_id, "allowed" if allows else "refused")])
         self._drop(chat, id_)
         return bool(touched[0]) or await self.claimed(store, id_, turn_id)
 

@@ -12,6 +12,7 @@ import structlog
 
 from bot.beginnings import Beginnings, with_beginning
 from bot.chats import Chats
+from bot.decisions import Decisions
 from bot.delivery import Delivery, Parcel
 from bot.engine.job import Job
 from bot.metrics import Metrics
@@ -24,6 +25,7 @@ from bot.turn_ends import explained, granted, interrupted, leaving, of_this_text
 from bot.turn_log import StoreTurnLog
 from bot.typing_sign import TypingSign, TypingSigns
 from config.settings import RouterSettings
+from function_calls.approval_terms import Became
 from function_calls.context import Kind, MessageContext, without_words
 from function_calls.ports import Members
 from function_calls.questions import naming
@@ -58,6 +60,7 @@ class Turns:
         chats: Chats,
         members: Members,
         questions: OpenQuestions,
+        decisions: Decisions,
         beginnings: Beginnings,
         store: Store,
         delivery: Delivery,
@@ -78,6 +81,7 @@ class Turns:
         self._chats = chats
         self._members = members
         self._questions = questions
+        self._decisions = decisions
         self._beginnings = beginnings
         self._store = store
         self._delivery = delivery
@@ -160,6 +164,8 @@ class Turns:
             recall=past.recall,
             claim=functools.partial(self._claim, job),
             claimed=functools.partial(self._claimed, job),
+            became=functools.partial(self._became, job),
+            others_wait=lambda: bool(self._questions.approvals_in(job.context.chat.key)),
             live_role=functools.partial(self._members.role, context.chat),
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
             status=_nothing_is_shown if is_silent else sign.say,
@@ -167,11 +173,16 @@ class Turns:
         log.bind(turn)
         return turn
 
-    async def _claim(self, job: Job) -> bool:
+    async def _claim(self, job: Job, allows: bool) -> bool:
         question = job.question
         if question is None:
             return False
-        return await self._questions.claim(self._store, job.context.chat.key, question.id, job.turn_id)
+        return await self._questions.claim(self._store, job.context.chat.key, question.id, job.turn_id, allows=allows)
+
+    async def _became(self, job: Job) -> Became:
+        if job.question is None:
+            return Became()
+        return await self._decisions.of(job.question.id)
 
     async def _claimed(self, job: Job) -> bool:
         question = job.question

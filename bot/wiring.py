@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import cast
 
+from bot.alternations import Alternations
 from bot.at_hand import StoredAtHand
 from bot.beginnings import Beginnings
 from bot.call_records import CallRecords
@@ -19,6 +20,7 @@ from bot.chat_writer import ModelWriter
 from bot.chats import Chats
 from bot.current_model import CurrentModel
 from bot.daemon import Daemon
+from bot.decisions import Decisions
 from bot.delivery import Delivery
 from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
@@ -224,6 +226,7 @@ def build_daemon(
     epoch = ids.next()
     chats = Chats(settings, texts)
     questions = OpenQuestions(clock, settings.questions.expires_seconds, settings.approvals.expires_seconds)
+    decisions = Decisions(store, questions, chats, clock)
     grants = Grants(store, clock, ids)
     deadlines = given.deadlines or Deadlines(clock)
     actions, members = EngineActions(store, questions), PlatformMembers(store, chats, deadlines, clock)
@@ -330,6 +333,7 @@ def build_daemon(
         chats=chats,
         members=members,
         questions=questions,
+        decisions=decisions,
         beginnings=beginnings,
         store=store,
         delivery=delivery,
@@ -378,6 +382,8 @@ def build_daemon(
         chats=chats,
         functions=registry.of,
         questions=questions,
+        decisions=decisions,
+        alternations=Alternations(delivery.unmarked_bots_said_at, clock, settings.limits.bot_alternations),
         notices=notices,
         limits=settings.limits,
         history_per_chat=settings.store.history_per_chat,

@@ -173,6 +173,9 @@ class LimitsSettings(Section):
     """The longest message that is read; of a longer one the beginning is, with a word that the rest is missing."""
     attempts_per_turn: Count = Field(default=3, ge=1, le=100)
     """How often a message is tried that ends the process or fails within the daemon."""
+    bot_alternations: Count = Field(default=8, ge=0, le=1000)
+    """So many messages to the bot in a row, each within two seconds of its answer, and their sender is taken for a bot
+    and not talked with for ten minutes. Only on networks where bots need not say that they are. 0: nobody is."""
     schedules_per_chat: Count = Field(default=20, ge=0, le=10_000)
     """Schedules that a chat may have by command, beside those of the settings. 0: none."""
 

@@ -38,6 +38,15 @@ class ApprovalTerms:
         return member == self.asker.sender.ref or self.may_allow(member, role)
 
 
+class Became(NamedTuple):
+    """What became of a question for a person's yes that waits no longer."""
+
+    how: str = ""
+    """`allowed`, `refused`, `expired` or `withdrawn`; empty where that is not known."""
+    by: str = ""
+    """The name of who decided."""
+
+
 class Approved(NamedTuple):
     """A yes. It allows one run and is gone."""
 

@@ -12,7 +12,7 @@ import orjson
 from config.approvals import ApprovalRule, ApprovalsSettings
 from config.chat_settings import matches
 from config.texts import Phrases
-from function_calls.approval_terms import ApprovalTerms, Approved
+from function_calls.approval_terms import ApprovalTerms, Approved, Became
 from function_calls.context import MessageContext, Sender
 from function_calls.failures import LASTS
 from function_calls.policies import ALLOWED, Verdict
@@ -182,13 +182,32 @@ def who_may(terms: ApprovalTerms, texts: Phrases) -> str:
     return texts.say(f"approvals.only_{key}", asker=_named(terms.asker.sender), role=role)
 
 
-def rejection(no: MessageContext, asker: MessageContext, function: str, reason: str, texts: Phrases) -> str:
-    """What the chat and the model are told of a no. A reason that was given in private is not told in public."""
+def rejection(
+    no: MessageContext, asker: MessageContext, function: str, reason: str, texts: Phrases, *, others_wait: bool = False
+) -> str:
+    """What the chat and the model are told of a no. A reason that was given in private is not told in public.
+    `others_wait`: other requests do, so it is said whose this was."""
     if no.private and not asker.private:
         reason = ""
-    by = no.sender
+    by, whose = no.sender, asker.sender
     key = "approvals.rejected_because" if reason else "approvals.rejected"
-    return texts.say(key, name=_named(by), function=function, reason=visible_line(reason))
+    if others_wait and whose.ref != by.ref:
+        key += "_of"
+    return texts.say(key, name=_named(by), asker=_named(whose), function=function, reason=visible_line(reason))
+
+
+def too_late(became: Became, function: str, texts: Phrases) -> str:
+    """What is said to a yes or no that comes after the question is over."""
+    if not became.how:
+        return texts.say("approvals.closed")
+    name = visible_line(became.by)[:_NAME_CHARS]
+    return texts.say(f"approvals.late_{became.how}", name=name, function=function)
+
+
+def not_in_time(terms: ApprovalTerms, function: str, texts: Phrases, *, others_wait: bool) -> str:
+    """What is said where nobody has decided. `others_wait`: there are other requests, so it is said whose this was."""
+    key = "approvals.expired_of" if others_wait else "approvals.expired"
+    return texts.say(key, function=function, asker=_named(terms.asker.sender))
 
 
 def _refused(text: str, setting: str) -> FunctionResult:

@@ -10,7 +10,7 @@ import structlog
 from config.texts import Phrases
 from function_calls.answers import Answered
 from function_calls.approval_terms import ApprovalTerms, Approved
-from function_calls.approvals import rejection, who_may
+from function_calls.approvals import not_in_time, rejection, too_late, who_may
 from function_calls.call import Resumed, ResumedKind
 from function_calls.commands import value_of
 from function_calls.context import Kind, MessageContext
@@ -95,7 +95,11 @@ class Resuming:
         """Tell the run that nobody answered; the chat hears of it where a person's yes was waited for."""
         question, on = open_question.question, open_question.continuation
         if question.goes_on is not None:
-            told = Message(turn.profile().texts.say("approvals.expired", function=question.function))
+            texts, terms = turn.profile().texts, question.terms
+            said = texts.say("approvals.expired", function=question.function)
+            if terms is not None:
+                said = not_in_time(terms, question.function, texts, others_wait=turn.others_wait())
+            told = Message(said)
             return sent(ReasonCode.EXPIRED, [told, *await self.end(context, turn, open_question)], question.function)
         spec = turn.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
@@ -152,8 +156,9 @@ class Resuming:
         # What began before a crash is seen to its end, or nobody would hear of it.
         if not may and not await turn.claimed():
             return sent(ReasonCode.REFUSED, [Message(who_may(terms, texts))], question.function, ErrorCode.REFUSED)
-        if not await turn.claim():
-            return sent(ReasonCode.ANSWERED_QUESTION, [Message(texts.say("approvals.closed"))], question.function)
+        if not await turn.claim(allows):
+            late = too_late(await turn.became(), question.function, texts)
+            return sent(ReasonCode.ANSWERED_QUESTION, [Message(late)], question.function)
         sender = terms.asker.sender
         asker = replace(terms.asker, sender=replace(sender, role=await turn.role_now(sender)))
         turn.asker = asker
@@ -166,7 +171,7 @@ class Resuming:
             if question.goes_on is not None:
                 return await self._resume_run(asker, turn, question, on, spec, question.goes_on)
             return await self._go_on(asker, turn, on, spec, question.arguments, confirmed=True, nested=question.nested)
-        said = rejection(context, asker, spec.name, answer.value, texts)
+        said = rejection(context, asker, spec.name, answer.value, texts, others_wait=turn.others_wait())
         ended = [] if question.goes_on is None else await self._end(asker, turn, question, on, "cancelled")
         if Path(on.path) is not Path.MODEL or not on.transcript:
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(said), *ended], spec.name)

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from function_calls.approval_terms import Approved
+from function_calls.approval_terms import Approved, Became
 from function_calls.call import Resumed
 from function_calls.context import MessageContext, Sender
 from function_calls.profile import ChatProfile
@@ -191,6 +191,18 @@ async def _not_waiting() -> bool:
     return False
 
 
+async def _not_to_be_had(allows: bool) -> bool:
+    return False
+
+
+async def _nothing_became() -> Became:
+    return Became()
+
+
+def _no_others() -> bool:
+    return False
+
+
 async def _no_history() -> Sequence[HistoryLine]:
     return ()
 
@@ -232,11 +244,15 @@ class Turn:
     """What a member is in the chat at this moment. None: there is nobody to ask, and the message's word counts."""
     taint: frozenset[Touch] = frozenset()
     """What this turn has read so far beyond the asker's own words and things."""
-    claim: Callable[[], Awaitable[bool]] = _not_waiting
-    """Take the question for an approval that this message answers, durably: it is answered by this turn and no other.
-    False: another one was faster, or it no longer waits."""
+    claim: Callable[[bool], Awaitable[bool]] = _not_to_be_had
+    """Take the question for an approval that this message answers, with whether it is a yes, durably: it is answered by
+    this turn and no other. False: another one was faster, or it no longer waits."""
     claimed: Callable[[], Awaitable[bool]] = _not_waiting
     """Whether an earlier attempt of this turn took it: then its answer was found good, and stays so."""
+    became: Callable[[], Awaitable[Became]] = _nothing_became
+    """What has become of that question."""
+    others_wait: Callable[[], bool] = _no_others
+    """Whether other questions for an approval wait in the chat."""
     approved: Approved | None = None
     """The yes that the next run may use up."""
     granted: str = ""

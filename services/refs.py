@@ -137,6 +137,7 @@ class ReasonCode(StrEnum):
     NOT_ADDRESSED = "not_addressed"
     OWN_MESSAGE = "own_message"
     FROM_BOT = "from_bot"
+    LIKE_A_BOT = "like_a_bot"  # its sender answers the bot as fast as another bot, again and again
     CHAT_NOT_ALLOWED = "chat_not_allowed"
     CHAT_OFF = "chat_off"
     BACKFILLED = "backfilled"

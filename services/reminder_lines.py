@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from services.recurrence import Unit
 from services.text_index import listed
 from services.times import Found, Grain, Kind, Times
 
@@ -31,6 +33,7 @@ _PARTS = re.compile(rf"{_NAME}|{_OWN}|{_OWN_CHINESE}", re.IGNORECASE)
 _KNOWN_NAME_ENDS = re.compile(r"\s+(?=(?:to|that|about|of)\b)", re.IGNORECASE)
 _JOINS = re.compile(r"^(?:(?:to|that|about|of)\b|：|:|,|，|、|-|–|。|\.|;|；)+\s*", re.IGNORECASE)
 _TOPIC = re.compile(r"\b(?:about|of|regarding|that)\s*$|关于$", re.IGNORECASE)
+_BEGINNING = re.compile(r"[\s,，、]*(?:and|then|starting|beginning|from|开始|起)?[\s,，、]*", re.IGNORECASE)
 _MEALS = "(?:breakfast|brunch|lunch|dinner|supper|tea)"
 _MEAL_FIRST = re.compile(rf"{_MEALS}\s+", re.IGNORECASE)
 _MEAL_LAST = re.compile(rf"\s+{_MEALS}\W*$", re.IGNORECASE)
@@ -101,6 +104,9 @@ def _split(text: str, now: datetime, times: Times) -> tuple[str, str]:
     found = [_without_meal(text, one, now, times) for one in times.find_all(text, now) if not _is_topic(text, one)]
     if not found:
         return "", text
+    begins = None if is_topic else _begins_in(text, found, now, times)
+    if begins is not None:
+        return begins
     first = found[0] if not (is_topic or text[: found[0].start].strip(_LOOSE_ENDS)) else None
     last = found[-1] if not _POLITE.sub("", text[found[-1].end :]).strip(_LOOSE_ENDS + ".!。！") else None
     if first is not None and last is not None and first is not last:
@@ -149,6 +155,32 @@ def _together(text: str, first: Found, last: Found, now: datetime, times: Times)
         if times.read(joined, now) is not None:
             return joined
     return ""
+
+
+def _begins_in(text: str, found: list[Found], now: datetime, times: Times) -> tuple[str, str] | None:
+    """Of `in 2 hours every day tea` the rule with the time of day of its first time, and what is left; None where it is
+    not so, or where no such rule begins then."""
+    for one, two in itertools.pairwise(found):
+        if not _BEGINNING.fullmatch(text[one.end : two.start]):
+            continue
+        is_rule_first = one.reading.kind is Kind.RECURRENCE
+        rule, moment = (one, two) if is_rule_first else (two, one)
+        is_so_long = moment.reading.kind is Kind.INSTANT and moment.reading.length is not None
+        if rule.reading.kind is not Kind.RECURRENCE or rule.reading.has_clock or not is_so_long:
+            continue
+        before, behind = text[: one.start], text[two.end :]
+        if before.strip(_LOOSE_ENDS) and _POLITE.sub("", behind).strip(_LOOSE_ENDS + ".!。！"):
+            continue
+        phrase, clock = text[rule.start : rule.end].strip(), f"{moment.reading.start:%H:%M}"
+        when = f"{phrase} at {clock}" if phrase.isascii() else f"{phrase}{clock}"
+        together = times.read(when, now)
+        # Of what comes less often than each day the first time may be another than was said.
+        repeats = rule.reading.repeats
+        is_daily = repeats is not None and repeats.unit is Unit.DAY and repeats.step == 1
+        is_soon = moment.reading.start - now.replace(tzinfo=None) <= timedelta(days=1)
+        if is_daily and is_soon and together is not None:
+            return when, f"{before} {behind}"
+    return None
 
 
 def _tidy(text: str) -> str:

@@ -12,6 +12,7 @@ from bot.functions_check import check_functions
 from bot.plugins import at_their_places
 from config.diagnostics import Diagnostics
 from config.loader import check_settings
+from config.usable_part import usable_part
 from config.yaml_document import read_yaml_file
 
 
@@ -28,9 +29,11 @@ def run(options: argparse.Namespace) -> int:
     failed = False
     for path in options.files or [config_path(options)]:
         settings, found = check_settings(path, os.environ)
-        if settings is not None:
+        # What is wrong with functions is not kept back until the settings are good.
+        usable = settings or usable_part(path, os.environ)
+        if usable is not None:
             document = read_yaml_file(path)
-            unusable = asyncio.run(check_functions(settings, document))
+            unusable = asyncio.run(check_functions(usable, document))
             found = Diagnostics([*found, *at_their_places(unusable, document)])
         for diagnostic in found:
             print(diagnostic)

@@ -40,6 +40,9 @@ class Limits:
     choices: bool
     """Has buttons. Elsewhere choices are words in the text."""
     attachments: bool = False
+    bots_are_marked: bool = True
+    """Whoever answers as fast as a program is a person all the same, or a script that may. Elsewhere it may be a bot
+    that nothing marks as one, and is not answered for ever."""
     clients_keep_slashes: bool = False
     """A line that begins with a slash never leaves a member's client: a command stands behind the bot's name."""
 

@@ -41,7 +41,12 @@ class IrcPlatform:
 
     name = "irc"
     limits = Limits(
-        text_chars=2000, sends_are_idempotent=False, sends_per_minute=600, choices=False, clients_keep_slashes=True
+        text_chars=2000,
+        sends_are_idempotent=False,
+        sends_per_minute=600,
+        choices=False,
+        bots_are_marked=False,
+        clients_keep_slashes=True,
     )
 
     def __init__(

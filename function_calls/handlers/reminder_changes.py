@@ -31,6 +31,9 @@ from services.reminders import Reminders, is_own_affair, require_mine
 from services.timer import Timer
 from services.wished_times import Repeat, WishedTime, wished_time
 
+_ON_A_PAGE = 12
+_DIGITS = 4
+
 
 class ListArguments(BaseModel):
     """Which reminders."""
@@ -88,17 +91,25 @@ class ChangeArguments(BaseModel):
 async def reminder_list(
     ctx: MessageContext, args: ListArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """Show one's own reminders and those for everybody, soonest first."""
+    """Show one's own reminders and those for everybody, soonest first, twelve at once. A number is a page of them, or
+    where there is no such page a word to look for."""
     asker = asker_of(ctx, call)
     timers = await reminders.of(asker)
     words = (args.about or "").strip()
-    if words:
+    page = int(words) if words.isascii() and words.isdigit() and len(words) < _DIGITS else 0
+    first = max(page - 1, 0) * _ON_A_PAGE
+    if words and not (page and first < len(timers)):
+        page = first = 0
         folded = words.casefold()
         timers = [timer for timer in timers if folded in timer.title.casefold()]
     if not timers:
         text = call.say("reminders.none_like", words=words) if words else call.say("reminders.none")
         return FunctionResult.say(text, data=[])
-    lines = [call.say("reminders.title", count=len(timers)), *await lines_of(timers, asker, reminders, call)]
+    shown = timers if words and not page else timers[first : first + _ON_A_PAGE]
+    lines = [call.say("reminders.title", count=len(timers)), *await lines_of(shown, asker, reminders, call)]
+    rest = len(timers) - first - len(shown)
+    if rest:
+        lines.append(call.say("reminder_pages.more", count=rest, command=f"/reminders {max(page, 1) + 1}"))
     return FunctionResult.say("\n".join(lines), data=[data_of(timer) for timer in timers])
 
 

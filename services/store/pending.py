@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from sqlalchemy import Index, bindparam, delete, exists, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
@@ -41,7 +43,7 @@ _ANSWER = Statement(
     "pending.answer",
     update(PENDING)
     .where(PENDING.c.id == bindparam("row_id"), _OPEN, exists().where(INBOX.c.id == bindparam("turn_id")))
-    .values(state="answered", answered_by=bindparam("turn_id")),
+    .values(state=bindparam("how"), answered_by=bindparam("turn_id")),
 )
 _REOPEN = Statement(
     "pending.reopen",
@@ -88,6 +90,16 @@ _MESSAGES = Statement(
     .where(PENDING.c.id == bindparam("row_id"), OUTBOX.c.native_id.is_not(None))
     .order_by(OUTBOX.c.id),
 )
+_BECAME = select(PENDING.c.id, PENDING.c.body, PENDING.c.state, PENDING.c.expires_ms, INBOX.c.sender_name).join(
+    INBOX, INBOX.c.id == PENDING.c.answered_by, isouter=True
+)
+_BECAME_OF = Statement("pending.became", _BECAME.where(PENDING.c.id == bindparam("row_id")))
+_BECAME_WITH = Statement(
+    "pending.became_with",
+    _BECAME.where(PENDING.c.chat == bindparam("in_chat"), PENDING.c.body.like(bindparam("holding")))
+    .order_by(PENDING.c.id.desc())
+    .limit(20),
+)
 _FORGET = Statement("pending.forget", delete(PENDING).where(PENDING.c.id < bindparam("before_id"), ~_OPEN))
 
 
@@ -111,10 +123,10 @@ def ask(
     ]
 
 
-def answer(id: int, turn_id: int) -> Write:
+def answer(id: int, turn_id: int, how: Literal["answered", "allowed", "refused"] = "answered") -> Write:
     """The question is answered by that turn, whose message is accepted in the same unit: at most one message ever
-    answers it, and no duplicate does."""
-    return _ANSWER.write(row_id=id, turn_id=turn_id)
+    answers it, and no duplicate does. `how`: of what waited for a person's yes, what was said."""
+    return _ANSWER.write(row_id=id, turn_id=turn_id, how=how)
 
 
 def reopen(id: int, turn_id: int) -> Write:
@@ -166,6 +178,16 @@ def open_questions() -> Query:
 def find(id: int) -> Query:
     """One question, whatever its state."""
     return _FIND.query(row_id=id)
+
+
+def became(id: int) -> Query:
+    """What became of one question: `id`, `body`, `state`, `expires_ms`, and who answered it as `sender_name`."""
+    return _BECAME_OF.query(row_id=id)
+
+
+def became_with(chat: str, text: str) -> Query:
+    """The same of the newest questions of the chat whose body holds `text`, which has no signs of a pattern."""
+    return _BECAME_WITH.query(in_chat=chat, holding=f"%{text}%")
 
 
 def forget(before_id: int) -> Write:

@@ -24,6 +24,7 @@ from tests.fakes.kept import kept, last_reason
 
 EN = Texts().of("en")
 NO_SUCH_CODE = EN.say("approvals.no_such_code")
+TOO_LATE = EN.say("approvals.late_expired", function="post")
 WORK = ChatRef("test", "bot", "work")
 OWNER, ADMIN = {"role": Role.OWNER}, {"role": Role.ADMIN}
 ANN, BOB, OLGA = (MemberRef("test", "bot", name) for name in ("ann", "bob", "olga"))
@@ -173,7 +174,7 @@ async def test_a_no_of_somebody_who_may_not_decide_changes_nothing_but_askers_ma
         code = await asked(group)
         assert await group.say("Bob", f"reject {code}") == ["Only admins and above can allow this."]
         assert await group.say("Ann", "never mind") == ["Ann said no to “post”."]
-        assert await kept(group, PENDING.c.state) == [("answered",)]
+        assert await kept(group, PENDING.c.state) == [("refused",)]
     assert function.runs == []
 
 
@@ -196,7 +197,7 @@ async def test_two_yeses_at_once_run_it_once() -> None:
         await group.settle()
         assert [one.text for one in group.platform.sent[1:]] == [
             "posted",
-            "That was decided already, or it waited for too long.",
+            "Bob has allowed “post” already.",
         ]
     assert len(function.runs) == 1
 
@@ -206,7 +207,7 @@ async def test_each_question_is_answered_by_its_own_code() -> None:
     async with a_group([function.spec], settings=needing()) as group:
         first, second = await asked(group, "Oslo"), await asked(group, "Rome", "Cleo")
         assert await group.say("Bob", "@Rollcall reject", **ADMIN) != ["Bob said no to “post”."]
-        assert await group.say("Bob", f"reject {first}", **ADMIN) == ["Bob said no to “post”."]
+        assert await group.say("Bob", f"reject {first}", **ADMIN) == ["Bob said no to “post”, which Ann asked for."]
         assert await group.say("Bob", f"approve {second}", **ADMIN) == ["posted"]
     assert function.runs == [{"city": "Rome"}]
 
@@ -219,7 +220,7 @@ async def test_it_waits_for_ten_minutes_unless_set_otherwise(tmp_path: Path) -> 
         await group.daemon.housekeeping.expire_questions()
         assert await kept(group, PENDING.c.state) == [("open",)]
         await group.clock.advance(1)
-        assert await group.say("Bob", f"approve {code}", **ADMIN) == [NO_SUCH_CODE]
+        assert await group.say("Bob", f"approve {code}", **ADMIN) == [TOO_LATE]
         await group.daemon.housekeeping.expire_questions()
         await group.settle()
         assert group.platform.sent[-1].text == "Nobody allowed “post” in time, so I did not run it."
@@ -230,7 +231,7 @@ async def test_it_waits_for_ten_minutes_unless_set_otherwise(tmp_path: Path) -> 
     async with a_group([function.spec], settings=needing(expires_seconds=60)) as group:
         code = await asked(group)
         await group.clock.advance(60)
-        assert await group.say("Bob", f"approve {code}", **ADMIN) == [NO_SUCH_CODE]
+        assert await group.say("Bob", f"approve {code}", **ADMIN) == [TOO_LATE]
     assert function.runs == []
 
 
@@ -264,7 +265,7 @@ async def test_a_crash_in_the_midst_of_what_was_allowed_leaves_it_unknown_and_is
         assert [one.text for one in group.platform.sent] == [
             "I was interrupted while running “/hold” and can't tell whether it took effect. "
             "Please check before trying again.",
-            "That was decided already, or it waited for too long.",
+            "Bob has allowed “hold” already.",
         ]
     assert function.begun == ["a"]
 
@@ -356,7 +357,7 @@ async def test_an_old_button_or_reply_decides_nothing_else_and_is_told_so() -> N
         await asked(group, "Rome", "Cleo")
         for text, kind in [(f"approve {code}", Kind.CHOICE), ("yes", Kind.MESSAGE), ("ok do it", Kind.MESSAGE)]:
             said = await group.say("Bob", text, kind=kind, reply_to=first, **ADMIN)
-            assert said == [EN.say("approvals.closed")]
+            assert said == ["Bob has allowed “post” already."]
         assert await last_reason(group) == ("question_closed", "")
         assert function.runs == [{"city": "Oslo"}]
 

@@ -114,7 +114,7 @@ async def test_what_was_asked_for_can_be_allowed_no_more_once_its_message_is_del
         await group.say("Bob", f"approve {code}", **ADMIN)
         assert function.runs == []
         assert await group.say("Bob", f"approve {other}", **ADMIN) == ["posted"]
-        assert await kept(group, PENDING.c.state) == [("withdrawn",), ("answered",)]
+        assert await kept(group, PENDING.c.state) == [("withdrawn",), ("allowed",)]
 
 
 async def test_a_yes_that_waits_while_the_request_is_deleted_allows_nothing() -> None:
@@ -127,5 +127,5 @@ async def test_a_yes_that_waits_while_the_request_is_deleted_allows_nothing() ->
         await group.hear("Ann", "", id="a", kind=Kind.DELETE)
         held.let_go()
         await group.settle()
-        assert group.platform.sent[-1].text == "That was decided already, or it waited for too long."
+        assert group.platform.sent[-1].text == "“post” was taken back before anybody decided."
         assert function.runs == []

@@ -249,7 +249,7 @@ async def a_changed_function_is_not_run_on_an_old_yes(code: Code) -> None:
 
 _ANY_ROLE = "        return role.rank >= self.role.rank and not (self.by_other and is_asker)\n"
 _RANK, _OTHERS = "role.rank >= self.role.rank and ", " and not (self.by_other and is_asker)"
-_CLAIM = "        if not await turn.claim():"
+_CLAIM = "        if not await turn.claim(allows):"
 _MAY = "        if not may and not await turn.claimed():"
 _GRANT = 'grant=grant if for_always and not rule.by_other else ""'
 _ALWAYS = "for_always and "

@@ -81,7 +81,7 @@ class Waiting:
     async def _live_role(self, member: MemberRef) -> Role | None:
         return self.roles.get(member)
 
-    async def _claim(self) -> bool:
+    async def _claim(self, allows: bool) -> bool:
         self.claimed += 1
         return self.claimed == 1
 

@@ -56,6 +56,33 @@ def test_settings_for_a_function_that_does_not_exist_are_an_error(
     assert "functions.calculat: there is no function 'calculat'; did you mean 'calculate'?" in printed.out
 
 
+def test_faults_of_settings_hide_none_of_functions(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    settings = a_settings_file(
+        tmp_path,
+        "timezone: Mars/Base\n"
+        "router: {max_round: 3, pinned: [calculat]}\n"
+        "schedules: {tea: {chat: 1}}\n"
+        "approvals:\n  required:\n  - {functions: [nobody], by: king}\n"
+        "functions:\n  calculat: {enabled: false}\n",
+    )
+    printed = command(capsys, "check", settings)
+    lines = settings.read_text().splitlines()
+    at = [index for index, line in enumerate(lines, 1) if "calculat" in line]
+    found = [one for one in map(DIAGNOSTIC.match, printed.out.splitlines()) if one]
+    assert sorted(int(one["line"]) for one in found if one["code"] == "functions.unknown") == at
+    assert {one["code"] for one in found} >= {"settings.bad_value", "settings.unknown_key", "settings.missing"}
+    assert printed.status == 1
+
+
+def test_of_functions_that_faulty_settings_do_not_give_nothing_is_said(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    settings = a_settings_file(tmp_path, "sources: {python: 5}\nfunctions:\n  own: {enabled: false}\n")
+    printed = command(capsys, "check", settings)
+    assert printed.status == 1
+    assert "functions.unknown" not in printed.out
+
+
 def test_warnings_alone_are_no_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     plain = tmp_path / "plain.py"
     plain.write_text(
