@@ -107,8 +107,10 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Refuse new units, finish the rest, checkpoint and close; the file is free when it returns."""
-        if self._units.close():
+        if not self._units.is_closed:
+            # Before the writer closes: the last connection empties the write-ahead log, and this one may not write.
             self._reader.close()
+            self._units.close()
         await self._units.ended()
 
 

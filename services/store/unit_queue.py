@@ -113,15 +113,19 @@ class UnitQueue:
             raise BadUnit(f"{statement.name}: a read cannot write; commit it")
         return compiled
 
-    def close(self) -> bool:
-        """Refuse new units and finish the rest; False when that was said before. `ended` tells when it is done."""
-        if isinstance(self._refusal, StoreClosed):
-            return False
+    @property
+    def is_closed(self) -> bool:
+        """Whether new units are refused because of `close`."""
+        return isinstance(self._refusal, StoreClosed)
+
+    def close(self) -> None:
+        """Refuse new units and finish the rest. `ended` tells when it is done."""
+        if self.is_closed:
+            return
         self._refusal = StoreClosed("the store was closed")
         self._stop_post_timer()
         self._urgent = True
         self._flush()
-        return True
 
     async def ended(self) -> None:
         """Return when the writer has ended and given everything back."""
