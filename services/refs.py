@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
+
+_REFS_KEPT = 16_384
 
 
 class ChatRef(NamedTuple):
@@ -16,7 +19,7 @@ class ChatRef(NamedTuple):
     @property
     def key(self) -> str:
         """`platform:account:native`; only `native` may hold colons."""
-        return f"{self.platform}:{self.account}:{self.native}"
+        return _key(self)
 
     @classmethod
     def parse(cls, key: str) -> ChatRef:
@@ -35,13 +38,19 @@ class MemberRef(NamedTuple):
     @property
     def key(self) -> str:
         """`platform:account:native`; only `native` may hold colons."""
-        return f"{self.platform}:{self.account}:{self.native}"
+        return _key(self)
 
     @classmethod
     def parse(cls, key: str) -> MemberRef:
         """The member that `key` names. Raises ValueError when it has fewer than three parts."""
         platform, account, native = key.split(":", 2)
         return cls(platform, account, native)
+
+
+@lru_cache(maxsize=_REFS_KEPT)
+def _key(ref: tuple[str, str, str]) -> str:
+    """Asked for some twenty times for each message, mostly of the same few chats and members."""
+    return ":".join(ref)
 
 
 class Role(StrEnum):
