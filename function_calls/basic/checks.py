@@ -32,7 +32,6 @@ from function_calls.basic.nodes import (
     With,
 )
 from function_calls.basic.param_types import type_names
-from function_calls.basic.table_checks import filter_lints
 
 SESSION_VARIABLES = frozenset(
     {
@@ -61,9 +60,8 @@ def lints_of(
     functions: Collection[str] = (),
     usages: Mapping[str, str] = _NONE,
 ) -> list[Fault]:
-    """Names that say nothing, parameters without an example, variables that nothing sets, and filters of which members
-    say all, in the order of their places. Only for a script that was read without error: what sets a variable may stand
-    in a line that was not. `variables`: those that the configuration of the bot sets, such as `x` of `param-x`;
+    """Names that say nothing, parameters without an example and variables that nothing sets, in the order of their
+    places. Only for a script that was read without error: what sets a variable may stand in a line that was not. `variables`: those that the configuration of the bot sets, such as `x` of `param-x`;
     `functions`: what may be called without parentheses; `usages`: how the keywords of one word are written that need
     something, by their names in lower case. Where no variable is called so, such a name for a value is an error: the
     keyword was meant. What a description lacks `definitions_of` tells."""
@@ -73,14 +71,13 @@ def lints_of(
     params = [param for unit in script.units for param in unit.params]
     faults = [fault for param in params for fault in _of_param(param)]
     faults += _unknown(used, known, {param.name.lower() for param in params}, usages)
-    faults += filter_lints(script)
     return sorted(faults, key=lambda fault: fault.at)
 
 
 def lints_of_a_half(script: Script) -> list[Fault]:
-    """What can be told of a script as well that was read with errors: of its parameters, and of its filters."""
+    """What can be told of a script as well that was read with errors: of its parameters."""
     faults = [fault for unit in script.units for param in unit.params for fault in _of_param(param)]
-    return sorted([*faults, *filter_lints(script)], key=lambda fault: fault.at)
+    return sorted(faults, key=lambda fault: fault.at)
 
 
 def _of_param(param: Param) -> Iterator[Fault]:
