@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import get_args
 
 from function_calls.basic.codes import Code, Fault
+from function_calls.basic.filter_texts import nodes_in
 from function_calls.basic.nodes import (
     Assign,
     Case,
@@ -23,6 +24,7 @@ from function_calls.basic.nodes import (
     ListOf,
     Member,
     Name,
+    OfRow,
     Param,
     Script,
     Statement,
@@ -32,15 +34,8 @@ from function_calls.basic.nodes import (
     With,
 )
 from function_calls.basic.param_types import type_names
+from function_calls.basic.scopes import SESSION_VARIABLES
 
-SESSION_VARIABLES = frozenset(
-    {
-        "bot", "botname", "channel", "chat", "err", "error", "error_message", "from", "group", "is_group", "language",
-        "mobile", "now", "rnd", "role", "session", "session_id", "sessionid", "timer", "today", "user", "user_id",
-        "useremail", "userid", "username", "userphone",
-    }
-)  # fmt: skip
-"""What a run may know without that the script sets it."""
 _UNCLEAR = re.compile(r"[a-z]\d*|(foo|bar|baz|tmp|arg|param)\d*", re.IGNORECASE)
 _PARTS = {
     node: tuple(field.name for field in fields(node) if field.name not in ("at", "name", "operator"))
@@ -71,6 +66,7 @@ def lints_of(
     params = [param for unit in script.units for param in unit.params]
     faults = [fault for param in params for fault in _of_param(param)]
     faults += _unknown(used, known, {param.name.lower() for param in params}, usages)
+    faults += _slips(used, known, {param.name.lower() for param in params})
     return sorted(faults, key=lambda fault: fault.at)
 
 
@@ -107,6 +103,16 @@ def _unknown(used: _Use, known: set[str], params: set[str], usages: Mapping[str,
         yield Fault(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
 
 
+def _slips(used: _Use, known: set[str], params: set[str]) -> Iterator[Fault]:
+    """What UPDATE takes for a column, and is written nearly as a variable is."""
+    there = used.written | params
+    for name, node in used.copied.items():
+        near = difflib.get_close_matches(name, sorted(there), n=1, cutoff=_NEAR) if name not in there | known else ()
+        if near:
+            told = f"no variable is called `{name}`, so it is the column of the row here; did you mean `{near[0]}`?"
+            yield Fault(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+
+
 def _no_kind(name: str, variables: Collection[str]) -> str:
     """Of the word in `HEAR answer AS word`: it can name a kind, or a variable that holds what may be chosen."""
     near = difflib.get_close_matches(name, (*type_names(), *variables), n=1, cutoff=_NEAR)
@@ -125,6 +131,8 @@ class _Use:
         self.read: dict[str, Name] = {}
         """Each where it is read first."""
         self.written: set[str] = set()
+        self.copied: dict[str, Name] = {}
+        """What UPDATE gives a column alone, each where it stands first."""
         self.heard_as: set[str] = set()
         """Single words behind the AS of a HEAR."""
 
@@ -147,6 +155,11 @@ class _Use:
         if isinstance(node, Want) and node.keyword == "HEAR":
             lists = [value.items for _, value in node.arguments if isinstance(value, ListOf)]
             self.heard_as |= {one.name for items in lists if len(items) == 1 for one in items if isinstance(one, Name)}
+        elif isinstance(node, OfRow):
+            # A name in it that nothing sets is a column; one that stands alone may be a slip as well.
+            if isinstance(node.value, Name):
+                self.copied.setdefault(node.value.name, node.value)
+            return [one for one in nodes_in((node.value,)) if isinstance(one, Want)]
         elif isinstance(node, ForEach | ForTo):
             self.written.add(node.variable)
         elif isinstance(node, Dim):

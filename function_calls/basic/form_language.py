@@ -10,6 +10,7 @@ graph of steps, made once, along which a statement is matched.
     {slot=A|B}            one of these words            {slot:variable}    a variable that receives the result
     {slot:assignments}    `a = 1, b = 2`                {slot:condition}   `a = 1 AND b > 2`
     {slot:filter}         a value that is a filter: what is joined in it stays values
+    {slot:changes}        assignments in which a name that is no variable is a column of the row that is changed
     {slot:block}          what stands between BEGIN … and END …
     {slot:named}          one or more values by their names    {slot:pair}    `key = value`, the key any value
     {slot:names}          `(a, b)`, bare words          {slot:row}          `(1, "x")`, values
@@ -203,7 +204,7 @@ def _check(text: str, slots: Sequence[Slot], node: Node) -> None:
 
 
 def _check_what_follows(text: str, slot: Slot, signs: set[str]) -> None:
-    if slot.kind in (SlotKind.LIST, SlotKind.NAMED, SlotKind.ASSIGNMENTS) and _COMMA in signs:
+    if slot.kind in (SlotKind.LIST, SlotKind.NAMED, SlotKind.ASSIGNMENTS, SlotKind.CHANGES) and _COMMA in signs:
         raise BadForm(
             f"form `{text}`: behind {{{slot.name}}}, which takes all that commas separate, no comma can stand"
         )

@@ -34,6 +34,7 @@ class SlotKind(StrEnum):
     NAME = "name"
     VARIABLE = "variable"
     ASSIGNMENTS = "assignments"
+    CHANGES = "changes"
     CONDITION = "condition"
     FILTER = "filter"
     BLOCK = "block"
@@ -229,7 +230,7 @@ def _shown_slot(slot: Slot) -> str:
         return ";"
     if slot.kind is SlotKind.ONE_OF:
         return "|".join(some_of(slot.words))
-    if slot.kind is SlotKind.ASSIGNMENTS:
+    if slot.kind in (SlotKind.ASSIGNMENTS, SlotKind.CHANGES):
         return "column = value, …"
     if slot.kind is SlotKind.CONDITION:
         return "column = value [AND …]"

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from random import SystemRandom
 
 from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+from function_calls.basic.of_rows import changes_of
 from function_calls.basic.values import text_of
 from function_calls.script_keywords._faults import fault_of, text_in, told, wrong_type
 from function_calls.script_keywords._rows import ALL, Rows, field_in, filter_in, limit_in, now_of, place_of, some_in
 from function_calls.scripts.ports import ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.scripts.session import ChatWorld
 from services.clock import Clock
 from services.json_values import JsonObject
 from services.script_filter_texts import read_operand
@@ -112,7 +115,7 @@ async def insert(
 
 
 @basic_keyword(
-    "UPDATE {table:name} ( SET | WITH ) {assigned:assignments} [WHERE {filter:condition}]",
+    "UPDATE {table:name} ( SET | WITH ) {assigned:changes} [WHERE {filter:condition}]",
     "UPDATE {table:name}, {filter:filter}, {fields:named}",
     effect="once",
     touches=_OWN,
@@ -128,8 +131,13 @@ async def update(
     clock: Clock,
 ) -> Value:
     """Give the rows that fit other values, and say how many they are: `UPDATE people SET age = 31 WHERE name = "Ann"`,
-    `UPDATE "people", "name='Ann'", changes`, `UPDATE "people", id, "age", 31`."""
-    changes = assigned if isinstance(assigned, dict) else _given_changes(run, fields)
+    `UPDATE "people", "name='Ann'", changes`, `UPDATE "people", id, "age", 31`. Behind SET a name that is no variable of
+    the script is the column of the row: `SET age = age + 1`."""
+    changes = (
+        changes_of(assigned, ChatWorld(clock, run.call, SystemRandom()))
+        if isinstance(assigned, dict)
+        else _given_changes(run, fields)
+    )
     wanted = some_in(run, filter)
     with told(run, _shown(table)):
         place = place_of(run, table)
