@@ -35,6 +35,7 @@ class SlotKind(StrEnum):
     VARIABLE = "variable"
     ASSIGNMENTS = "assignments"
     CHANGES = "changes"
+    TEXT = "text"
     CONDITION = "condition"
     FILTER = "filter"
     BLOCK = "block"

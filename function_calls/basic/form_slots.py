@@ -83,6 +83,12 @@ class Slots:
         self.known[index] = expression, cursor.index
         return expression
 
+    def quoted(self) -> Expression:
+        """A value that begins with a text in quotes."""
+        if self.cursor.now.kind is not Kind.TEXT:
+            raise Absent
+        return self.value()
+
     def values(self) -> Expression:
         """One or more, with commas between them."""
         at = self.cursor.now.at

@@ -201,6 +201,8 @@ class _Matching:
         match slot.kind:
             case SlotKind.VALUE:
                 return self._slots.value()
+            case SlotKind.TEXT:
+                return self._slots.quoted()
             case SlotKind.LIST:
                 return self._slots.values()
             case SlotKind.ONE_OF:
