@@ -56,10 +56,11 @@ def lints_of(
     usages: Mapping[str, str] = _NONE,
 ) -> list[Fault]:
     """Names that say nothing, parameters without an example and variables that nothing sets, in the order of their
-    places. Only for a script that was read without error: what sets a variable may stand in a line that was not. `variables`: those that the configuration of the bot sets, such as `x` of `param-x`;
-    `functions`: what may be called without parentheses; `usages`: how the keywords of one word are written that need
-    something, by their names in lower case. Where no variable is called so, such a name for a value is an error: the
-    keyword was meant. What a description lacks `definitions_of` tells."""
+    places. Only for a script that was read without error: what sets a variable may stand in a line that was not.
+    `variables`: those that the configuration of the bot sets, such as `x` of `param-x`; `functions`: what may be
+    called without parentheses; `usages`: how the keywords of one word are written that need something, by their names
+    in lower case. Where no variable is called so, such a name for a value is an error: the keyword was meant. What a
+    description lacks `definitions_of` tells."""
     known = {name.lower() for name in (*variables, *functions)} | SESSION_VARIABLES
     used = _Use()
     used.note(script)

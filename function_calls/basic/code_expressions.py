@@ -231,8 +231,8 @@ class ExpressionCode:
         code = inner.procedure("", ()).code
         if not all(is_for_rows(operation) for operation, _ in code):
             told = (
-                f"`{columns[0]}` is a column here, and what is reckoned for each row has operators and functions of the "
-                "language only; put the rest into a variable before, or go through the rows with FOR EACH"
+                f"`{columns[0]}` is a column here, and what is reckoned for each row has operators and functions of "
+                "the language only; put the rest into a variable before, or go through the rows with FOR EACH"
             )
             self.fault(names[columns[0]].at, Code.SYNTAX, told)
         variables = [name for name in names if name not in columns]

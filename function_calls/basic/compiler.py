@@ -116,9 +116,8 @@ class BasicCompiler:
                 # Of half a script it cannot be told which variables nothing sets.
                 found += lints_of_a_half(parsed.script)
             else:
-                found += lints_of(
-                    parsed.script, variables=variables, functions=self.functions, usages=self.forms.usages
-                )
+                alone = [name for name, (fewest, _) in self.functions.items() if not fewest]
+                found += lints_of(parsed.script, variables=variables, functions=alone, usages=self.forms.usages)
             tools = () if _has_errors(found) else self._tools(parsed.script, definitions, found)
         except ScriptFault as error:
             return _result((), [error.fault], file)

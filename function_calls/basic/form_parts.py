@@ -18,6 +18,7 @@ _CALLED = "`{0} name(1, 2)`, or `{0} name WITH a = 1, b = 2`"
 _AS_PEOPLE_WRITE: Mapping[str, str] = MappingProxyType(
     {
         "HEAR": "HEAR name, or HEAR name AS EMAIL",
+        "FORMAT": '`y = FORMAT(value, "0.00")`, or `FORMAT value AS "0.00"`',
         "PRINT": '`PRINT "total:", total`',
         **{name: _CALLED.format(name) for name in ("CALL", "TOOL", "RUN TOOL")},
     }

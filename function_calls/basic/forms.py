@@ -201,10 +201,8 @@ class _Matching:
         match slot.kind:
             case SlotKind.VALUE:
                 return self._slots.value()
-            case SlotKind.TEXT:
-                return self._slots.quoted()
-            case SlotKind.LIST:
-                return self._slots.values()
+            case SlotKind.TEXT | SlotKind.LIST:
+                return self._slots.quoted() if slot.kind is SlotKind.TEXT else self._slots.values()
             case SlotKind.ONE_OF:
                 return self._slots.one_of(slot.words)
             case SlotKind.WORD:

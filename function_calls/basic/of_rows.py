@@ -1,5 +1,6 @@
-"""Values that UPDATE reckons for each row, `SET visits = visits + 1`: a name that is no variable means the column of the
-row. What is to be reckoned travels to the table as data, `["row", code, variables]`; any other value is `["value", it]`.
+"""Values that UPDATE reckons for each row, `SET visits = visits + 1`: a name that is no variable means the column of
+the row. What is to be reckoned travels to the table as data, `["row", code, variables]`; any other value is
+`["value", it]`.
 
 A value may hold operators and functions of the language. Keywords and procedures stop a run, or run it elsewhere, so
 they cannot be asked once for each row."""
@@ -79,5 +80,5 @@ def _reckoned(
         steps += 1 + run.memory.work
         run.memory.work = 0
         if steps > most_steps:
-            raise RunFault(RunCode.STEPS, "UPDATE has too many rows for what it reckons; take a part of them, with WHERE")
+            raise RunFault(RunCode.STEPS, "UPDATE reckons too much; take a part of the rows, with WHERE")
     return stack[-1], steps

@@ -29,7 +29,6 @@ from function_calls.basic.nodes import (
     With,
 )
 
-
 SESSION_VARIABLES = frozenset(
     {
         "bot", "botname", "channel", "chat", "err", "error", "error_message", "from", "group", "is_group", "language",

@@ -67,8 +67,8 @@ async def set_schedule(
     clock: Clock,
 ) -> Value:
     """Let this script, or another tool that it may call, run in this chat by the clock, in the place of what was set
-    for it before; with values for its parameters, in order or by their names. TRUE when it is set; FALSE for whoever is no admin, for whom it changes nothing, and who is
-    told."""
+    for it before; with values for its parameters, in order or by their names. TRUE when it is set; FALSE for whoever
+    is no admin, for whom it changes nothing, and who is told."""
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
     if not await _is_admin(run):
         _log.info("schedule_not_set", script=run.tool, chat=run.context.chat.key, why="only admins set schedules")

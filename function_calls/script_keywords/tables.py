@@ -14,7 +14,17 @@ from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.of_rows import changes_of
 from function_calls.basic.values import text_of
 from function_calls.script_keywords._faults import fault_of, text_in, told, wrong_type
-from function_calls.script_keywords._rows import ALL, Rows, field_in, filter_in, limit_in, now_of, place_of, some_in
+from function_calls.script_keywords._rows import (
+    ALL,
+    Rows,
+    field_in,
+    filter_in,
+    limit_in,
+    no_filter,
+    now_of,
+    place_of,
+    some_in,
+)
 from function_calls.scripts.ports import ScriptFiles, ScriptModel, ScriptWeb
 from function_calls.scripts.session import ChatWorld
 from services.clock import Clock
@@ -33,6 +43,7 @@ _PAIR = 2
     "FIND [ALL] {table:name} [WHERE {filter:condition}] [ORDER BY {order:word} [{direction=ASC|DESC}]"
     " [, {then:word} [{then_direction=ASC|DESC}]]] [LIMIT {limit}] [{pick=FIRST}]",
     "FIND [ALL] {table:name} ( , | WITH ) {filter:filter} [, {limit}]",
+    check={"filter": no_filter},
 )
 async def find(
     run: ScriptRun,
@@ -119,6 +130,7 @@ async def insert(
     "UPDATE {table:name}, {filter:filter}, {fields:named}",
     effect="once",
     touches=_OWN,
+    check={"filter": no_filter},
 )
 async def update(
     run: ScriptRun,
@@ -149,6 +161,7 @@ async def update(
     "DELETE FROM {table:name}, {filter:filter}",
     effect="once",
     touches=_OWN,
+    check={"filter": no_filter},
 )
 async def delete_from(
     run: ScriptRun,
@@ -170,6 +183,7 @@ async def delete_from(
     "DELETE [HTTP] {what}",
     effect="once",
     touches=("reaches_out",),
+    check={"filter": no_filter},
 )
 async def delete(
     run: ScriptRun,

@@ -20,7 +20,7 @@ def test_a_check_is_silent_on_a_file_that_is_not_there_yet(tmp_path: Path) -> No
 
 
 def test_a_check_is_silent_on_a_filter_that_a_member_says(tmp_path: Path) -> None:
-    script = 'PARAM filter AS string LIKE "city = Oslo" DESCRIPTION "Who"\nDESCRIPTION "Finds"\nx = FIND "guests", filter'
+    script = 'PARAM filter AS string LIKE "city = Oslo" DESCRIPTION "Who"\nDESCRIPTION "Finds"\nx = FIND "t", filter'
     write_scripts(tmp_path, {"look": script})
     assert check_scripts(Settings(), [BasicSource(path=tmp_path)]).findings == []
 

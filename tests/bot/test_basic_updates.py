@@ -32,7 +32,7 @@ def warnings_of(folder: Path, script: str) -> list[str]:
         ("more = 10\nUPDATE t SET n = n + more", "Ann 11; Ben 15; "),
         ("n = 10\nUPDATE t SET n = n + 1", "Ann 11; Ben 11; "),
         ('UPDATE t SET name = ["row", "x"][0]', "row 1; row 5; "),
-        ('list = ["row", [["load", "n"]], 0]\nUPDATE t SET name = list', '["row", [["load", "n"]], 0] 1; ["row", [["load", "n"]], 0] 5; '),
+        ('it = ["row", []]\nUPDATE t SET name = it', '["row", []] 1; ["row", []] 5; '),
         ("UPDATE t SET n = Twice(4)\nFUNCTION Twice(of)\n  RETURN of * 2\nEND FUNCTION", "Ann 8; Ben 8; "),
     ],
 )  # fmt: skip

@@ -20,6 +20,7 @@ from function_calls.basic.nodes import (
     MapOf,
     Member,
     Name,
+    OfRow,
     Unary,
     Want,
 )
@@ -96,5 +97,7 @@ class Saying:
                 return await self._done(run, expression, variables)
             case FilterText(_, parts):
                 return await self._filter(run, parts, variables)
+            case OfRow(_, value):
+                return ["value", await self._value(run, value, variables)]
             case _:
                 raise AssertionError(f"this is beyond the tests' reader: {expression}")
