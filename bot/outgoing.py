@@ -150,7 +150,7 @@ def outgoing_to_json(outgoing: Outgoing, due: Due | None = None) -> JsonObject:
         "reply_to": outgoing.reply_to,
         "mentions": [member.key for member in outgoing.mentions],
         "attachments": [[one.name, one.media_type, one.url, one.size_bytes] for one in outgoing.attachments],
-        "choices": [[choice.label, choice.value] for choice in outgoing.choices],
+        "choices": [one.to_json() for one in outgoing.choices],
         "private_to": outgoing.private_to.key if outgoing.private_to else None,
     }
     if outgoing.closes:

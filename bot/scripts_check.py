@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from bot.basic_scripts import compiler_of, keyword_modules, spellings_of
 from bot.scratch import scratch_daemon
-from bot.script_services import folders_of
-from bot.script_tables_check import TablesSeen
 from config.basic import BasicSource
 from config.diagnostics import Diagnostic, Diagnostics, Severity
 from config.settings import Settings
@@ -20,7 +18,6 @@ from function_calls.definition_faults import Code, fault
 from function_calls.script_library.names import Names, Taker, taken_twice
 from function_calls.script_library.places import ScriptPlace, bot_of, no_such_bot, place_of, storage_of
 from function_calls.spec import FunctionSpec
-from services.script_files import LocalScriptFiles
 from services.storage import Storage, StorageError
 
 
@@ -47,12 +44,10 @@ def check_scripts(
     DefinitionError where the keywords cannot be used."""
     compiler = compiler_of(settings.basic, spellings_of(keyword_modules(settings)))
     variables = {name: tuple(bot.parameters) for name, bot in settings.bots.items()}
-    sources = tuple(sources)
     checking = _Checking(compiler, variables, others, bots)
     for source in sources:
         checking.source(source)
     found = checking.checked.findings
-    found += checking.tables.without_a_file(LocalScriptFiles(folders_of(sources)))
     files = {file: number for number, file in enumerate(dict.fromkeys(one.file for one in found))}
     found.sort(key=lambda one: (files[one.file], one.line, one.column))
     return checking.checked
@@ -113,7 +108,6 @@ class _Checking:
         self._others = tuple(others)
         self._bots = bots
         self._names = Names()
-        self.tables = TablesSeen()
         self.checked = Checked([])
 
     def source(self, source: BasicSource) -> None:
@@ -158,7 +152,6 @@ class _Checking:
             profile=profile,
             variables=self._variables.get(place.bot, ()),
         )
-        self.tables.see(place, file, result.tables)
         found = list(result.diagnostics)
         for one in result.tools:
             key = (place.bot, one.definition.name)

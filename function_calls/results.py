@@ -164,7 +164,7 @@ def message_to_json(message: Message) -> JsonObject:
     if message.attachments:
         data["attachments"] = [[one.name, one.media_type, one.url, one.size_bytes] for one in message.attachments]
     if message.choices:
-        data["choices"] = [[choice.label, choice.value] for choice in message.choices]
+        data["choices"] = [choice.to_json() for choice in message.choices]
     return data
 
 

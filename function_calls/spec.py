@@ -22,6 +22,12 @@ class Choice:
     label: str
     value: str
     """What comes back as the text of a message when it is chosen."""
+    stays: bool = False
+    """It may be chosen again, and beside others: something to say, and no answer to a question."""
+
+    def to_json(self) -> list[str | bool]:
+        """As plain data: what `Choice(*…)` takes."""
+        return [self.label, self.value, True] if self.stays else [self.label, self.value]
 
 
 @quick_init

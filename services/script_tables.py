@@ -141,16 +141,21 @@ class ScriptTables:
         return await self._tried(attempt)
 
     async def update(
-        self, place: TablePlace, condition: Condition | None, changes: Mapping[str, JsonValue], now: datetime
+        self,
+        place: TablePlace,
+        condition: Condition | None,
+        changes: Mapping[str, JsonValue] | Callable[[JsonObject], Mapping[str, JsonValue]],
+        now: datetime,
     ) -> int:
-        """Give every row that fits these fields, and say how many there are. A row's id stays. Raises as `save`."""
+        """Give every row that fits these fields, or those that `changes` gives for the row as scripts see it, and say
+        how many there are. A row's id stays. Raises as `save`, and what `changes` raises: then no row is changed."""
         test = test_of(condition, now)
 
         async def attempt() -> int:
             fitting = await self._fitting(place, condition, test)
             unit = self._unit(place, fitting)
             async for kept in in_slices(fitting):
-                unit.change(kept.row_id, changes)
+                unit.change(kept.row_id, changes(_shown(kept)) if callable(changes) else changes)
             await self._commit(unit)
             return len(fitting)
 

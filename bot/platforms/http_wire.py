@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from bot.platforms.base import Outgoing
 from function_calls.context import MessageContext
+from function_calls.spec import Choice
 from services.json_values import JsonObject
 from services.refs import Role
 
@@ -147,11 +148,16 @@ def message_body(outgoing: Outgoing, at: str) -> str:
             "text": outgoing.text,
             "reply_to": outgoing.reply_to,
             "mentions": [member.native for member in outgoing.mentions],
-            "choices": [{"label": choice.label, "value": choice.value} for choice in outgoing.choices],
+            "choices": [_choice(one) for one in outgoing.choices],
             "private_to": outgoing.private_to.native if outgoing.private_to else None,
             **closes,
         }
     )
+
+
+def _choice(choice: Choice) -> JsonObject:
+    stays = {"stays": True} if choice.stays else {}
+    return {"label": choice.label, "value": choice.value, **stays}
 
 
 def status_body(text: str) -> str:

@@ -160,6 +160,9 @@ class Blocks:
                 found = self._condition(cursor)
                 branches.append((found, self._inline(cursor)))
             elif cursor.words("ELSE"):
+                if cursor.is_line_end and not _is_colon(cursor.now):
+                    cursor.index -= 1
+                    cursor.fail("ELSE has nothing behind it on the line of its IF; put it there, or leave ELSE out")
                 otherwise = self._inline(cursor)
                 if cursor.is_at("ELSE"):
                     cursor.fail("the IF of this line has an ELSE already", Code.MISPLACED)

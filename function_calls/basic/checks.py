@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import get_args
 
 from function_calls.basic.codes import Code, Fault
+from function_calls.basic.filter_texts import nodes_in
 from function_calls.basic.nodes import (
     Assign,
     Case,
@@ -23,6 +24,7 @@ from function_calls.basic.nodes import (
     ListOf,
     Member,
     Name,
+    OfRow,
     Param,
     Script,
     Statement,
@@ -32,16 +34,8 @@ from function_calls.basic.nodes import (
     With,
 )
 from function_calls.basic.param_types import type_names
-from function_calls.basic.table_checks import filter_lints
+from function_calls.basic.scopes import SESSION_VARIABLES
 
-SESSION_VARIABLES = frozenset(
-    {
-        "bot", "botname", "channel", "chat", "err", "error", "error_message", "from", "group", "is_group", "language",
-        "mobile", "now", "rnd", "role", "session", "session_id", "sessionid", "timer", "today", "user", "user_id",
-        "useremail", "userid", "username", "userphone",
-    }
-)  # fmt: skip
-"""What a run may know without that the script sets it."""
 _UNCLEAR = re.compile(r"[a-z]\d*|(foo|bar|baz|tmp|arg|param)\d*", re.IGNORECASE)
 _PARTS = {
     node: tuple(field.name for field in fields(node) if field.name not in ("at", "name", "operator"))
@@ -61,26 +55,26 @@ def lints_of(
     functions: Collection[str] = (),
     usages: Mapping[str, str] = _NONE,
 ) -> list[Fault]:
-    """Names that say nothing, parameters without an example, variables that nothing sets, and filters of which members
-    say all, in the order of their places. Only for a script that was read without error: what sets a variable may stand
-    in a line that was not. `variables`: those that the configuration of the bot sets, such as `x` of `param-x`;
-    `functions`: what may be called without parentheses; `usages`: how the keywords of one word are written that need
-    something, by their names in lower case. Where no variable is called so, such a name for a value is an error: the
-    keyword was meant. What a description lacks `definitions_of` tells."""
+    """Names that say nothing, parameters without an example and variables that nothing sets, in the order of their
+    places. Only for a script that was read without error: what sets a variable may stand in a line that was not.
+    `variables`: those that the configuration of the bot sets, such as `x` of `param-x`; `functions`: what may be
+    called without parentheses; `usages`: how the keywords of one word are written that need something, by their names
+    in lower case. Where no variable is called so, such a name for a value is an error: the keyword was meant. What a
+    description lacks `definitions_of` tells."""
     known = {name.lower() for name in (*variables, *functions)} | SESSION_VARIABLES
     used = _Use()
     used.note(script)
     params = [param for unit in script.units for param in unit.params]
     faults = [fault for param in params for fault in _of_param(param)]
     faults += _unknown(used, known, {param.name.lower() for param in params}, usages)
-    faults += filter_lints(script)
+    faults += _slips(used, known, {param.name.lower() for param in params})
     return sorted(faults, key=lambda fault: fault.at)
 
 
 def lints_of_a_half(script: Script) -> list[Fault]:
-    """What can be told of a script as well that was read with errors: of its parameters, and of its filters."""
+    """What can be told of a script as well that was read with errors: of its parameters."""
     faults = [fault for unit in script.units for param in unit.params for fault in _of_param(param)]
-    return sorted([*faults, *filter_lints(script)], key=lambda fault: fault.at)
+    return sorted(faults, key=lambda fault: fault.at)
 
 
 def _of_param(param: Param) -> Iterator[Fault]:
@@ -110,6 +104,16 @@ def _unknown(used: _Use, known: set[str], params: set[str], usages: Mapping[str,
         yield Fault(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
 
 
+def _slips(used: _Use, known: set[str], params: set[str]) -> Iterator[Fault]:
+    """What UPDATE takes for a column, and is written nearly as a variable is."""
+    there = used.written | params
+    for name, node in used.copied.items():
+        near = difflib.get_close_matches(name, sorted(there), n=1, cutoff=_NEAR) if name not in there | known else ()
+        if near:
+            told = f"no variable is called `{name}`, so it is the column of the row here; did you mean `{near[0]}`?"
+            yield Fault(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+
+
 def _no_kind(name: str, variables: Collection[str]) -> str:
     """Of the word in `HEAR answer AS word`: it can name a kind, or a variable that holds what may be chosen."""
     near = difflib.get_close_matches(name, (*type_names(), *variables), n=1, cutoff=_NEAR)
@@ -128,6 +132,8 @@ class _Use:
         self.read: dict[str, Name] = {}
         """Each where it is read first."""
         self.written: set[str] = set()
+        self.copied: dict[str, Name] = {}
+        """What UPDATE gives a column alone, each where it stands first."""
         self.heard_as: set[str] = set()
         """Single words behind the AS of a HEAR."""
 
@@ -150,6 +156,11 @@ class _Use:
         if isinstance(node, Want) and node.keyword == "HEAR":
             lists = [value.items for _, value in node.arguments if isinstance(value, ListOf)]
             self.heard_as |= {one.name for items in lists if len(items) == 1 for one in items if isinstance(one, Name)}
+        elif isinstance(node, OfRow):
+            # A name in it that nothing sets is a column; one that stands alone may be a slip as well.
+            if isinstance(node.value, Name):
+                self.copied.setdefault(node.value.name, node.value)
+            return [one for one in nodes_in((node.value,)) if isinstance(one, Want)]
         elif isinstance(node, ForEach | ForTo):
             self.written.add(node.variable)
         elif isinstance(node, Dim):

@@ -12,7 +12,7 @@ from function_calls.basic.assembly import Assembly, Spot
 from function_calls.basic.caught import ERROR_MEMBERS, ERROR_NAMES
 from function_calls.basic.codes import Code, Fault, RunFault
 from function_calls.basic.conversions import settled
-from function_calls.basic.filter_texts import is_id, is_of_author, parts_beside
+from function_calls.basic.filter_texts import is_id, is_of_author, nodes_in, parts_beside
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.nodes import (
     Apply,
@@ -27,11 +27,13 @@ from function_calls.basic.nodes import (
     MapOf,
     Member,
     Name,
+    OfRow,
     Template,
     Unary,
     Want,
 )
-from function_calls.basic.scopes import Scope
+from function_calls.basic.of_rows import is_for_rows
+from function_calls.basic.scopes import SESSION_VARIABLES, Scope
 
 _MATCHING = frozenset({"=", "<>", "in", "like"})
 
@@ -81,6 +83,7 @@ class ExpressionCode:
             Apply: self._apply,
             Want: self._want,
             FilterText: self._filter_text,
+            OfRow: self._of_row,
         }
 
     def fault(self, at: At, code: Code, message: str) -> None:
@@ -216,6 +219,31 @@ class ExpressionCode:
             self._found.calls.add(first.value)
         return (*arguments.values(), Emit(node.at, "want", [node.keyword, list(arguments)]))
 
+    def _of_row(self, node: OfRow) -> Iterable[Task]:
+        """The names that are no variables of the script may be given to it all the same, by its bot's settings: the run
+        looks, and takes for columns what it does not know."""
+        names = {one.name: one for one in sorted(_names_in(node.value), key=lambda one: one.at, reverse=True)}
+        columns = sorted(name for name in names if self._may_be_column(name))
+        if not columns:
+            return (Literal(node.at, "value"), node.value, Emit(node.at, "list", 2))
+        inner = Assembly()
+        ExpressionCode(inner, self._scope.of_rows(names), Found()).expression(node.value)
+        code = inner.procedure("", ()).code
+        if not all(is_for_rows(operation) for operation, _ in code):
+            told = (
+                f"`{columns[0]}` is a column here, and what is reckoned for each row has operators and functions of "
+                "the language only; put the rest into a variable before, or go through the rows with FOR EACH"
+            )
+            self.fault(names[columns[0]].at, Code.SYNTAX, told)
+        variables = [name for name in names if name not in columns]
+        loaded = [task for name in variables for task in self.load(node.at, name)]
+        return (*loaded, Emit(node.at, "of_row", [[list(one) for one in code], variables, columns]))
+
+    def _may_be_column(self, name: str) -> bool:
+        function = FUNCTIONS.get(name)
+        is_word = name in ERROR_NAMES or name in SESSION_VARIABLES or name in self._scope.definitions
+        return not (self._scope.has(name) or is_word or (function is not None and function.fewest == 0))
+
     def _check_count(self, node: Apply, fewest: int, most: int | None) -> None:
         given = len(node.arguments)
         if given < fewest or (most is not None and given > most):
@@ -227,3 +255,7 @@ class ExpressionCode:
         near = get_close_matches(name, [*self._scope.definitions, *self._scope.top, *FUNCTIONS], 1)
         hint = f"; is {near[0].upper()} meant?" if near else ""
         return f"there is no function {name.upper()}, and no variable of this name is given a value{hint}"
+
+
+def _names_in(value: Expression) -> Iterable[Name]:
+    return [one for one in nodes_in((value,)) if isinstance(one, Name)]

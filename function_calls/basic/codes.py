@@ -51,8 +51,6 @@ class Code(StrEnum):
     MISSING_LIKE = "basic.missing_like"
     UNCLEAR_NAME = "basic.unclear_name"
     UNKNOWN_VARIABLE = "basic.unknown_variable"
-    OPEN_FILTER = "basic.open_filter"
-    NO_SUCH_FILE = "basic.no_such_file"
     DUPLICATE_TOOL = "basic.duplicate_tool"
     UNKNOWN_BOT = "basic.unknown_bot"
     UNKNOWN_TOOL = "basic.unknown_tool"

@@ -18,7 +18,6 @@ from function_calls.basic.forms import Forms
 from function_calls.basic.nodes import At, Script
 from function_calls.basic.parser import parse
 from function_calls.basic.program import Program
-from function_calls.basic.table_checks import TablesNamed, tables_named
 from function_calls.basic.tool_definition import ToolDefinition
 
 Arity = tuple[int, int | None]
@@ -26,7 +25,6 @@ Arity = tuple[int, int | None]
 _FIRST = At(1, 1)
 _MOST_FINDINGS = 200
 """Errors, and as many warnings, that are told of one script."""
-_NO_TABLES = TablesNamed()
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -46,8 +44,6 @@ class CompilationResult:
     """Empty where there are errors: half a script would do half of what it says."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """Errors and warnings, in the order of the file."""
-    tables: TablesNamed = _NO_TABLES
-    """Those of which a script without errors speaks."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -120,13 +116,12 @@ class BasicCompiler:
                 # Of half a script it cannot be told which variables nothing sets.
                 found += lints_of_a_half(parsed.script)
             else:
-                found += lints_of(
-                    parsed.script, variables=variables, functions=self.functions, usages=self.forms.usages
-                )
+                alone = [name for name, (fewest, _) in self.functions.items() if not fewest]
+                found += lints_of(parsed.script, variables=variables, functions=alone, usages=self.forms.usages)
             tools = () if _has_errors(found) else self._tools(parsed.script, definitions, found)
         except ScriptFault as error:
             return _result((), [error.fault], file)
-        return _result(tools, found, file, tables_named(parsed.script) if tools else _NO_TABLES)
+        return _result(tools, found, file)
 
     def _text(self, content: bytes) -> str:
         """What stands in the file. Raises ScriptFault."""
@@ -172,12 +167,10 @@ def _has_errors(found: Iterable[Fault]) -> bool:
     return any(one.severity == "error" for one in found)
 
 
-def _result(
-    tools: tuple[CompiledTool, ...], found: Iterable[Fault], file: str, tables: TablesNamed = _NO_TABLES
-) -> CompilationResult:
+def _result(tools: tuple[CompiledTool, ...], found: Iterable[Fault], file: str) -> CompilationResult:
     diagnostics = Diagnostics(one.diagnostic(file) for one in found).in_order()
     errors = [one for one in diagnostics if one.severity == "error"]
     warnings = [one for one in diagnostics if one.severity != "error"]
     # Nobody reads thousands, and whoever shows them should not have to count.
     kept = (*errors[:_MOST_FINDINGS], *warnings[:_MOST_FINDINGS])
-    return CompilationResult(tools, tuple(Diagnostics(kept).in_order()), tables)
+    return CompilationResult(tools, tuple(Diagnostics(kept).in_order()))

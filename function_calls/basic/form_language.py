@@ -10,6 +10,8 @@ graph of steps, made once, along which a statement is matched.
     {slot=A|B}            one of these words            {slot:variable}    a variable that receives the result
     {slot:assignments}    `a = 1, b = 2`                {slot:condition}   `a = 1 AND b > 2`
     {slot:filter}         a value that is a filter: what is joined in it stays values
+    {slot:changes}        assignments in which a name that is no variable is a column of the row that is changed
+    {slot:text}           a value that begins with a text in quotes
     {slot:block}          what stands between BEGIN … and END …
     {slot:named}          one or more values by their names    {slot:pair}    `key = value`, the key any value
     {slot:names}          `(a, b)`, bare words          {slot:row}          `(1, "x")`, values
@@ -54,7 +56,7 @@ class BadForm(ValueError):
 
 
 _WRITTEN = frozenset(SlotKind) - {SlotKind.VALUE, SlotKind.LIST, SlotKind.ONE_OF}
-_TAKES_COMPARISONS = (SlotKind.VALUE, SlotKind.LIST, SlotKind.NAME, SlotKind.CONDITION, SlotKind.FILTER)
+_TAKES_COMPARISONS = (SlotKind.VALUE, SlotKind.TEXT, SlotKind.LIST, SlotKind.NAME, SlotKind.CONDITION, SlotKind.FILTER)
 _COMMA, _EQUALS = ",", "="
 
 
@@ -205,7 +207,7 @@ def _check(text: str, slots: Sequence[Slot], node: Node) -> None:
 
 
 def _check_what_follows(text: str, slot: Slot, signs: set[str]) -> None:
-    if slot.kind in (SlotKind.LIST, SlotKind.NAMED, SlotKind.ASSIGNMENTS) and _COMMA in signs:
+    if slot.kind in (SlotKind.LIST, SlotKind.NAMED, SlotKind.ASSIGNMENTS, SlotKind.CHANGES) and _COMMA in signs:
         raise BadForm(
             f"form `{text}`: behind {{{slot.name}}}, which takes all that commas separate, no comma can stand"
         )

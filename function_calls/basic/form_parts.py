@@ -18,6 +18,7 @@ _CALLED = "`{0} name(1, 2)`, or `{0} name WITH a = 1, b = 2`"
 _AS_PEOPLE_WRITE: Mapping[str, str] = MappingProxyType(
     {
         "HEAR": "HEAR name, or HEAR name AS EMAIL",
+        "FORMAT": '`y = FORMAT(value, "0.00")`, or `FORMAT value AS "0.00"`',
         "PRINT": '`PRINT "total:", total`',
         **{name: _CALLED.format(name) for name in ("CALL", "TOOL", "RUN TOOL")},
     }
@@ -34,6 +35,8 @@ class SlotKind(StrEnum):
     NAME = "name"
     VARIABLE = "variable"
     ASSIGNMENTS = "assignments"
+    CHANGES = "changes"
+    TEXT = "text"
     CONDITION = "condition"
     FILTER = "filter"
     BLOCK = "block"
@@ -229,7 +232,7 @@ def _shown_slot(slot: Slot) -> str:
         return ";"
     if slot.kind is SlotKind.ONE_OF:
         return "|".join(some_of(slot.words))
-    if slot.kind is SlotKind.ASSIGNMENTS:
+    if slot.kind in (SlotKind.ASSIGNMENTS, SlotKind.CHANGES):
         return "column = value, …"
     if slot.kind is SlotKind.CONDITION:
         return "column = value [AND …]"

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from function_calls.basic.codes import Code, ScriptFault
 from function_calls.basic.conditions import condition_at
-from function_calls.basic.nodes import Expression, ListOf, Literal, MapOf, Target
+from function_calls.basic.nodes import Expression, ListOf, Literal, MapOf, OfRow, Target
 from function_calls.basic.tokens import Cursor, Kind, Token
 
 _IN_WORDS = frozenset("./\\-:*#@&")
@@ -83,6 +83,12 @@ class Slots:
         self.known[index] = expression, cursor.index
         return expression
 
+    def quoted(self) -> Expression:
+        """A value that begins with a text in quotes."""
+        if self.cursor.now.kind is not Kind.TEXT:
+            raise Absent
+        return self.value()
+
     def values(self) -> Expression:
         """One or more, with commas between them."""
         at = self.cursor.now.at
@@ -155,8 +161,8 @@ class Slots:
         self.cursor.take()
         return Literal(token.at, token.text)
 
-    def assignments(self) -> Expression:
-        """`a = 1, b = 2`, or `a AS 1, b AS 2`, as a map."""
+    def assignments(self, *, of_rows: bool = False) -> Expression:
+        """`a = 1, b = 2`, or `a AS 1, b AS 2`, as a map. `of_rows`: names in the values may be columns."""
         cursor, at = self.cursor, self.cursor.now.at
         entries: list[tuple[str, Expression]] = []
         while True:
@@ -165,7 +171,8 @@ class Slots:
                 raise Absent
             key = self._key(cursor.take())
             cursor.take()
-            entries.append((key, self._assigned()))
+            value = self._assigned()
+            entries.append((key, OfRow(value.at, value) if of_rows else value))
             if not cursor.symbol(","):
                 return MapOf(at, tuple(entries))
 

@@ -201,8 +201,8 @@ class _Matching:
         match slot.kind:
             case SlotKind.VALUE:
                 return self._slots.value()
-            case SlotKind.LIST:
-                return self._slots.values()
+            case SlotKind.TEXT | SlotKind.LIST:
+                return self._slots.quoted() if slot.kind is SlotKind.TEXT else self._slots.values()
             case SlotKind.ONE_OF:
                 return self._slots.one_of(slot.words)
             case SlotKind.WORD:
@@ -212,8 +212,8 @@ class _Matching:
                 return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
             case SlotKind.SEMICOLON | SlotKind.KEY:
                 return self._slots.key() if slot.kind is SlotKind.KEY else self._slots.semicolon()
-            case SlotKind.ASSIGNMENTS:
-                return self._slots.assignments()
+            case SlotKind.ASSIGNMENTS | SlotKind.CHANGES:
+                return self._slots.assignments(of_rows=slot.kind is SlotKind.CHANGES)
             case SlotKind.CONDITION | SlotKind.FILTER:
                 is_text = slot.kind is SlotKind.FILTER
                 return filter_text(self._slots.value()) if is_text else self._slots.condition()
@@ -273,7 +273,7 @@ def _called(slot: Slot) -> str:
             return " or ".join(f"`{word}`" for word in few) if few == slot.words else f"a word such as `{few[0]}`"
         case SlotKind.VARIABLE:
             return "a variable"
-        case SlotKind.ASSIGNMENTS:
+        case SlotKind.ASSIGNMENTS | SlotKind.CHANGES:
             return "`column = value`"
         case SlotKind.CONDITION:
             return "a condition"

@@ -136,8 +136,29 @@ class FilterText:
     parts: tuple[Expression, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class OfRow:
+    """What a row of a table is to get. A name in it that is no variable is the column of that row."""
+
+    at: At
+    value: Expression
+
+
 Expression = (
-    Literal | Template | Name | ListOf | MapOf | Member | Index | Unary | Binary | IsNull | Apply | Want | FilterText
+    Literal
+    | Template
+    | Name
+    | ListOf
+    | MapOf
+    | Member
+    | Index
+    | Unary
+    | Binary
+    | IsNull
+    | Apply
+    | Want
+    | FilterText
+    | OfRow
 )
 
 # Statements

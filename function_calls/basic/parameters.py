@@ -22,7 +22,7 @@ from services.json_values import JsonValue
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _NO_NAMES = frozenset(
-    ("and", "or", "not", "in", "is", "like", "mod", "null", "true", "false", "then", "else", "elseif")
+    ("and", "or", "not", "in", "is", "like", "mod", "null", "true", "false", "then", "else", "elseif", "if")
 )
 """In an expression these are never a variable."""
 

@@ -29,6 +29,15 @@ from function_calls.basic.nodes import (
     With,
 )
 
+SESSION_VARIABLES = frozenset(
+    {
+        "bot", "botname", "channel", "chat", "err", "error", "error_message", "from", "group", "is_group", "language",
+        "mobile", "now", "rnd", "role", "session", "session_id", "sessionid", "timer", "today", "user", "user_id",
+        "useremail", "userid", "username", "userphone",
+    }
+)  # fmt: skip
+"""What a run may know without that the script sets it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -51,6 +60,10 @@ class Scope:
     def is_top(self, name: str) -> bool:
         """Whether a value that it is given here is the script's."""
         return self.own is None or name not in self.own
+
+    def of_rows(self, names: Iterable[str]) -> Scope:
+        """That of a value which is reckoned for each row, in which these names have values."""
+        return Scope(frozenset(names), None, frozenset(), self.definitions)
 
     def load(self, name: str) -> str:
         """The instruction that takes its value."""

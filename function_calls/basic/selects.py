@@ -8,7 +8,7 @@ from typing import cast
 from function_calls.basic.blocks import Blocks, Body
 from function_calls.basic.codes import Code
 from function_calls.basic.expressions import Expressions
-from function_calls.basic.nodes import Case, Literal, Select, Statement
+from function_calls.basic.nodes import At, Case, Literal, Select, Statement
 from function_calls.basic.reading import Reading
 from function_calls.basic.tokens import Cursor, Kind
 
@@ -35,6 +35,7 @@ class Selects:
         blocks.line_end(cursor, str(token.value))
         cases: list[tuple[tuple[Case, ...], Body]] = []
         otherwise: list[Statement] = []
+        last: At | None = None
         with blocks.open.block("SELECT", token) as opened:
             before = blocks.body(cursor)
             if before:
@@ -42,9 +43,13 @@ class Selects:
                 self._reading.fault(before[0].at, Code.MISPLACED, message)
             while (ending := blocks.open.ending(cursor)) and not ending.is_end and ending.kind == "SELECT":
                 blocks.open.divide()
+                if last is not None:
+                    message = f"line {last.line} is for all else, so no other can stand behind it; put that one last"
+                    self._reading.fault(ending.token.at, Code.MISPLACED, message)
                 is_otherwise, fits = self._case(cursor)
                 body = blocks.body(cursor)
                 if is_otherwise:
+                    last = last or ending.token.at
                     otherwise.extend(body)
                 else:
                     cases.append((fits, body))

@@ -374,7 +374,8 @@ class Statements:
         if token.kind in _BEGINS_VALUE:
             shown = token.text.splitlines()[0][:40]
             cursor.fail(f"something is missing before `{shown}`: an operator such as `+`, a comma, or a new line")
-        cursor.fail(f"{first.text} is complete before this, {cursor.found()}")
+        right = _in_parentheses(cursor, first) if cursor.is_symbol(",") else ""
+        cursor.fail(f"{first.text} is complete before this, {cursor.found()}{right}")
 
     def _unknown(self, cursor: Cursor, token: Token, following: Token) -> NoReturn:
         if following.kind is Kind.SYMBOL and following.text == "(":
@@ -411,3 +412,13 @@ class Statements:
 
 def _is_member(token: Token) -> bool:
     return token.kind is Kind.SYMBOL and token.text == "."
+
+
+def _in_parentheses(cursor: Cursor, first: Token) -> str:
+    """A hint where the comma belongs to a FORMAT without parentheses: `y = FORMAT x, "0.00"`."""
+    count = 1
+    while count <= cursor.index and (token := cursor.ahead(-count)).at > first.at and token.kind is not Kind.LINE:
+        if token.value == "FORMAT" and token.kind is Kind.WORD:
+            return '; write FORMAT(value, "0.00")'
+        count += 1
+    return ""

@@ -226,6 +226,15 @@ def _found(of: JsonValue, is_index: bool, key: JsonValue) -> JsonValue:
         raise
 
 
+def _of_row(run: Running, stack: Stack, operand: JsonValue) -> None:
+    """What is reckoned for each row: its code, and the variables in it by their names."""
+    code, variables, columns = operand
+    given = dict(zip(variables, _taken(stack, len(variables)), strict=True))
+    given |= {name: run.top.get(name) for name in columns if name in run.top}
+    stack.append(["row", code, given])
+    run.memory.made_inside(stack[-1])
+
+
 def _dim(run: Running, stack: Stack, _: JsonValue) -> None:
     """A list of so many NULLs."""
     size = whole_of(stack[-1], "the size behind DIM")
@@ -261,6 +270,7 @@ PLAIN: Mapping[str, PlainInstruction] = MappingProxyType(
         "put_member": _put_member,
         "changed": _changed,
         "dim": _dim,
+        "of_row": _of_row,
         **FILTERS,
     }
 )

@@ -14,6 +14,8 @@ from function_calls.basic.tokens import Cursor, Kind
 
 _FAR = 300
 """Tokens. A WITH has a dozen entries, so its end is not further away."""
+_BLOCKS = {"IF": "IF", "SELECT": "SELECT", "SWITCH": "SELECT"}
+"""What people put into a WITH, by the words with which it begins."""
 _HEADERS = frozenset(("PARAM", "SUB", "FUNCTION", "BEGIN"))
 
 
@@ -66,13 +68,39 @@ class WithMaps:
                     blocks.line_end(cursor, "the entry")
                 except ScriptFault as error:
                     self._reading.failed(error.fault, error.fault.at.line, error.fault.at.line)
-                    cursor.index = max(begin, cursor.index)
-                    blocks.skip_line(cursor)
+                    self._skip(cursor, begin)
                     while cursor.now.text == ":":
                         cursor.index += 1
                         blocks.skip_line(cursor)
             blocks.end(cursor, opened)
         return With(token.at, target, tuple(entries))
+
+    def _skip(self, cursor: Cursor, begin: int) -> None:
+        """Pass the line that began at `begin`, and where it begins a block all of that: it has been told."""
+        reached, cursor.index = max(begin, cursor.index), begin
+        kind = _BLOCKS.get(str(cursor.now.value)) if cursor.now.kind is Kind.WORD else None
+        token, last = cursor.now, cursor.now
+        cursor.index = reached
+        while not cursor.is_line_end:
+            last = cursor.take()
+        if kind is None or (kind == "IF" and last.value != "THEN"):
+            return
+        depth = 1
+        for count in range(1, _FAR):
+            first, previous = cursor.ahead(count), cursor.ahead(count - 1)
+            if first.kind is Kind.END:
+                return
+            if previous.kind is not Kind.LINE or first.kind is not Kind.WORD:
+                continue
+            here, cursor.index = cursor.index, cursor.index + count
+            ending = self._blocks.open.ending(cursor)
+            cursor.index = here
+            if ending is not None and ending.is_end and ending.kind == "WITH":
+                return
+            depth += (first.value == token.value) - (ending is not None and ending.is_end and ending.kind == kind)
+            if not depth and ending is not None:
+                cursor.index += count + ending.words
+                return
 
     def _is_over(self, cursor: Cursor) -> bool:
         """Pass line ends. Whether the entries are over: at an end that an open block has, at the script's, or where

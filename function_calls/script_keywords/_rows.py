@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
@@ -32,6 +33,8 @@ _FILES = (".csv", ".tsv")
 _SHEETS = (".xlsx", ".xls", ".ods")
 _AT_ONCE = 200
 _CUT = "data.cut"
+_NO_VALUE = re.compile(r"(?:[=<>]|\b(?:LIKE|ILIKE|CONTAINS|IN|BETWEEN|AND|OR))\s*$", re.IGNORECASE)
+_RIGHT = "write it like “city = 'Oslo' AND age > 30”"
 ALL: Final[Value] = object()
 """In the place of a filter where a statement has none; NULL is what a variable holds that has nothing."""
 
@@ -162,6 +165,18 @@ def filter_in(run: ScriptRun, given: Value) -> Filter:
         if not isinstance(given, str) or not asks([given]):
             return Filter(_equal("id", given))
         return filter_of(given)
+
+
+def no_filter(given: Value) -> str:
+    """What is wrong with a filter that a script has written out, for its author; empty where nothing is."""
+    if not isinstance(given, str) or not asks([given]):
+        return ""
+    try:
+        filter_of(given)
+    except FilterFault as fault:
+        where = f" from character {fault.position} on" if fault.position else ""
+        return f"this filter cannot be read{where}; {_RIGHT}"
+    return f"this filter ends where a value belongs; {_RIGHT}" if _NO_VALUE.search(given) else ""
 
 
 def some_in(run: ScriptRun, given: Value) -> Filter:

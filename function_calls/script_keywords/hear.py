@@ -25,15 +25,27 @@ _KINDS = "|".join(sorted(one.upper() for one in (*KINDS, *ALIASES)))
 _WANTED = f"[AS ( {{kind={_KINDS}}} | {{choices...}} )]"
 
 
-@basic_keyword(f"HEAR {{into:variable}} {_WANTED}", f"HEAR {_WANTED}", effect="idempotent")
+@basic_keyword(
+    f"HEAR {{into:variable}} ( WITH {{prompt}} {_WANTED} | {_WANTED} [WITH {{prompt}}] )",
+    f"HEAR {_WANTED} [WITH {{prompt}}]",
+    f"HEAR {{prompt:text}} [AS {{kind={_KINDS}}}]",  # no choices: in `HEAR "Name?" AS x` a variable is meant
+    effect="idempotent",
+)
 async def hear(
-    run: ScriptRun, kind: Value = "text", choices: Value = None, *, clock: Clock, times: Times
+    run: ScriptRun,
+    kind: Value = "text",
+    choices: Value = None,
+    prompt: Value = None,
+    *,
+    clock: Clock,
+    times: Times,
 ) -> Value | Asks:
     """Wait for what the member answers: in words, as a kind such as EMAIL, or as one of some texts. What does not fit
-    is asked for again, three times."""
+    is asked for again, three times. The question may be said before, or with it: `HEAR name WITH "Your name?"`,
+    `name = HEAR "Your name?"`."""
     if run.answer is None:
         offered = _buttons(run, text_of(kind), _texts(run, choices))
-        return Asks("", offered, takes_files=choices is None and text_of(kind).casefold() in _OF_FILES)
+        return Asks(text_of(prompt), offered, takes_files=choices is None and text_of(kind).casefold() in _OF_FILES)
     return _understood(run, text_of(kind).casefold(), _texts(run, choices), clock, times)
 
 

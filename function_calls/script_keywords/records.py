@@ -9,7 +9,7 @@ from function_calls.basic.measuring import check_length
 from function_calls.basic.values import text_of
 from function_calls.script_keywords._beside import MANY, beside
 from function_calls.script_keywords._faults import fault_of, text_in, told, wrong_type
-from function_calls.script_keywords._rows import ALL, Rows, filter_in, limit_in
+from function_calls.script_keywords._rows import ALL, Rows, filter_in, limit_in, no_filter
 from function_calls.scripts.ports import ScriptFiles
 from services.clock import Clock
 from services.script_conditions import field_getter
@@ -30,7 +30,7 @@ from services.script_records import (
 from services.script_tables import ScriptTables
 
 
-@basic_keyword("FILTER {data} WHERE {filter:condition}", "FILTER {data}, {filter:filter}")
+@basic_keyword("FILTER {data} WHERE {filter:condition}", "FILTER {data}, {filter:filter}", check={"filter": no_filter})
 async def filter_rows(
     run: ScriptRun,
     data: Value,
@@ -47,6 +47,7 @@ async def filter_rows(
 @basic_keyword(
     "AGGREGATE {data} {how=SUM|COUNT|AVG|AVERAGE|MIN|MAX} [{field:word}] [WHERE {filter:condition}]",
     "AGGREGATE {how}, {data} [, {field} [, {filter:filter}]]",
+    check={"filter": no_filter},
 )
 async def aggregate(
     run: ScriptRun,

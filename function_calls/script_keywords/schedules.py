@@ -13,6 +13,7 @@ from function_calls.basic.codes import RunCode, RunFault
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.values import text_of
 from function_calls.rehearsal import Rehearsal, Unfit
+from function_calls.scripts.calling import function_called, named_arguments
 from function_calls.scripts.faults import worded
 from function_calls.scripts.rights import may_call
 from function_calls.spec import FunctionSpec, Message
@@ -50,7 +51,7 @@ def _no_time(when: Value) -> str:
 
 
 @basic_keyword(
-    "SET SCHEDULE {when} [, {tool} [, {arguments}]]",
+    "SET SCHEDULE {when} [[,] {tool} [[,] {arguments...}]]",
     effect="idempotent",
     touches=("stays_here",),
     check={"when": _no_time},
@@ -66,19 +67,19 @@ async def set_schedule(
     clock: Clock,
 ) -> Value:
     """Let this script, or another tool that it may call, run in this chat by the clock, in the place of what was set
-    for it before. TRUE when it is set; FALSE for whoever is no admin, for whom it changes nothing, and who is
-    told."""
+    for it before; with values for its parameters, in order or by their names. TRUE when it is set; FALSE for whoever
+    is no admin, for whom it changes nothing, and who is told."""
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
     if not await _is_admin(run):
         _log.info("schedule_not_set", script=run.tool, chat=run.context.chat.key, why="only admins set schedules")
         await _tell_who_may(run, name, schedules)
         return False
-    given = dict(arguments) if isinstance(arguments, Mapping) else {}
+    given = _arguments(run, name, arguments)
     profile = run.call.profile
     rule = _when(run, text_of(when), schedules, clock)
     context = run.context
     try:
-        rehearsed = rehearsal.call(context, name, given, profile)
+        rehearsed = rehearsal.call(context, name, dict(given), profile)
         _check(run, rehearsed.spec, given)
         await schedules.declare(
             SCRIPTS,
@@ -112,6 +113,16 @@ async def clear_schedule(run: ScriptRun, tool: Value = None, *, schedules: Sched
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
     await schedules.declare(SCRIPTS, script_name(run.bot, run.tool, name, run.context.chat), None)
     return True
+
+
+def _arguments(run: ScriptRun, name: str, given: Value) -> Mapping[str, Value]:
+    """What it is to run with. Raises RunFault."""
+    values = given if isinstance(given, list) else []
+    if len(values) == 1 and isinstance(values[0], Mapping):
+        return {key: value for key, value in values[0].items() if value is not None}
+    if not values:
+        return {}
+    return named_arguments(run, function_called(run, name).spec, values)
 
 
 async def _is_admin(run: ScriptRun) -> bool:

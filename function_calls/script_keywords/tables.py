@@ -7,13 +7,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from random import SystemRandom
 
 from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+from function_calls.basic.of_rows import changes_of
 from function_calls.basic.values import text_of
 from function_calls.script_keywords._faults import fault_of, text_in, told, wrong_type
-from function_calls.script_keywords._rows import ALL, Rows, field_in, filter_in, limit_in, now_of, place_of, some_in
+from function_calls.script_keywords._rows import (
+    ALL,
+    Rows,
+    field_in,
+    filter_in,
+    limit_in,
+    no_filter,
+    now_of,
+    place_of,
+    some_in,
+)
 from function_calls.scripts.ports import ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.scripts.session import ChatWorld
 from services.clock import Clock
 from services.json_values import JsonObject
 from services.script_filter_texts import read_operand
@@ -30,6 +43,7 @@ _PAIR = 2
     "FIND [ALL] {table:name} [WHERE {filter:condition}] [ORDER BY {order:word} [{direction=ASC|DESC}]"
     " [, {then:word} [{then_direction=ASC|DESC}]]] [LIMIT {limit}] [{pick=FIRST}]",
     "FIND [ALL] {table:name} ( , | WITH ) {filter:filter} [, {limit}]",
+    check={"filter": no_filter},
 )
 async def find(
     run: ScriptRun,
@@ -112,10 +126,11 @@ async def insert(
 
 
 @basic_keyword(
-    "UPDATE {table:name} ( SET | WITH ) {assigned:assignments} [WHERE {filter:condition}]",
+    "UPDATE {table:name} ( SET | WITH ) {assigned:changes} [WHERE {filter:condition}]",
     "UPDATE {table:name}, {filter:filter}, {fields:named}",
     effect="once",
     touches=_OWN,
+    check={"filter": no_filter},
 )
 async def update(
     run: ScriptRun,
@@ -128,8 +143,13 @@ async def update(
     clock: Clock,
 ) -> Value:
     """Give the rows that fit other values, and say how many they are: `UPDATE people SET age = 31 WHERE name = "Ann"`,
-    `UPDATE "people", "name='Ann'", changes`, `UPDATE "people", id, "age", 31`."""
-    changes = assigned if isinstance(assigned, dict) else _given_changes(run, fields)
+    `UPDATE "people", "name='Ann'", changes`, `UPDATE "people", id, "age", 31`. Behind SET a name that is no variable of
+    the script is the column of the row: `SET age = age + 1`."""
+    changes = (
+        changes_of(assigned, ChatWorld(clock, run.call, SystemRandom()))
+        if isinstance(assigned, dict)
+        else _given_changes(run, fields)
+    )
     wanted = some_in(run, filter)
     with told(run, _shown(table)):
         place = place_of(run, table)
@@ -141,6 +161,7 @@ async def update(
     "DELETE FROM {table:name}, {filter:filter}",
     effect="once",
     touches=_OWN,
+    check={"filter": no_filter},
 )
 async def delete_from(
     run: ScriptRun,
@@ -162,6 +183,7 @@ async def delete_from(
     "DELETE [HTTP] {what}",
     effect="once",
     touches=("reaches_out",),
+    check={"filter": no_filter},
 )
 async def delete(
     run: ScriptRun,

@@ -70,7 +70,7 @@ def in_few(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 def with_suggestions(messages: Sequence[Message], kept: JsonObject) -> tuple[Message, ...]:
     """`messages`, the last one for this chat with what the run suggests to say, unless it has choices of its own."""
-    choices = tuple(Choice(label, value) for value, label in kept.get(SUGGESTIONS, ()))
+    choices = tuple(Choice(label, value, stays=True) for value, label in kept.get(SUGGESTIONS, ()))
     found = list(messages)
     place = next((at for at in reversed(range(len(found))) if found[at].to is None), None)
     if choices and place is not None and not found[place].choices:

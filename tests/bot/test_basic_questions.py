@@ -245,3 +245,17 @@ async def test_a_header_that_was_set_before_a_question_has_to_be_set_again(tmp_p
                 else:
                     assert said == "fine"
     assert [asked.headers.get("x-key") for asked in server.asked] == ["abc", "abc", "abc", "abc", None]
+
+
+async def test_a_question_may_stand_with_what_waits_for_its_answer(tmp_path: Path) -> None:
+    script = (
+        'HEAR name WITH "Your name?"\nage = HEAR "How old, ${name}?" AS INTEGER\n'
+        'HEAR wine WITH "Which?" AS "red", "white"\nHEAR mail AS EMAIL WITH "Mail?"\nTALK name + age + wine + mail'
+    )
+    async with a_group_with(tmp_path, register=script) as group:
+        assert await group.say("Ann", "/register") == ["Your name?"]
+        assert await group.say("Ann", "Ann") == ["How old, Ann?"]
+        assert await group.say("Ann", "old") == [EN.say("basic.hear.integer")]
+        assert await group.say("Ann", "40") == ["Which?"]
+        assert await group.say("Ann", "red") == ["Mail?"]
+        assert await group.say("Ann", "a@b.co") == ["Ann40reda@b.co"]

@@ -38,6 +38,34 @@ async def test_what_the_operator_lets_it_call_runs_by_the_clock(tmp_path: Path) 
     assert out.runs == [{"city": "Oslo"}]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'SET SCHEDULE "every day at 9am", "post", "Oslo"',
+        'SET SCHEDULE "0 9 * * *" "post.bas" "Oslo"',
+        'SET SCHEDULE "0 9 * * *", "post", #{city: "Oslo"}',
+        'town = "Oslo"\nSET SCHEDULE "0 9 * * *" "post" town',
+    ],
+)
+async def test_what_a_tool_is_given_by_the_clock_may_stand_behind_it(tmp_path: Path, statement: str) -> None:
+    out = post(touches=[Touch.REACHES_OUT])
+    async with a_group_with(tmp_path, [out.spec], settings=MAY_POST, plan=statement) as group:
+        await group.say("Ann", "/plan", role=Role.ADMIN)
+        await pass_time(group, DAY, 600)
+    assert out.runs == [{"city": "Oslo"}]
+
+
+async def test_more_than_a_tool_takes_is_told_and_sets_nothing(tmp_path: Path) -> None:
+    out = post(touches=[Touch.REACHES_OUT])
+    plan = 'SET SCHEDULE "every day at 9am", "post", "Oslo", "Rome"'
+    async with a_group_with(tmp_path, [out.spec], settings=MAY_POST, plan=plan) as group:
+        said = await group.say("Ann", "/plan", role=Role.ADMIN)
+        told = EN.say("basic.call.too_many", name="post", most=1, count=2)
+        assert said == [stopped("bad_value", "plan", 2, told)]
+        await pass_time(group, DAY, 600)
+    assert out.runs == []
+
+
 async def test_words_of_others_set_nothing_that_reaches_out(tmp_path: Path) -> None:
     out = post(touches=[Touch.REACHES_OUT])
     plan = 'r = FIND "t", "1"\nTALK SET SCHEDULE("every day at 9am", "post", #{city: r[0].city})'

@@ -60,7 +60,10 @@ async def test_what_it_suggests_stands_under_its_last_message(tmp_path: Path) ->
             await group.say("Ann", "@Rollcall hello")
         assert [one["suggested"] for one in events if one["event"] == "suggested_tool_unknown"] == ["nosuchtool"]
         [welcome] = [one for one in group.platform.sent if one.text.startswith("Welcome")]
-        assert welcome.choices == (Choice("Meeting", "When do we meet?"), Choice("Bring food", "/potluck"))
+        assert welcome.choices == (
+            Choice("Meeting", "When do we meet?", stays=True),
+            Choice("Bring food", "/potluck", stays=True),
+        )
 
 
 async def test_nobody_calls_it_and_no_model_is_offered_it(tmp_path: Path) -> None:

@@ -146,6 +146,21 @@ async def test_buttons_of_a_question_that_is_closed_go_dead(tabs: Tabs, tmp_path
         await expect(ann.get_by_role("button", name="Allow", exact=True).nth(0)).to_be_disabled()
 
 
+async def test_a_suggestion_stays_when_another_was_chosen_and_choices_of_a_question_go(
+    tabs: Tabs, tmp_path: Path
+) -> None:
+    async with a_world(tmp_path) as world:
+        ann = await tabs.person(world, "Ann")
+        suggested = (Choice("Hours", "when are you open", stays=True), Choice("Place", "where are you", stays=True))
+        await world.web.send(Outgoing(LOBBY, "one", "Ask me.", choices=suggested))
+        await world.web.send(Outgoing(LOBBY, "two", "Which?", choices=(Choice("Red", "red"), Choice("White", "white"))))
+        await ann.get_by_role("button", name="Hours", exact=True).click()
+        await ann.get_by_role("button", name="Red", exact=True).click()
+        await expect(ann.get_by_role("button", name="White", exact=True)).to_be_disabled()
+        await expect(ann.get_by_role("button", name="Place", exact=True)).to_be_enabled()
+        await expect(ann.get_by_role("button", name="Hours", exact=True)).to_be_enabled()
+
+
 async def test_a_choice_is_a_button_and_pressing_it_is_a_message(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
         ann = await tabs.person(world, "Ann")

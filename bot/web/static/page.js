@@ -399,6 +399,7 @@
     for (const choice of event.choices) {
       const button = make("button", "", choice.label);
       button.dataset.value = choice.value;
+      button.toggleAttribute("data-stays", Boolean(choice.stays));
       button.onclick = () => { spend(event.id, choice.value); post({ kind: "choice", text: choice.value, shown: choice.label, reply_to: event.id }); };
       box.append(button);
     }
@@ -408,8 +409,8 @@
   const buttonsOf = (id) => rows.get(id)?.element.querySelectorAll(".choices button") ?? [];
 
   function retire(id) {
-    // A command may be given again: a vote can be changed.
-    for (const button of buttonsOf(id)) button.disabled = !button.dataset.value.startsWith("/");
+    // A command may be given again: a vote can be changed. A suggestion answers no question, so the others stay.
+    for (const button of buttonsOf(id)) button.disabled = !button.dataset.value.startsWith("/") && !button.hasAttribute("data-stays");
   }
 
   function spend(id, chosen) {

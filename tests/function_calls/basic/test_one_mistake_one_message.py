@@ -181,3 +181,48 @@ def test_an_error_goes_to_no_label_within_a_block(compiler: BasicCompiler, block
 )
 def test_mistakes_without_number_are_told_as_any(compiler: BasicCompiler, script: str) -> None:
     assert 0 < len(told(compiler, script)) <= 200
+
+
+@pytest.mark.parametrize(
+    ("script", "line", "words"),
+    [
+        ('IF 1 = 1 THEN TALK "a" ELSE\nTALK "b"', 1, "ELSE has nothing behind it"),
+        ("SELECT CASE 1\nCASE ELSE\nTALK 1\nCASE 1\nTALK 2\nEND SELECT", 4, "line 3 is for all else"),
+        ("SWITCH 1\nDEFAULT\nTALK 1\nCASE 1\nTALK 2\nEND SWITCH", 4, "line 3 is for all else"),
+        ("SELECT CASE 1\nCASE ELSE\nTALK 1\nCASE ELSE\nTALK 2\nEND SELECT", 4, "line 3 is for all else"),
+        ('TALK 1\nx = FIND "t", "a ="\nTALK x', 2, "this filter ends where a value belongs"),
+        ('DELETE FROM "t", "a = \'b"', 1, "this filter cannot be read from character 5 on"),
+        ('UPDATE "t", "a = 1 AND", #{b: 1}', 1, "this filter cannot be read"),
+        ("x = SORT\nTALK x", 1, "SORT needs more than its name here"),
+        ('x = 3\nTALK 1\nFORMAT x, "0.00"', 3, 'write `y = FORMAT(value, "0.00")`'),
+        ('x = 3\ny = FORMAT x, "0.00"\nTALK y', 2, 'write FORMAT(value, "0.00")'),
+        ("WITH a\n.b = 1\nSWITCH 3\nCASE 1\n.c = 1\nEND SWITCH\nEND WITH\nTALK a", 3, "in WITH each line is"),
+        ("WITH a\nb = 1\nSELECT CASE 1\nCASE 1\nc = 1\nEND SELECT\nd = 2\nEND WITH\nTALK a", 3, "in WITH"),
+        ("WITH a\nIF 1 = 1 THEN\nIF 2 = 2 THEN\nc = 1\nEND IF\nEND IF\nEND WITH\nTALK a", 2, "in WITH"),
+        ("WITH a\nIF 1 = 1 THEN c = 1\nb = 2\nEND WITH\nTALK a", 2, "in WITH"),
+    ],
+)
+def test_what_was_missed_in_silence_is_told_once_and_on_its_line(
+    compiler: BasicCompiler, script: str, line: int, words: str
+) -> None:
+    [(at, message)] = told(compiler, f"{script}\n")
+    assert at == line
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'IF 1 = 1 THEN TALK "a" ELSE TALK "b"',
+        'x = FIND "t", "status", "open"\nTALK x',
+        'x = FIND "t", "a = b"\ny = FIND "t", "status IN (1, 2)"\nTALK x + y',
+        'who = "Ann"\nx = FIND "t", "a = " + who\nTALK x',
+    ],
+)
+def test_what_is_right_stays_untold(compiler: BasicCompiler, script: str) -> None:
+    assert told(compiler, f"{script}\n") == []
+
+
+def test_no_parameter_is_called_if(compiler: BasicCompiler) -> None:
+    [(_, message)] = told(compiler, 'PARAM if AS string LIKE "a" DESCRIPTION "b"\nTALK 1\n')
+    assert "`if` is a word of the language" in message

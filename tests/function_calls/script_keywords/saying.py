@@ -20,6 +20,7 @@ from function_calls.basic.nodes import (
     MapOf,
     Member,
     Name,
+    OfRow,
     Unary,
     Want,
 )
@@ -63,7 +64,9 @@ class Saying:
         services |= {name: self._services[hints[name]] for name in keyword_only}
         return await function(run, **given, **services)
 
-    async def _operated(self, run: ScriptRun, node: Unary | Binary, variables: Mapping[str, Value]) -> Value:
+    async def _operated(self, run: ScriptRun, node: Unary | Binary | OfRow, variables: Mapping[str, Value]) -> Value:
+        if isinstance(node, OfRow):
+            return ["value", await self._value(run, node.value, variables)]
         if isinstance(node, Unary):
             return negated(await self._value(run, node.operand, variables))
         sides = (await self._value(run, node.left, variables), await self._value(run, node.right, variables))
@@ -90,7 +93,7 @@ class Saying:
                 return [await self._value(run, one, variables) for one in items]
             case MapOf(_, entries):
                 return {key: await self._value(run, one, variables) for key, one in entries}
-            case Unary() | Binary():
+            case Unary() | Binary() | OfRow():
                 return await self._operated(run, expression, variables)
             case Want():
                 return await self._done(run, expression, variables)
