@@ -12,12 +12,14 @@ import structlog
 from services.clock import Clock
 from services.store.leases import Held, Unreachable
 from services.store.lock import StoreInUse
-from services.store.port import StoreFenced, Write
+from services.store.port import StoreError, StoreFenced, Write
 
 _log = structlog.get_logger("leading")
 _RENEWALS = 3
 """How often a lease is renewed in its time: two may fail."""
 _START_SECONDS = 15.0
+_PAUSES = 12
+"""How many pauses a lease has room for, at least: one that fails to be renewed is asked for again after such a one."""
 _LOOK_SECONDS = 1.0
 """How soon a daemon that stands by notices that nobody leads any more."""
 
@@ -96,13 +98,14 @@ class Leading:
     """Takes the lease, keeps it, and gives it back."""
 
     def __init__(
-        self, lease: Lease, clock: Clock, seconds: float, on_lost: Callable[[StoreFenced], None] | None = None
+        self, lease: Lease, clock: Clock, seconds: float, on_lost: Callable[[Exception], None] | None = None
     ) -> None:
-        """`seconds` is how long the lease lasts. `on_lost` is called once, in the loop, when another one leads."""
+        """`seconds` is how long the lease lasts. `on_lost` is called once, in the loop, when another one leads (then
+        with StoreFenced), or with what keeps this one from renewing its lease although the database can be asked."""
         self._lease = lease
         self._clock = clock
         self._seconds = seconds
-        self._pause_seconds = min(_LOOK_SECONDS, seconds / _RENEWALS)
+        self._pause_seconds = min(_LOOK_SECONDS, seconds / _PAUSES)
         self._on_lost = on_lost
         self._token = 0
         self._since = (0.0, 0)
@@ -121,6 +124,7 @@ class Leading:
             return taken
         self._token, self._since = taken, asked
         self._keeper = asyncio.create_task(self._keep(), name="lease")
+        self._keeper.add_done_callback(self._kept)
         _log.info("leads", token=taken)
         return None
 
@@ -159,10 +163,11 @@ class Leading:
             await asyncio.wait([self._keeper])
         try:
             await self._lease.release()
-        except Unreachable as problem:
+        except StoreError as problem:
             # It does no harm: the lease runs out by itself.
             _log.warning("lease_not_released", problem=str(problem))
-        await self._lease.close()
+        finally:
+            await self._lease.close()
 
     async def _keep(self) -> None:
         while self._lost is None:
@@ -172,6 +177,15 @@ class Leading:
                     await self._renew()
             except StoreFenced:
                 return
+
+    def _kept(self, keeper: asyncio.Task[None]) -> None:
+        """Whoever leads without renewing would answer until the lease has run out, and then be silent for ever."""
+        error = None if keeper.cancelled() else keeper.exception()
+        if not isinstance(error, Exception):
+            return
+        _log.critical("lease_cannot_be_kept", exc_info=error)
+        if self._on_lost is not None:
+            self._on_lost(error)
 
     async def _renew(self) -> None:
         """Try until the database has answered. Raises StoreFenced."""

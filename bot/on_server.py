@@ -15,14 +15,14 @@ from bot.leading import Leadership, Leading
 from config.settings import StoreSettings
 from services.clock import Clock
 from services.store.all_tables import all_tables
-from services.store.port import Store, StoreBroken, StoreError, StoreFenced, Write
+from services.store.port import Store, StoreBroken, StoreError, Write
 from services.store.side import ReaderError, SideConnection
 
 if TYPE_CHECKING:
     from services.store.postgres.state import DatabaseState
 
 
-def lead_on_server(settings: StoreSettings, clock: Clock, on_lost: Callable[[StoreFenced], None] | None) -> Leadership:
+def lead_on_server(settings: StoreSettings, clock: Clock, on_lost: Callable[[Exception], None] | None) -> Leadership:
     """Leading there, not begun; see Leading. Raises StoreError."""
     with _driver():
         from services.store.postgres.lease import PostgresLease

@@ -120,7 +120,7 @@ from services.schedules import Schedules
 from services.search import WebSearch
 from services.store.all_tables import all_tables
 from services.store.ids import Ids
-from services.store.port import Store, StoreBroken, StoreFenced, Write
+from services.store.port import Store, StoreBroken, Write
 from services.store.sqlite import SqliteStore
 from services.store.upgrade import upgrade
 from services.times import Times
@@ -163,8 +163,8 @@ class Given:
     on_broken: Callable[[StoreBroken], None] | None = None
 
 
-def lead_of(settings: Settings, clock: Clock, on_lost: Callable[[StoreFenced], None] | None = None) -> Leadership:
-    """Leading on the database of the settings, not begun. `on_lost` is called in the loop when another one leads.
+def lead_of(settings: Settings, clock: Clock, on_lost: Callable[[Exception], None] | None = None) -> Leadership:
+    """Leading on the database of the settings, not begun. `on_lost` is called in the loop when it is lost.
     Raises StoreError."""
     return lead_on_server(settings.store, clock, on_lost) if settings.store.is_on_a_server else Alone()
 

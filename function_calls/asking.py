@@ -11,6 +11,7 @@ from function_calls.budgets import RequestBudgets
 from function_calls.conversation import without_history
 from function_calls.filters.round import Round, RoundFilter, round_chain
 from function_calls.outages import Outages
+from function_calls.results import storable_text
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
@@ -54,7 +55,7 @@ class Asking:
     async def _asked(self, round_: Round) -> ModelAnswer:
         self._reach("route.before_llm")
         began = self._clock.monotonic()
-        answer = await self._answer(round_)
+        answer = _storable(await self._answer(round_))
         self._outages.end()
         self._reach("llm.after_response_before_persist")
         self._record(round_.turn.id, round_.number, answer, int((self._clock.monotonic() - began) * 1e6))
@@ -83,3 +84,14 @@ class Asking:
             raise
         round_.writes = (*round_.writes, *self._budgets.settled(reservation, answer))
         return answer
+
+
+def _storable(answer: ModelAnswer) -> ModelAnswer:
+    """`answer` with words that every store and network can hold. What a call says stays as it came: its arguments are
+    read without loss or not at all."""
+    words = (answer.text, answer.finish, answer.model, answer.request_id)
+    fit = tuple(storable_text(one) for one in words)
+    if fit == words:
+        return answer
+    text, finish, model, request_id = fit
+    return replace(answer, text=text, finish=finish, model=model, request_id=request_id)

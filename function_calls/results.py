@@ -71,7 +71,7 @@ def storable(result: FunctionResult) -> FunctionResult:
     for message in result.messages:
         text = message.text
         if not (text.isascii() and "\0" not in text) and _UNFIT.search(text) is not None:
-            messages = tuple(replace(one, text=_fit(one.text)) for one in result.messages)
+            messages = tuple(replace(one, text=storable_text(one.text)) for one in result.messages)
             result = replace(result, messages=messages)
             break
     if result.question is not None:
@@ -88,8 +88,8 @@ def storable(result: FunctionResult) -> FunctionResult:
 
 def _fit_question(question: Question) -> Question:
     """`question` as every store and network can hold it."""
-    choices = tuple(Choice(_fit(one.label), _fit(one.value)) for one in question.choices)
-    return replace(question, text=_fit(question.text), choices=choices, resume=plain(question.resume))
+    choices = tuple(Choice(storable_text(one.label), storable_text(one.value)) for one in question.choices)
+    return replace(question, text=storable_text(question.text), choices=choices, resume=plain(question.resume))
 
 
 def plain(value: Any) -> Any:
@@ -97,12 +97,13 @@ def plain(value: Any) -> Any:
     try:
         orjson.dumps(value, default=str)
     except TypeError:
-        text = _fit(json.dumps(value, default=str, ensure_ascii=False))
+        text = storable_text(json.dumps(value, default=str, ensure_ascii=False))
         return json.loads(text, parse_int=_within_64_bits)
     return value
 
 
-def _fit(text: str) -> str:
+def storable_text(text: str) -> str:
+    """`text` with U+FFFD in place of NUL and lone surrogates."""
     return _UNFIT.sub("\ufffd", text)
 
 

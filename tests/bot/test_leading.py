@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.leading import Leading
 from services.clock import VirtualClock
 from services.store import leases
 from services.store.leases import Held, Unreachable
-from services.store.port import StoreFenced, Write
+from services.store.port import StoreError, StoreFenced, Write
 
 SECONDS = 15.0
 
@@ -25,6 +26,8 @@ class OneRow:
         self.token = 0
         self.until = 0.0
         self.is_reachable = True
+        self.refuses: Exception | None = None
+        self.silent_seconds = 0.0
 
     def lease(self, holder: str) -> OneLease:
         return OneLease(self, holder)
@@ -47,7 +50,10 @@ class OneLease:
         return row.token
 
     async def renew(self, token: int) -> bool:
+        await self._row.clock.sleep(self._row.silent_seconds)
         row = self._reached()
+        if row.refuses is not None:
+            raise row.refuses
         if row.token != token:
             return False
         self.renewals += 1
@@ -194,6 +200,35 @@ async def test_a_leader_that_cannot_renew_is_not_sure_until_it_has(
     assert first.holds()
 
 
+async def test_two_renewals_may_fail_also_where_each_takes_all_its_patience(
+    row: OneRow, clock: VirtualClock, first: Leading
+) -> None:
+    row.is_reachable, row.silent_seconds = False, SECONDS / 6
+    await clock.advance(SECONDS / 3 + 2 * row.silent_seconds + 1.5)
+    row.is_reachable, row.silent_seconds = True, 0.0
+    for _ in range(30):
+        assert first.holds()
+        await clock.advance(0.5)
+    assert row.token == 1
+
+
+@pytest.mark.parametrize("problem", [StoreError("there are no leases any more"), RuntimeError("a fault of ours")])
+async def test_whatever_else_keeps_a_leader_from_renewing_is_told_once(
+    row: OneRow, clock: VirtualClock, problem: Exception
+) -> None:
+    told: list[Exception] = []
+    leading = Leading(row.lease("first"), clock, SECONDS, told.append)
+    await leading.try_to_begin()
+    await clock.settle()
+    row.refuses = problem
+    with capture_logs() as logs:
+        await clock.advance(SECONDS)
+    assert told == [problem]
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("lease_cannot_be_kept", "critical")]
+    await leading.end()
+    assert told == [problem]
+
+
 async def test_a_leader_whose_machine_was_suspended_is_not_sure(clock: VirtualClock, first: Leading) -> None:
     clock.jump(60)
     assert not first.holds()
@@ -213,7 +248,7 @@ async def test_a_clock_that_was_set_back_does_not_make_a_lease_longer(
 async def test_who_was_taken_over_from_hears_of_it_once_and_is_never_sure_again(
     row: OneRow, clock: VirtualClock
 ) -> None:
-    lost: list[StoreFenced] = []
+    lost: list[Exception] = []
     leading = Leading(row.lease("first"), clock, SECONDS, lost.append)
     await leading.try_to_begin()
     await clock.settle()

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.fakes.faulty_server import FaultyServer
@@ -150,3 +151,14 @@ async def test_a_leader_that_ends_well_lets_the_next_one_lead_at_once_and_one_th
                 third.signal(signal.SIGTERM)
                 assert await third.ended() == 0
                 assert "http://" not in third.printed
+
+
+async def test_a_leader_that_cannot_keep_its_lease_ends_and_says_so(start: Start, url: str) -> None:
+    async with start("first", "http://127.0.0.1:1", SHORT) as first:
+        await first.leads()
+        with psycopg.connect(url, autocommit=True) as server:
+            server.execute("ALTER TABLE leases RENAME TO somewhere_else")
+        assert await first.ended() == 1
+        (told,) = [event for event in first.events() if event["event"] == "lease_cannot_be_kept"]
+        assert "has no tables of this program" in json.dumps(told)
+        assert "stopped" in [event["event"] for event in first.events()]

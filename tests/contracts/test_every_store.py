@@ -231,6 +231,24 @@ async def test_a_read_with_values_that_do_not_fit_is_refused(store: Store, value
         await store.read(FIND.query(**values))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("a\0b", id="NUL"),
+        pytest.param("\0", id="NUL alone"),
+        pytest.param("".join(map(chr, range(1, 0x3000))), id="controls, marks, letters"),
+        pytest.param("".join(map(chr, [0xD7FF, 0xE000, *range(0xFFF0, 0x1_0010), 0x10_FFFF])), id="edges"),
+    ],
+)
+async def test_whatever_utf_8_has_is_kept_and_found(store: Store, text: str) -> None:
+    """NUL may be shown as what it is, or as what cannot be shown."""
+    assert await store.commit([ADD.write(id=1, body=text)]) == [1]
+    kept = (await notes(store))[1]
+    assert kept in (text, text.replace("\0", "\ufffd"))
+    assert [row["id"] for row in await store.read(FIND.query(body=text))] == [1]
+    assert [row["id"] for row in await store.read(FIND.query(body=kept))] == [1]
+
+
 async def test_closing_finishes_what_was_given_and_refuses_the_rest(engine: StoreEngine) -> None:
     store = await engine.open()
     with engine.held():

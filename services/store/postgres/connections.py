@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from typing import Any
 
 import psycopg
+from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap, Dumper
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.numeric import IntDumper
@@ -45,6 +47,14 @@ _NO_ROOM = ("53100", "53200", "58030")
 _DAMAGED = ("XX001", "XX002")
 # Another transaction stood in the way, the server stops or takes no writes any more: all may be well in a moment.
 _PASSES = ("40001", "40P01", "55P03", "57014", "57P", "08", "53300", "25006", "25P03")
+
+
+class _TextDumper(StrDumper):
+    """Every text but NUL has a place on the server. SQLite keeps that too, so nobody above the store has to know of it:
+    it becomes the sign for what cannot be shown, in what is written and in what is looked for."""
+
+    def dump(self, obj: str) -> Buffer | None:
+        return obj.replace("\0", "\ufffd").encode()
 
 
 class _BoolDumper(IntDumper):
@@ -121,10 +131,18 @@ async def connect_reader(address: str) -> psycopg.AsyncConnection[dict[str, Any]
 
 def adapt(adapters: AdaptersMap) -> None:
     """Let values mean the same as on SQLite."""
-    adapters.register_dumper(str, StrDumper)
+    adapters.register_dumper(str, _TextDumper)
     adapters.register_dumper(bool, _BoolDumper)
     for other in (float, "decimal.Decimal", list, tuple, dict, "datetime.datetime", "datetime.date", "uuid.UUID"):
         adapters.register_dumper(other, _Refused)
+
+
+def hang_up(connection: psycopg.AsyncConnection[Any]) -> None:
+    """End what `connection` waits for, at once, with psycopg.OperationalError. To cancel it would take the driver up to
+    ten seconds where the server is silent; to close it would leave the loop waiting for a socket that is gone."""
+    # A TLS session, too, ends when its socket does.
+    with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.pgconn.socket)) as same:
+        same.shutdown(socket.SHUT_RDWR)
 
 
 def take_lock(connection: psycopg.Connection[Any], url: str) -> None:

@@ -12,10 +12,13 @@ import psycopg
 from services.store import leases
 from services.store.leases import Held, Unreachable
 from services.store.port import Query, StoreError, Write
-from services.store.postgres.connections import adapt, address_of, connect_writer, place_of
+from services.store.postgres.connections import adapt, address_of, connect_writer, hang_up, place_of
 from services.store.statements import StatementCompiler
 
 _LEAST_SECONDS, _MOST_SECONDS = 0.5, 10.0
+_SHARE = 6
+"""Which part of the lease one question may take. It is renewed every third: after two questions that are never answered
+there is time for another one, where the lease is not shorter than three seconds."""
 _LOCKED = "55P03"
 
 
@@ -35,7 +38,7 @@ class PostgresLease:
         self._holder = holder
         self._prepare = prepare
         self._lease_ms = round(seconds * 1000)
-        self._patience_seconds = min(_MOST_SECONDS, max(_LEAST_SECONDS, seconds / 3))
+        self._patience_seconds = min(_MOST_SECONDS, max(_LEAST_SECONDS, seconds / _SHARE))
         self._compiler = StatementCompiler("postgresql")
         self._connection: psycopg.AsyncConnection[Any] | None = None
         self._asking = asyncio.Lock()
@@ -83,12 +86,9 @@ class PostgresLease:
         return Held(rows[0][0], rows[0][2]) if rows else None
 
     async def _asked(self, question: Write | Query) -> _Answer:
-        compiled = self._compiler.compiled(question.statement)
         try:
-            async with asyncio.timeout(self._patience_seconds), self._asking:
-                connection = await self._connected()
-                cursor = await connection.execute(compiled.sql, compiled.bind(question.values))
-                rows = await cursor.fetchall() if cursor.description else []
+            async with self._asking:
+                return await self._answered(question)
         except psycopg.errors.UndefinedTable as error:
             raise _NoLeases(f"{self._place} has no tables of this program") from error
         except psycopg.Error as error:
@@ -99,10 +99,41 @@ class PostgresLease:
         except TimeoutError as error:
             await self.close()
             raise Unreachable(f"{self._place} does not say in time who leads") from error
+
+    async def _answered(self, question: Write | Query) -> _Answer:
+        """The answer of the server. Raises psycopg.Error, and TimeoutError as soon as the patience has come to its end,
+        however silent the server is: the driver would go on waiting when it is cancelled."""
+        answering = asyncio.create_task(self._answer(question))
+        try:
+            await asyncio.wait([answering], timeout=self._patience_seconds)
+        finally:
+            is_late = not answering.done()
+            if is_late:
+                await self._end(answering)
+        if is_late:
+            raise TimeoutError
+        return answering.result()
+
+    async def _end(self, answering: asyncio.Task[_Answer]) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            answering.cancel()
+        else:
+            hang_up(connection)
+        await asyncio.gather(answering, return_exceptions=True)
+        if connection is not None:
+            await connection.close()
+
+    async def _answer(self, question: Write | Query) -> _Answer:
+        compiled = self._compiler.compiled(question.statement)
+        connection = await self._connected()
+        cursor = await connection.execute(compiled.sql, compiled.bind(question.values))
+        rows = await cursor.fetchall() if cursor.description else []
         return _Answer(rows, cursor.rowcount)
 
     async def _connected(self) -> psycopg.AsyncConnection[Any]:
         if self._connection is None or self._connection.closed:
+            self._connection = None
             self._connection = connection = await psycopg.AsyncConnection.connect(self._address, autocommit=True)
             adapt(connection.adapters)
             most_ms = round(self._patience_seconds * 500)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import select
 
 from services.clock import SystemClock
@@ -132,6 +135,74 @@ async def test_a_server_that_is_away_is_an_error_without_the_password() -> None:
         with pytest.raises(Unreachable, match="cannot be asked who leads") as raised:
             await lease.take()
         assert "hunter2" not in str(raised.value)
+
+
+@asynccontextmanager
+async def between(url: str, may_speak: asyncio.Event) -> AsyncIterator[str]:
+    """The address of what passes everything on to the server at `url` and back, and is silent, without hanging up,
+    while it may not speak."""
+    socket = Path(conninfo_to_dict(url)["host"]) / ".s.PGSQL.5432"
+    passing: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            await may_speak.wait()
+            writer.write(data)
+        writer.close()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner_reader, inner_writer = await asyncio.open_unix_connection(socket)
+        writers.extend((writer, inner_writer))
+        passing.add(asyncio.create_task(pass_on(reader, inner_writer)))
+        passing.add(asyncio.create_task(pass_on(inner_reader, writer)))
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        yield f"postgresql://bot@127.0.0.1:{port}/{conninfo_to_dict(url)['dbname']}"
+    finally:
+        server.close()
+        for task in passing:
+            task.cancel()
+        for writer in writers:
+            writer.close()
+        await asyncio.gather(*passing, *(writer.wait_closed() for writer in writers), return_exceptions=True)
+
+
+async def test_a_server_that_is_silent_costs_a_renewal_its_patience_and_no_more(url: str) -> None:
+    """The first one waits for its answer, the second one for its connection."""
+    may_speak = asyncio.Event()
+    may_speak.set()
+    async with between(url, may_speak) as through, a_lease(through, "first", 3.0) as first:
+        token = await first.take()
+        assert isinstance(token, int)
+        may_speak.clear()
+        for _ in range(2):
+            began = time.monotonic()
+            with pytest.raises(Unreachable, match="does not say in time"):
+                await first.renew(token)
+            assert 0.4 < time.monotonic() - began < 1.5
+        may_speak.set()
+        assert await first.renew(token)
+
+
+async def test_who_gives_up_waiting_for_a_silent_server_need_not_wait_for_that_either(url: str) -> None:
+    may_speak = asyncio.Event()
+    may_speak.set()
+    async with between(url, may_speak) as through, a_lease(through, "first", 60.0) as first:
+        token = await first.take()
+        assert isinstance(token, int)
+        may_speak.clear()
+        renewing = asyncio.create_task(first.renew(token))
+        await asyncio.wait([renewing], timeout=0.1)
+        renewing.cancel()
+        began = time.monotonic()
+        with pytest.raises(asyncio.CancelledError):
+            await renewing
+        assert time.monotonic() - began < 1.5
+        may_speak.set()
+        assert await first.renew(token)
 
 
 async def test_a_leader_that_another_one_has_taken_over_from_commits_nothing_more(url: str) -> None:

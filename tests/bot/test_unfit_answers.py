@@ -1,0 +1,91 @@
+"""What a model answers may hold what no store keeps: it is answered like anything else, and no turn of it ends the
+daemon, now or at its next start."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from bot.testing import Group, a_group, call
+from services.clock import SystemClock
+from services.llm.model import ModelAnswer
+from services.llm.openai_chat import OpenAIChat
+from tests.bot.test_turns import ModelProfile
+from tests.fakes.functions import CITY, Recorder
+from tests.fakes.openai_server import OpenAIServer
+
+NUL = "\0"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def settings(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The settings of a daemon with its database there."""
+    if request.param == "sqlite":
+        return {}
+    return {"store": {"url": request.getfixturevalue("new_postgres_database")}}
+
+
+def asks(name: str, identity: str = "c1", arguments: str = '{"city": "Oslo"}') -> dict[str, Any]:
+    calls = [{"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    return {"id": "r1", "choices": [{"message": message, "finish_reason": "tool_calls"}]}
+
+
+def words(text: str, identity: str = "r1") -> dict[str, Any]:
+    message = {"role": "assistant", "content": text}
+    return {"id": identity, "choices": [{"message": message, "finish_reason": "stop"}]}
+
+
+async def answer(group: Group, message_id: str) -> list[str]:
+    """What the chat hears. Raises what would have ended the daemon."""
+    failed = asyncio.create_task(group.daemon.engine.failed())
+    await asyncio.sleep(0)
+    said = await group.say("Ann", "@Rollcall hi there", id=message_id)
+    await asyncio.sleep(0)
+    if failed.done():
+        failed.result()
+    failed.cancel()
+    return said
+
+
+@pytest.mark.parametrize(
+    ("answers", "heard"),
+    [
+        pytest.param([words(f"a{NUL}b")], ["a\ufffdb"], id="words"),
+        pytest.param([words("ok", f"r{NUL}")], ["ok"], id="the request's id"),
+        pytest.param([asks(f"cl{NUL}imate"), words("ok")], None, id="an unknown function"),
+        pytest.param([asks("climate", arguments='{"city": "Os\\u0000lo"}'), words("ok")], None, id="arguments"),
+        pytest.param([asks("climate", f"c{NUL}"), words("ok")], ["cold", "ok"], id="the call's id"),
+    ],
+)
+async def test_an_answer_with_nul_is_answered_like_any_other(
+    answers: list[dict[str, Any]], heard: list[str] | None, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    climate = Recorder("climate", CITY, gives="cold", effect="idempotent")
+    async with OpenAIServer([{"body": one} for one in answers]) as server:
+        model = OpenAIChat(ModelProfile("main", "m", server.base_url, SecretStr("k")), SystemClock())
+        async with a_group([climate.spec], home=tmp_path, settings=settings, model=model) as group:
+            said = await answer(group, "x1")
+    assert said
+    assert heard is None or said == heard
+    async with a_group([climate.spec], home=tmp_path, settings=settings) as group:
+        assert await answer(group, "x1") == []  # it was answered, and is known
+
+
+@pytest.mark.parametrize("unfit", [NUL, "\ud800"], ids=["NUL", "a lone surrogate"])
+async def test_what_a_model_at_hand_says_is_made_fit_too(unfit: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    async with a_group([], home=tmp_path, settings=settings) as group:
+        group.model.says(ModelAnswer(text=f"a{unfit}b", finish=unfit, model=unfit, request_id=unfit))
+        assert await answer(group, "x1") == ["a\ufffdb"]
+
+
+async def test_what_a_function_is_given_and_gives_may_hold_nul(settings: dict[str, Any], tmp_path: Path) -> None:
+    act = Recorder("act", {"x": {"type": "string"}}, gives=f"c{NUL}d", effect="once")
+    async with a_group([act.spec], home=tmp_path, settings=settings) as group:
+        group.model.says([call("act", x=f"a{NUL}b")], "ok")
+        assert await answer(group, "x1") == ["c\ufffdd", "ok"]
+    assert [run["x"] for run in act.runs] == [f"a{NUL}b"]
