@@ -14,8 +14,8 @@ from typing import Any
 from benchmarks.measuring import Driver, Effort, Figure, Load, Sample, median, rounds, timed
 from benchmarks.world import a_profile, a_turn, an_invoker, message, set_up_process
 from bot.basic_scripts import compiler_of, spellings_of
+from bot.database import open_store
 from bot.keyword_modules import built_in_keyword_modules
-from bot.wiring import open_store
 from config.basic import BasicSettings, BasicSource
 from config.settings import Settings
 from function_calls.basic.compiler import BasicCompiler

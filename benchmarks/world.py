@@ -14,10 +14,12 @@ from zoneinfo import ZoneInfo
 
 from bot.call_records import CallRecords
 from bot.daemon import Daemon
+from bot.database import open_store
+from bot.given import Given
 from bot.logs import set_up_logs, set_up_logs_of_a_command
 from bot.metrics import Metrics
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
-from bot.wiring import Given, build_daemon, open_store
+from bot.wiring import build_daemon
 from config.settings import LoggingSettings, Settings
 from config.texts import Texts
 from function_calls.context import Kind, MessageContext, MessageKey, Sender

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bot.database import database_of
 from bot.on_server import beside_on_server
-from bot.wiring import database_of
 from config.settings import Settings
 from services.store.beside import Beside
 from services.store.reader import Reader

@@ -13,6 +13,7 @@ from bot.notices import Notices
 from bot.platforms.base import ChatPlatform, Linked
 from bot.reload import Reload
 from bot.timers import Timers
+from function_calls.shadow import Shadow
 
 
 def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices: Notices) -> None:
@@ -53,6 +54,12 @@ def show_timers(metrics: Metrics, timers: Timers) -> None:
     metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
     metrics.gauge("rollcall_timers_held", "1: timers are held back, the clock is in doubt", lambda: timers.is_holding)
     metrics.counter("rollcall_timers_fired", "Moments that came", "outcome", lambda: timers.outcomes)
+
+
+def show_shadow(metrics: Metrics, shadow: Shadow) -> None:
+    """What the second model was not asked."""
+    dropped = shadow.dropped
+    metrics.counter("rollcall_shadow_dropped", "Questions the shadow was not asked", "reason", lambda: dropped)
 
 
 def show_models(metrics: Metrics, model: CurrentModel) -> None:

@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 
 from bot.chats import Chats, ServedChat
 from bot.gate import judge
+from bot.given import Given
 from bot.inbound_text import fit
 from bot.replay_case import BadCase, Case, WrittenMessage
 from bot.scratch import scratch_daemon
-from bot.wiring import Given
 from bot.written_model import WrittenModel
 from config.settings import Settings
 from config.texts import Texts

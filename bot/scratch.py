@@ -12,7 +12,9 @@ from pydantic import SecretStr
 
 from bot.beside import beside_of
 from bot.daemon import Daemon
-from bot.wiring import Given, build_daemon, open_store
+from bot.database import open_store
+from bot.given import Given
+from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
 from services.llm.offline import OfflineModel

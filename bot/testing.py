@@ -20,10 +20,12 @@ from types import ModuleType
 from typing import Any
 
 from bot.daemon import Daemon
+from bot.database import database_of, open_store
+from bot.given import Given
 from bot.leading import Alone, Lead
 from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, Receipt
 from bot.platforms.mentions import hearing
-from bot.wiring import Given, build_daemon, database_of, open_store
+from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender

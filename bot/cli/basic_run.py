@@ -11,9 +11,9 @@ from pathlib import Path
 
 from bot.cli.options import add_config, chat_ref, member_ref, settings_or_faults
 from bot.daemon import Daemon
+from bot.given import Given
 from bot.scratch import scratch_daemon
 from bot.script_trial import Answer, Said, ScriptTrial, Trying
-from bot.wiring import Given
 from config.basic import BasicSource
 from config.bots import ChatSettings
 from config.settings import Settings, SourcesSettings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bot.database import database_of
 from bot.on_server import state_on_server
-from bot.wiring import database_of
 from config.diagnostics import Diagnostic
 from config.settings import Settings
 from services.store.backups import damage

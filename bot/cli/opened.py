@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bot.daemon import Daemon
+from bot.database import lead_of, open_store
+from bot.given import Given
 from bot.leading import Leadership, lead_or_refuse
-from bot.wiring import Given, build_daemon, lead_of, open_store
+from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
 from services.clock import Clock, SystemClock

@@ -17,12 +17,15 @@ import structlog
 from bot import mcp_package
 from bot.cli.options import VERSION
 from bot.daemon import Daemon
+from bot.database import lead_of, open_store
+from bot.given import Given
 from bot.leading import Leadership, lead_or_refuse
 from bot.logs import set_up_logs
 from bot.platforms.base import ChatPlatform
 from bot.platforms.console import TERMINAL, Console
+from bot.secret_values import secrets_of
 from bot.watching import LOOK_SECONDS, Watcher
-from bot.wiring import Given, build_daemon, lead_of, open_store, secrets_of
+from bot.wiring import build_daemon
 from config.chat_settings import is_allowed
 from config.settings import Settings
 from config.texts import Texts

@@ -14,8 +14,8 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from sqlalchemy import select
 
+from bot.database import open_store
 from bot.testing import Group, Step, a_group, call
-from bot.wiring import open_store
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.call import Call

@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from bot.database import DATABASE
 from bot.testing import Group, a_group, call
-from bot.wiring import DATABASE
 from config.settings import Settings
 from config.texts import Texts
 from services.store.lock import StoreInUse
@@ -120,7 +120,7 @@ async def test_a_daemon_makes_its_own_tables_in_an_empty_database(postgres_serve
 
 
 def test_the_address_of_the_database_is_a_secret() -> None:
-    from bot.wiring import secrets_of
+    from bot.secret_values import secrets_of
 
     url = "postgresql://bot:hunter%402@db/rollcall"
     secrets = secrets_of(Settings.model_validate({"store": {"url": url}}))

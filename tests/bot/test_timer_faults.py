@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from bot.database import DATABASE
 from bot.platforms.base import Limits
 from bot.testing import FAMILY, Group, TestPlatform, a_group
 from bot.web.wiring import probes_of
-from bot.wiring import DATABASE
 from services.clock import VirtualClock
 from services.recurrence import Calendar, Once, Rule, wall_of
 from services.refs import ChatRef

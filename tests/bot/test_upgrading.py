@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 import pytest
 
+from bot.database import DATABASE
 from bot.platforms.base import Accepted
 from bot.testing import a_group
-from bot.wiring import DATABASE
 from function_calls.context import Kind, MessageContext
 from function_calls.context_json import context_to_json
 from services.clock import VirtualClock

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 
-from bot.wiring import open_store
+from bot.database import open_store
 from config.loader import check_settings
 from services.clock import VirtualClock
 from tests.docs.documents import Page

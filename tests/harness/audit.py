@@ -8,7 +8,7 @@ from contextlib import closing
 
 import psycopg
 
-from bot.wiring import DATABASE
+from bot.database import DATABASE
 from config.texts import Texts
 from services.store.backups import damage
 from tests.harness.outside import Outside, Sent

@@ -13,11 +13,13 @@ from datetime import timedelta
 from pydantic import BaseModel, Field
 
 from bot.daemon import Daemon
+from bot.database import open_store
+from bot.given import Given
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
 from bot.platforms.mentions import hearing
 from bot.reload import Reload
 from bot.testing import SpecSource
-from bot.wiring import Given, build_daemon, open_store
+from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.call import Call

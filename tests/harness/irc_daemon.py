@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx2
 
-from bot.wiring import DATABASE
+from bot.database import DATABASE
 from tests.harness.irc_servers import PATIENCE_SECONDS, IrcServer
 
 REPOSITORY = Path(__file__).resolve().parents[2]

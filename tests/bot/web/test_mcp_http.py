@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.mcp_http import MOST_BODY_BYTES
-from bot.wiring import secrets_of
+from bot.secret_values import secrets_of
 from tests.fakes.functions import Recorder
 from tests.harness.mcp_programs import LEGACY, TOKEN, programs
 

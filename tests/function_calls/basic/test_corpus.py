@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from bot.given import Given
 from bot.scratch import scratch_daemon
 from bot.script_trial import Ended, Said, ScriptTrial, Trying
 from bot.scripts_check import check_scripts
-from bot.wiring import Given
 from config.basic import BasicSource
 from config.bots import ChatsSettings
 from config.diagnostics import Diagnostic

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bot.given import Given
 from bot.scratch import scratch_daemon
 from bot.script_trial import Ended, Said, ScriptTrial, Trying
-from bot.wiring import Given
 from config.basic import BasicSource
 from config.bots import ChatsSettings
 from config.settings import Settings, SourcesSettings

@@ -1,0 +1,47 @@
+"""The database of the settings: where it lies, opened and brought up to date, and who leads on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from bot.leading import Alone, Leadership
+from bot.on_server import lead_on_server, open_on_server
+from config.settings import Settings
+from services.clock import Clock
+from services.store.all_tables import all_tables
+from services.store.port import Store, StoreBroken, Write
+from services.store.sqlite import SqliteStore
+from services.store.upgrade import upgrade
+
+DATABASE = "rollcall.sqlite"
+
+
+def lead_of(settings: Settings, clock: Clock, on_lost: Callable[[Exception], None] | None = None) -> Leadership:
+    """Leading on the database of the settings, not begun. `on_lost` is called in the loop when it is lost.
+    Raises StoreError."""
+    return lead_on_server(settings.store, clock, on_lost) if settings.store.is_on_a_server else Alone()
+
+
+async def open_store(
+    settings: Settings,
+    clock: Clock,
+    on_broken: Callable[[StoreBroken], None] | None = None,
+    guard: Write | None = None,
+) -> Store:
+    """The database of the settings, brought up to date. `guard` is what each transaction begins with where the database
+    is on a server; without one it is for this process alone. Raises StoreError."""
+    home = Path(settings.home)
+    home.mkdir(parents=True, exist_ok=True)
+    if settings.store.is_on_a_server:
+        return await open_on_server(settings.store, clock, on_broken, guard)
+
+    def prepare(path: Path) -> None:
+        upgrade(path, backups=home / "backups", clock=clock, keep=settings.store.backups_kept, tables=all_tables())
+
+    return await SqliteStore.open(database_of(settings), clock=clock, prepare=prepare, on_broken=on_broken)
+
+
+def database_of(settings: Settings) -> Path:
+    """Where the database of these settings lies, unless it is on a server."""
+    return Path(settings.home) / DATABASE
