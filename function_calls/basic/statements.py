@@ -6,24 +6,22 @@ of its forms, the call of a function. A word of the language before `=` or `.` i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 from function_calls.basic.assignments import Assignments
 from function_calls.basic.blocks import Blocks
-from function_calls.basic.brackets import before, unknown_phrase
-from function_calls.basic.characters import plain
+from function_calls.basic.brackets import before
+from function_calls.basic.calls import Calls
 from function_calls.basic.codes import Code, ScriptFault
 from function_calls.basic.expressions import Expressions
 from function_calls.basic.flow import Flow, label_name
-from function_calls.basic.foreign import belongs_to, foreign_phrase, told_of, words_at
+from function_calls.basic.foreign import words_at
 from function_calls.basic.keyword_forms import KeywordForms, MatchedForm, words_of
 from function_calls.basic.labels import Labels
-from function_calls.basic.mistaken import better_told, mistaken_word
+from function_calls.basic.mistaken import better_told
+from function_calls.basic.no_statements import OVER_LINES, NoStatements
 from function_calls.basic.nodes import (
-    Apply,
     Assign,
     Evaluate,
-    Expression,
     Goto,
     Label,
     Literal,
@@ -39,30 +37,19 @@ from function_calls.basic.tokens import Cursor, Kind, Token
 from function_calls.basic.with_maps import WithMaps
 
 Reader = Callable[[Cursor, list[Statement]], None]
-_OPERATORS = ("+", "-", "*", "/", "\\", "^", "&")
-_BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
-_OVER_LINES = frozenset(("IF", "FOR", "FOREACH", "WHILE", "DO", "SELECT", "SWITCH", "WITH"))
-_NO_NAMES = frozenset((
-    "IF", "THEN", "ELSE", "ELSEIF", "ENDIF", "END", "FOR", "WHILE", "WEND", "LOOP", "DO", "GOTO", "GOSUB", "LET", "DIM",
-    "TALK", "PRINT", "HEAR", "SUB", "FUNCTION", "RETURN", "AND", "OR", "NOT", "MOD", "CONST",
-))  # fmt: skip
-"""Before `=` these are a slip; all other words of the language are names there: next, error, description."""
 _MORE_OF_THE_LANGUAGE = (
     "EXIT", "BREAK", "CONTINUE", "RETURN", "STOP", "GOTO", "GOSUB", "THROW", "ERROR", "ASSERT", "LET", "DIM", "REDIM",
     "PARAM", "DESCRIPTION", "SUB", "FUNCTION", "ON", "SET", "CALL", "CLEAR", "THEN", "ERR", "REM",
 )  # fmt: skip
-LANGUAGE = ENDING_WORDS | _OVER_LINES | frozenset(_MORE_OF_THE_LANGUAGE)
+LANGUAGE = ENDING_WORDS | OVER_LINES | frozenset(_MORE_OF_THE_LANGUAGE)
 """The words with which statements of the language begin."""
-_FENCE = "``"
-_LONGEST_SHOWN = 60
-_MOST_BEGUN = 8
 
 
 class Statements:
     """Reads the statements of one script."""
 
     __slots__ = (
-         "_forms", "_goals", "_language", "_maybe",  "_read", "_reading", "_words",
+        "_calls", "_forms", "_goals", "_language", "_maybe", "_read", "_reading", "_told", "_words",
         "assignments", "blocks", "labels", "open",
     )  # fmt: skip
 
@@ -77,6 +64,8 @@ class Statements:
         self.open = OpenBlocks(reading)
         self.blocks = Blocks(reading, read, self.open, self.one)
         self.assignments = Assignments(reading, read, tokens)
+        self._calls = Calls(reading, read, self._words)
+        self._told = NoStatements(forms, reading)
         flow = Flow(reading, read, self.open, self.labels)
         selects = Selects(reading, read, self.blocks)
         self._language: dict[str, Reader] = {
@@ -111,7 +100,7 @@ class Statements:
         self._maybe: dict[str, Callable[[Cursor, list[Statement]], bool]] = {
             "ON": flow.on,
             "SET": self.assignments.set,
-            "CALL": self._call,
+            "CALL": self._calls.call,
             "CLEAR": self._clear_error,
             "ERR": self._err_clear,
         }
@@ -128,7 +117,7 @@ class Statements:
         try:
             self._statement(cursor, into, is_inline)
             if not cursor.is_line_end and not self._is_over(cursor, token, is_inline):
-                self._more(cursor, token)
+                self._told.more(cursor, token)
         except ScriptFault as error:
             fault = better_told(cursor, error.fault, self._reading)
             self.blocks.skip_line(cursor)
@@ -152,14 +141,14 @@ class Statements:
             self._number(cursor, into, is_inline)
             return
         if token.kind is not Kind.WORD:
-            self._no_statement(cursor)
+            self._told.no_statement(cursor)
         following = cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text == "=":
-            self._check_name(cursor, token)
+            self._told.check_name(cursor, token)
             self.assignments.simple(cursor, into)
             return
         value = token.value
-        if self._reading.foreign and self._belongs_to_told(cursor):
+        if self._reading.foreign and self._told.belongs_to_told(cursor):
             self.blocks.skip_line(cursor)
         elif value in self._language and not (_is_member(following) or self._is_changed(cursor, token)):
             self._language[value](cursor, into)
@@ -182,7 +171,7 @@ class Statements:
             self.assignments.assign(cursor, into)
             return
         if name in self._reading.definitions:
-            into.append(Evaluate(token.at, self._called(cursor)))
+            into.append(Evaluate(token.at, self._calls.called(cursor)))
             return
         if token.value in self._words.first and not _is_member(following):
             matched = self._match(cursor)
@@ -190,7 +179,10 @@ class Statements:
                 want = matched.want
                 into.append(Evaluate(token.at, want) if matched.into is None else Assign(token.at, matched.into, want))
                 return
-        self._function(cursor, token, following, into)
+        if token.value in ("CONSOLE", "DOCUMENT") and name not in self._reading.variables:
+            self._told.check_foreign(cursor, [str(token.value)])
+        if not self._calls.function(cursor, token, following, into):
+            self._told.unknown(cursor, token, following, self._language)
 
     def _match(self, cursor: Cursor) -> MatchedForm | None:
         """The keyword at the cursor. One that goes on as only a statement of another language does is told as that."""
@@ -200,37 +192,9 @@ class Statements:
         except ScriptFault:
             reached, cursor.index = cursor.index, begin
             if len(words := words_at(cursor)) == 2 and cursor.ahead(2).kind is Kind.TEXT:
-                self._check_foreign(cursor, words)
+                self._told.check_foreign(cursor, words)
             cursor.index = reached
             raise
-
-    def _check_foreign(self, cursor: Cursor, words: list[str]) -> None:
-        """Raise ScriptFault if the statement at the cursor begins as one of another language."""
-        if phrase := foreign_phrase(words, self._forms.names):
-            self._reading.foreign.add(phrase)
-            cursor.fail(told_of(phrase), Code.UNKNOWN_STATEMENT)
-
-    def _belongs_to_told(self, cursor: Cursor) -> bool:
-        """Whether this is a part of a statement of another language that was told: CATCH of TRY."""
-        words = words_at(cursor)
-        return any(belongs_to(" ".join(words[:count])) in self._reading.foreign for count in (1, 2))
-
-    def _function(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> None:
-        """The call of a function: `name(…)`, `x.name(…)`, and `name …` where there is such a function."""
-        is_known = token.text.lower() in self._reading.functions
-        if token.value in ("CONSOLE", "DOCUMENT") and token.text.lower() not in self._reading.variables:
-            self._check_foreign(cursor, [str(token.value)])
-        if following.kind is Kind.SYMBOL and following.text in ("(", ".", "["):
-            if is_known or following.text != "(" or token.text.lower() in self._reading.variables:
-                found = self._read.expression(cursor)
-                if not isinstance(found, Apply | Member):
-                    cursor.fail("this has a value, but nothing becomes of it; write `name = …` to keep it", at=token.at)
-                into.append(Evaluate(token.at, found))
-                return
-        elif is_known:
-            into.append(Evaluate(token.at, self._called(cursor)))
-            return
-        self._unknown(cursor, token, following)
 
     def _number(self, cursor: Cursor, into: list[Statement], is_inline: bool) -> None:
         """A line's number, and what stands on the line. On the line of an IF it is where that goes."""
@@ -239,7 +203,7 @@ class Statements:
             cursor.fail(f"`{token.text}` is no line's number; such a number is whole")
         following = cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text == "=":
-            self._no_name(cursor)
+            self._told.no_name(cursor)
         name = label_name(cursor)
         if is_inline:
             self.labels.wanted(token.at, name, "GOTO", self.open.path)
@@ -257,32 +221,6 @@ class Statements:
             return True
         return not (token.value in self._words.names or self._reading.knows(name))
 
-    def _call(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """CALL of a SUB, a FUNCTION or a function of the language; whether it is that and not the keyword CALL."""
-        token, named = cursor.now, cursor.ahead()
-        if named.kind is not Kind.WORD or not self._reading.knows(named.text.lower()):
-            if named.kind is Kind.WORD and "CALL" not in self._words.first:
-                raise ScriptFault(*self._reading.no_function(named.at, named.text.lower())[:3])
-            return False
-        cursor.index += 1
-        into.append(Evaluate(token.at, self._called(cursor)))
-        return True
-
-    def _called(self, cursor: Cursor) -> Expression:
-        """`name(…)`, `name a, b` or `name`."""
-        token, following = cursor.now, cursor.ahead()
-        if following.kind is Kind.SYMBOL and following.text == "(":
-            return self._read.expression(cursor)
-        cursor.index += 1
-        arguments: list[Expression] = []
-        while not is_over(cursor):
-            arguments.append(self._read.expression(cursor))
-            if not cursor.symbol(","):
-                break
-        name = token.text.lower()
-        self._reading.check_call(token.at, name, len(arguments))
-        return Apply(token.at, name, tuple(arguments))
-
     def _clear_error(self, cursor: Cursor, into: list[Statement]) -> bool:
         """CLEAR ERROR: from here on there was none."""
         if not cursor.is_at("CLEAR", "ERROR"):
@@ -291,11 +229,6 @@ class Statements:
         cursor.index += 2
         into.append(Assign(token.at, Name(token.at, "err"), Literal(token.at, 0)))
         return True
-
-    def _check_name(self, cursor: Cursor, token: Token) -> None:
-        """Refuse what nobody calls a variable. Raises ScriptFault."""
-        if token.value in _NO_NAMES:
-            cursor.fail(f"{token.value} is a word of the language and cannot receive a value; choose another name")
 
     def _err_clear(self, cursor: Cursor, into: list[Statement]) -> bool:
         """ERR.CLEAR() with its parentheses, which it does not need."""
@@ -307,8 +240,6 @@ class Statements:
         cursor.expect(")", "ERR.CLEAR(")
         into.append(Evaluate(token.at, Member(member.at, Name(token.at, "err"), "clear")))
         return True
-
-    # Faults
 
     def _misplaced(self, cursor: Cursor, into: list[Statement]) -> None:
         """What belongs to the top of a script, within a block."""
@@ -325,100 +256,6 @@ class Statements:
         hint = "; a SUB has its parameters in parentheses behind its name" if token.value == "PARAM" else ""
         cursor.fail(f"{token.value} stands at the top of a script, {where}{hint}", Code.MISPLACED)
 
-    def _no_statement(self, cursor: Cursor) -> NoReturn:
-        token = cursor.now
-        following = cursor.ahead()
-        if following.kind is Kind.SYMBOL and following.text == "=" and token.kind is not Kind.SYMBOL:
-            self._no_name(cursor)
-        if token.kind is Kind.TEXT and token.text.startswith(_FENCE):
-            cursor.fail("the fence ``` is not part of a script; delete this line, and the one at the end of the script")
-        if token.kind is Kind.TEXT:
-            cursor.fail(f"a text alone does nothing; to say it, write TALK {token.text.splitlines()[0][:40]}")
-        if token.kind is Kind.SYMBOL and token.text == "=":
-            cursor.fail("a name is missing before `=`; write `name = value`, all on one line")
-        if token.kind is Kind.SYMBOL and token.text in (*_OPERATORS, ","):
-            right = "put it at the end of the line before, or end that line with ` _`"
-            cursor.fail(f"a line cannot begin with `{token.text}`; {right}")
-        if token.kind is Kind.SYMBOL and token.text == ".":
-            cursor.fail("`.key = value` stands between WITH and END WITH only")
-        if token.kind is Kind.SYMBOL and token.text in (")", "]", "}"):
-            cursor.fail(f"`{token.text}` closes no bracket; delete it, or look where its bracket is")
-        cursor.fail(f"a statement begins with a word, {cursor.found()}")
-
-    def _no_name(self, cursor: Cursor) -> NoReturn:
-        cursor.fail(f"only a name can receive a value, {cursor.found()}; a name begins with a letter, as in total = 3")
-
-    def _more(self, cursor: Cursor, first: Token) -> NoReturn:
-        """The statement is complete, but the line goes on."""
-        token = cursor.now
-        if first.value in _OVER_LINES and first.at.line < token.at.line:
-            told = f"the {first.value} of line {first.at.line} is over before this, {cursor.found()}"
-            cursor.fail(f"{told}; what follows begins on a line of its own")
-        if token.kind is Kind.SYMBOL and token.text in (")", "]", "}"):
-            cursor.fail(f"`{token.text}` closes no bracket; delete it, or look where its bracket is")
-        if token.kind is Kind.SYMBOL and token.text == ";":
-            cursor.fail("statements on one line are separated with `:`, where `;` stands")
-        if token.kind is Kind.WORD and token.value == "THEN":
-            cursor.fail("THEN belongs to an IF, but none is before it on this line")
-        if fault := mistaken_word(cursor, self._reading):
-            raise ScriptFault(*fault[:3])
-        if phrase := unknown_phrase(cursor):
-            first_word = phrase.split()[0]
-            if begun := self._begun_with(first_word):
-                cursor.index -= 1
-                cursor.fail(f"{first_word} goes on as one of {begun}; this is none of them", Code.UNKNOWN_STATEMENT)
-            known = (*self._forms.names, *(name.upper() for name in self._reading.functions))
-            hint = self._reading.nearest.hint((phrase, phrase.split()[0]), known)
-            cursor.index -= 1
-            cursor.fail(f"there is no keyword {phrase}{hint}", Code.UNKNOWN_STATEMENT)
-        if token.kind in _BEGINS_VALUE:
-            shown = token.text.splitlines()[0][:40]
-            cursor.fail(f"something is missing before `{shown}`: an operator such as `+`, a comma, or a new line")
-        right = _in_parentheses(cursor, first) if cursor.is_symbol(",") else ""
-        cursor.fail(f"{first.text} is complete before this, {cursor.found()}{right}")
-
-    def _unknown(self, cursor: Cursor, token: Token, following: Token) -> NoReturn:
-        if following.kind is Kind.SYMBOL and following.text == "(":
-            raise ScriptFault(*self._reading.no_function(token.at, token.text.lower())[:3])
-        name = token.text if len(token.text) <= _LONGEST_SHOWN else f"{token.text[:_LONGEST_SHOWN]}…"
-        if token.text.lower() in self._reading.variables or (
-            following.kind is Kind.SYMBOL and following.text in _OPERATORS
-        ):
-            cursor.fail(f"`{name}` begins no statement; write `{name} = …` to change it, or `TALK {name}` to say it")
-        if token.value == "THEN":
-            cursor.fail("THEN stands on the line of its IF, behind the condition")
-        word = plain(token.text)
-        if word != token.text:
-            cursor.fail(f"`{token.text}` is written in full-width letters; write {word}", Code.UNKNOWN_STATEMENT)
-        words = words_at(cursor)
-        self._check_foreign(cursor, words)
-        phrases = [" ".join(words[:count]) for count in range(len(words), 0, -1)]
-        if begun := self._begun_with(str(token.value)):
-            longer = [one for one in phrases if " " in one]
-            if hint := self._reading.nearest.hint(longer, begun.split(", ")):
-                cursor.fail(f"there is no statement {longer[-1]}{hint}", Code.UNKNOWN_STATEMENT)
-            message = f"{token.value} goes on as one of {begun}; this is none of them"
-            if token.value == "SET" and following.kind is Kind.WORD and len(following.text) <= _LONGEST_SHOWN // 4:
-                message += f". To give a variable a value, write SET {following.text} = …"
-            cursor.fail(message, Code.UNKNOWN_STATEMENT)
-        known = (*self._forms.names, *self._language, *(name.upper() for name in self._reading.definitions))
-        hint = self._reading.nearest.hint(phrases, known)
-        cursor.fail(f"there is no statement {name.upper()}{hint}", Code.UNKNOWN_STATEMENT)
-
-    def _begun_with(self, word: str) -> str:
-        """The keywords of more than one word that begin with this one."""
-        return ", ".join([name for name in self._forms.names if name.startswith(f"{word} ")][:_MOST_BEGUN])
-
 
 def _is_member(token: Token) -> bool:
     return token.kind is Kind.SYMBOL and token.text == "."
-
-
-def _in_parentheses(cursor: Cursor, first: Token) -> str:
-    """A hint where the comma belongs to a FORMAT without parentheses: `y = FORMAT x, "0.00"`."""
-    count = 1
-    while count <= cursor.index and (token := cursor.ahead(-count)).at > first.at and token.kind is not Kind.LINE:
-        if token.value == "FORMAT" and token.kind is Kind.WORD:
-            return '; write FORMAT(value, "0.00")'
-        count += 1
-    return ""
