@@ -89,9 +89,8 @@ class Asking:
 def _storable(answer: ModelAnswer) -> ModelAnswer:
     """`answer` with words that every store and network can hold. What a call says stays as it came: its arguments are
     read without loss or not at all."""
-    words = (answer.text, answer.finish, answer.model, answer.request_id)
-    fit = tuple(storable_text(one) for one in words)
-    if fit == words:
+    text, finish = storable_text(answer.text), storable_text(answer.finish)
+    model, request_id = storable_text(answer.model), storable_text(answer.request_id)
+    if (text, finish, model, request_id) == (answer.text, answer.finish, answer.model, answer.request_id):
         return answer
-    text, finish, model, request_id = fit
     return replace(answer, text=text, finish=finish, model=model, request_id=request_id)

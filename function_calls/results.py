@@ -69,8 +69,7 @@ def storable(result: FunctionResult) -> FunctionResult:
     """`result` with what every store and network can hold: texts without NUL and lone surrogates, and facts that plain
     JSON has: keys that are no texts and numbers beyond 64 bits become texts."""
     for message in result.messages:
-        text = message.text
-        if not (text.isascii() and "\0" not in text) and _UNFIT.search(text) is not None:
+        if storable_text(message.text) != message.text:
             messages = tuple(replace(one, text=storable_text(one.text)) for one in result.messages)
             result = replace(result, messages=messages)
             break
@@ -103,7 +102,10 @@ def plain(value: Any) -> Any:
 
 
 def storable_text(text: str) -> str:
-    """`text` with U+FFFD in place of NUL and lone surrogates."""
+    """`text` with U+FFFD in place of NUL and lone surrogates; itself where it has none."""
+    # Nearly all is known to be fit without looking at each character.
+    if text.isascii() and "\0" not in text:
+        return text
     return _UNFIT.sub("\ufffd", text)
 
 
