@@ -9,8 +9,8 @@ import structlog
 from bot.paid_requests import PaidRequests
 from function_calls.budgets import OverBudget
 from function_calls.context import MessageContext
-from function_calls.ports import Unwritten
 from function_calls.profile import ChatProfile
+from function_calls.words import Unwritten
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.llm.model import ModelError, ModelMessage, ModelRequest

@@ -13,8 +13,7 @@ from function_calls.context import MessageContext
 from function_calls.profile import ChatNote, ChatProfile
 from function_calls.spec import FunctionResult
 from function_calls.turn import Turn
-from function_calls.words import Unwritten as Unwritten
-from function_calls.words import WordsWanted, Written
+from function_calls.words import Unwritten, WordsWanted, Written
 from services.llm.model import ModelMessage
 from services.refs import ChatRef, MemberRef, ReasonCode, Role
 

@@ -111,6 +111,9 @@ class BasicCompiler:
             parsed = parse(script_text, self.forms, self.functions)
             found = list(parsed.faults)
             definitions, faults = definitions_of(parsed.script, name, profile, bot=bot, source_file=file)
+            if _has_errors(parsed.faults):
+                # A line that could not be read may be the one that is missing.
+                faults = [one for one in faults if one.code is not Code.MISSING_DESCRIPTION]
             found += faults
             if _has_errors(found):
                 # Of half a script it cannot be told which variables nothing sets.

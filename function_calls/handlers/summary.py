@@ -15,10 +15,11 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.conversation import attributed
 from function_calls.declaration import tool_function
-from function_calls.ports import ChatWriter, Unwritten
+from function_calls.ports import ChatWriter
 from function_calls.spec import FunctionResult
 from function_calls.tokens import estimated_tokens
 from function_calls.turn import HistoryLine
+from function_calls.words import Unwritten
 from services.chat_overview import overview
 from services.chat_past import ChatLine, ChatPast
 from services.clock import Clock

@@ -13,8 +13,9 @@ from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun
 from function_calls.basic.values import text_of
 from function_calls.fencing import fenced
-from function_calls.ports import ChatWriter, Unwritten
+from function_calls.ports import ChatWriter
 from function_calls.scripts.faults import count_up, worded
+from function_calls.words import Unwritten
 from services.clock import Clock
 from services.json_values import JsonObject, JsonValue
 from services.llm.model import ModelMessage

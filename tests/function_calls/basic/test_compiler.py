@@ -94,6 +94,13 @@ def test_where_there_are_errors_nothing_is_doubted_that_an_error_may_explain() -
     assert result.warnings == ()
 
 
+@pytest.mark.parametrize("profile", Profile)
+def test_a_description_that_is_misspelt_is_not_missed_as_well(profile: Profile) -> None:
+    text = 'PARAM thing AS string LIKE "x" DESCRIPTION "What"\nDESCRPTION "Does it well"\nTALK thing\n'
+    result = a_compiler().compile_text(text, "a.bas", name="a", profile=profile)
+    assert [(one.line, one.severity) for one in result.diagnostics] == [(2, "error")]
+
+
 @pytest.mark.requirement("A17", "B4")
 def test_several_tools_may_stand_in_one_file() -> None:
     one = 'PARAM {0} AS string LIKE "x" DESCRIPTION "What it is"\nDESCRIPTION "{1}"\nRETURN {0}\n'
