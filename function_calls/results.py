@@ -87,7 +87,9 @@ def storable(result: FunctionResult) -> FunctionResult:
 
 def _fit_question(question: Question) -> Question:
     """`question` as every store and network can hold it."""
-    choices = tuple(Choice(storable_text(one.label), storable_text(one.value)) for one in question.choices)
+    choices = tuple(
+        replace(one, label=storable_text(one.label), value=storable_text(one.value)) for one in question.choices
+    )
     return replace(question, text=storable_text(question.text), choices=choices, resume=plain(question.resume))
 
 
