@@ -275,7 +275,6 @@ class Intake:
                 received_ms=now_ms,
                 reason=verdict.reason.value,
                 detail=verdict.detail,
-                turn_id=turn_id if for_us else None,
                 question_id=verdict.question.id if verdict.question else None,
                 ended_ms=None if for_us else now_ms,
                 epoch=self._epoch,
@@ -289,7 +288,6 @@ class Intake:
         quoted = context.reply_to
         return history.heard(
             id=inbox_id,
-            inbox_id=inbox_id,
             chat=context.chat.key,
             native_id=context.key.native_id,
             sender=context.sender.ref.key,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sqlalchemy import (
     ColumnElement,
     Index,
     and_,
     bindparam,
-    case,
     delete,
     exists,
     func,
@@ -42,32 +44,53 @@ HISTORY = table(
 )
 Index("history_by_chat", HISTORY.c.chat, HISTORY.c.id)
 
-_COLUMNS = [column.name for column in HISTORY.columns]
-_BINDS = {name: bindparam(name, type_=HISTORY.c[name].type) for name in _COLUMNS if name != "thread"}
+_BINDS = {column.name: bindparam(column.name, type_=column.type) for column in HISTORY.columns}
 _THREAD_OF_REPLIED = (
     select(HISTORY.c.thread)
-    .where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.native_id == bindparam("reply_to"))
+    .where(HISTORY.c.chat == _BINDS["chat"], HISTORY.c.native_id == _BINDS["reply_to"])
     .order_by(HISTORY.c.id.desc())
     .limit(literal_column("1"))
     .scalar_subquery()
 )
 _THREAD_OF_ANSWERED = (
-    select(HISTORY.c.thread).where(HISTORY.c.id == bindparam("answers"), HISTORY.c.chat == bindparam("chat"))
+    select(HISTORY.c.thread).where(HISTORY.c.id == bindparam("answers"), HISTORY.c.chat == _BINDS["chat"])
 ).scalar_subquery()
+_NOTHING: ColumnElement[str] = literal_column("''")
+_OF_MEMBER = {
+    **{name: _BINDS[name] for name in ("id", "chat", "native_id", "sender", "sender_name", "text", "at_ms")},
+    "asked_by": _BINDS["sender"],
+    "from_bot": literal_column("0"),
+    "change": _NOTHING,
+}
+_OF_BOT = {
+    **{name: _BINDS[name] for name in ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by")},
+    "from_bot": literal_column("1"),
+    "reply_to_name": _NOTHING,
+    "change": _NOTHING,
+    "thread": _THREAD_OF_ANSWERED,
+}
+
+
+def _heard(name: str, values: Mapping[str, ColumnElement[Any]]) -> Statement:
+    # For a duplicate there is no inbox row of this id, so nothing is written.
+    taken = select(*values.values()).where(exists().where(INBOX.c.id == _BINDS["id"]))
+    return Statement(name, insert(HISTORY).from_select(list(values), taken))
+
+
+# What is null is left out: to bind it costs the driver more than a text does.
+_HEARD = _heard("history.heard", {**_OF_MEMBER, "reply_to_name": _NOTHING, "thread": _BINDS["native_id"]})
 # Only a reply is looked up: among the latest first, and without an index, which every message would pay for.
-_THREAD_OF_HEARD = case(
-    (_BINDS["reply_to"].is_(None), bindparam("native_id")),
-    else_=func.coalesce(_THREAD_OF_REPLIED, bindparam("reply_to")),
+_REPLIED = _heard(
+    "history.replied",
+    {
+        **_OF_MEMBER,
+        "reply_to": _BINDS["reply_to"],
+        "reply_to_name": _BINDS["reply_to_name"],
+        "thread": func.coalesce(_THREAD_OF_REPLIED, _BINDS["reply_to"]),
+    },
 )
-_HEARD_VALUES = {**_BINDS, "thread": _THREAD_OF_HEARD}
-_SAID = Statement("history.said", insert(HISTORY).values({**_BINDS, "thread": _THREAD_OF_ANSWERED}))
-# For a duplicate there is no inbox row of this id, so nothing is written.
-_HEARD = Statement(
-    "history.heard",
-    insert(HISTORY).from_select(
-        _COLUMNS, select(*_HEARD_VALUES.values()).where(exists().where(INBOX.c.id == bindparam("inbox_id")))
-    ),
-)
+_SAID = Statement("history.said", insert(HISTORY).values(_OF_BOT))
+_SAID_TO = Statement("history.said_to", insert(HISTORY).values({**_OF_BOT, "reply_to": _BINDS["reply_to"]}))
 # Who is shown what: all of the chat, what one member said and was answered, or one chain of replies.
 _IN_SCOPE = or_(
     bindparam("scope", type_=TEXT) == literal_column("'chat'"),
@@ -165,7 +188,6 @@ _PRUNE = Statement(
 def heard(
     *,
     id: int,
-    inbox_id: int,
     chat: str,
     native_id: str,
     sender: str,
@@ -175,21 +197,27 @@ def heard(
     reply_to: str | None,
     reply_to_name: str,
 ) -> Write:
-    """A member's message, in the unit that accepts it: written only when the inbox took it."""
-    return _HEARD.write(
+    """A member's message, in the unit that accepts it, with the `id` of its row there: written only when that was."""
+    if reply_to is None:
+        return _HEARD.write(
+            id=id,
+            chat=chat,
+            native_id=native_id,
+            sender=sender,
+            sender_name=sender_name,
+            text=said,
+            at_ms=at_ms,
+        )
+    return _REPLIED.write(
         id=id,
-        inbox_id=inbox_id,
         chat=chat,
         native_id=native_id,
         sender=sender,
         sender_name=sender_name,
         text=said,
         at_ms=at_ms,
-        from_bot=0,
         reply_to=reply_to,
         reply_to_name=reply_to_name,
-        change="",
-        asked_by=sender,
     )
 
 
@@ -207,21 +235,19 @@ def said(
 ) -> Write:
     """A message of the bot's own, in the unit that puts it into the outbox: the answer to the row `answers`, which
     `asked_by` said. `outside`: it may hold words of others."""
-    return _SAID.write(
-        id=id,
-        chat=chat,
-        native_id=None,
-        sender=OUTSIDE if outside else "",
-        sender_name=sender_name,
-        text=text,
-        at_ms=at_ms,
-        from_bot=1,
-        reply_to=reply_to,
-        reply_to_name="",
-        change="",
-        asked_by=asked_by,
-        answers=answers,
-    )
+    values = {
+        "id": id,
+        "chat": chat,
+        "sender": OUTSIDE if outside else "",
+        "sender_name": sender_name,
+        "text": text,
+        "at_ms": at_ms,
+        "asked_by": asked_by,
+        "answers": answers,
+    }
+    if reply_to is None:
+        return Write(_SAID, values)
+    return Write(_SAID_TO, {**values, "reply_to": reply_to})
 
 
 def edited(chat: str, native_id: str, text: str) -> Write:

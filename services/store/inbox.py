@@ -39,12 +39,22 @@ Index(
     postgresql_where=INBOX.c.reason == _WAITING,
 )
 
-_ACCEPT = Statement(
-    "inbox.accept",
-    insert(INBOX)
-    .values({column.name: bindparam(column.name, type_=column.type) for column in INBOX.columns})
-    .on_conflict_do_nothing(index_elements=["key"]),
+_TAKEN = (
+    *("id", "key", "chat", "native_id", "sender", "sender_name", "kind", "body", "received_ms"),
+    *("reason", "detail", "epoch"),
 )
+
+
+def _accept(name: str, *more: str) -> Statement:
+    values = {given: bindparam(given, type_=INBOX.c[given].type) for given in (*_TAKEN, *more)}
+    once = insert(INBOX).values(values | {"attempts": 0}).on_conflict_do_nothing(index_elements=["key"])
+    return Statement(name, once)
+
+
+# What is null is left out: to bind it costs the driver more than a text does.
+_ACCEPT = _accept("inbox.accept", "turn_id")
+_ACCEPT_ANSWER = _accept("inbox.accept_answer", "turn_id", "question_id")
+_ACCEPT_ENDED = _accept("inbox.accept_ended", "ended_ms")
 _TAKE_UP = Statement(
     "inbox.take_up",
     update(INBOX)
@@ -106,31 +116,34 @@ def accept(
     received_ms: int,
     reason: str,
     detail: str = "",
-    turn_id: int | None = None,
     question_id: int | None = None,
     ended_ms: int | None = None,
     epoch: int = 0,
 ) -> Write:
-    """Take an event in; touches no row when one with this key was taken before. `epoch` is the process that is to
-    answer it."""
-    return _ACCEPT.write(
-        id=id,
-        key=key,
-        chat=chat,
-        native_id=native_id,
-        sender=sender,
-        sender_name=sender_name,
-        kind=kind,
-        body=body,
-        received_ms=received_ms,
-        reason=reason,
-        detail=detail,
-        turn_id=turn_id,
-        question_id=question_id,
-        ended_ms=ended_ms,
-        epoch=epoch,
-        attempts=0,
-    )
+    """Take an event in; touches no row when one with this key was taken before. It is a turn of its own unless it has
+    `ended_ms`. `epoch` is the process that is to answer it, `question_id` what it answers."""
+    values = {
+        "id": id,
+        "key": key,
+        "chat": chat,
+        "native_id": native_id,
+        "sender": sender,
+        "sender_name": sender_name,
+        "kind": kind,
+        "body": body,
+        "received_ms": received_ms,
+        "reason": reason,
+        "detail": detail,
+        "epoch": epoch,
+    }
+    if ended_ms is not None:
+        values["ended_ms"] = ended_ms
+        return Write(_ACCEPT_ENDED, values)
+    values["turn_id"] = id
+    if question_id is None:
+        return Write(_ACCEPT, values)
+    values["question_id"] = question_id
+    return Write(_ACCEPT_ANSWER, values)
 
 
 def take_up(id: int, epoch: int) -> Write:

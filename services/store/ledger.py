@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
@@ -27,12 +29,18 @@ LEDGER = table(
     rows_in_key_order=True,
 )
 
-_INTEND = Statement(
-    "ledger.intend",
-    insert(LEDGER)
-    .values({column.name: bindparam(column.name, type_=column.type) for column in LEDGER.columns})
-    .on_conflict_do_nothing(index_elements=["turn_id", "key"]),
-)
+_BEGUN = ("turn_id", "key", "chat", "member", "function", "arguments", "effect", "path", "round", "at_ms", "taint")
+
+
+def _once(name: str, values: Mapping[str, object]) -> Statement:
+    given = {column: bindparam(column, type_=LEDGER.c[column].type) for column in _BEGUN}
+    return Statement(
+        name, insert(LEDGER).values({**given, **values}).on_conflict_do_nothing(index_elements=["turn_id", "key"])
+    )
+
+
+_INTEND = _once("ledger.intend", {"code": ""})
+_NOTE = _once("ledger.note", {name: bindparam(name, type_=LEDGER.c[name].type) for name in ("code", "ended_ms")})
 _RESULT = Statement(
     "ledger.result",
     update(LEDGER)
@@ -70,23 +78,25 @@ def begun(
     ended_ms: int | None = None,
 ) -> Write:
     """A run is about to happen: the intent of an effect. Nothing when this run was noted on an earlier attempt. A read
-    is noted once, when it has ended, unless it costs something. `taint`: what the turn has read by then."""
-    return _INTEND.write(
-        key=key,
-        turn_id=turn_id,
-        chat=chat,
-        member=member,
-        function=function,
-        arguments=arguments,
-        effect=effect,
-        path=path,
-        round=round_number,
-        at_ms=at_ms,
-        ended_ms=ended_ms,
-        code=code,
-        result=None,
-        taint=taint,
-    )
+    is noted once, when it has ended at `ended_ms` with `code`, unless it costs something. `taint`: what the turn has
+    read by then."""
+    values = {
+        "turn_id": turn_id,
+        "key": key,
+        "chat": chat,
+        "member": member,
+        "function": function,
+        "arguments": arguments,
+        "effect": effect,
+        "path": path,
+        "round": round_number,
+        "at_ms": at_ms,
+        "taint": taint,
+    }
+    if ended_ms is None:
+        return Write(_INTEND, values)
+    values["code"], values["ended_ms"] = code, ended_ms
+    return Write(_NOTE, values)
 
 
 def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, taint: str) -> Write:

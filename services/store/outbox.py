@@ -27,10 +27,11 @@ _OPEN = OUTBOX.c.state.in_([literal_column("'pending'"), literal_column("'sendin
 Index("outbox_once", OUTBOX.c.key, unique=True)
 Index("outbox_open", OUTBOX.c.id, sqlite_where=_OPEN, postgresql_where=_OPEN)
 
+_GIVEN = ("id", "key", "turn_id", "history_id", "chat", "body", "state", "epoch", "at_ms")
 _PUT = Statement(
     "outbox.put",
     insert(OUTBOX)
-    .values({column.name: bindparam(column.name, type_=column.type) for column in OUTBOX.columns})
+    .values({name: bindparam(name, type_=OUTBOX.c[name].type) for name in _GIVEN} | {"attempts": 0, "problem": ""})
     .on_conflict_do_nothing(index_elements=["key"]),
 )
 _CLAIM = Statement(
@@ -72,10 +73,7 @@ def put(
         body=body,
         state=state,
         epoch=epoch,
-        attempts=0,
         at_ms=at_ms,
-        native_id=None,
-        problem="",
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from sqlalchemy.sql import Executable
 
 Row = Mapping[str, Any]
+_new = tuple.__new__  # half of what a NamedTuple's own way takes
 
 
 class Statement:
@@ -25,11 +26,11 @@ class Statement:
 
     def write(self, **values: Any) -> Write:
         """This statement with `values` for its binds (int, str, bytes or None), touching any number of rows."""
-        return Write(self, values, None)
+        return _new(Write, (self, values, None))
 
     def write_expecting(self, rows: int, **values: Any) -> Write:
         """The same, but the whole unit is undone and Conflict raised unless exactly `rows` rows are touched."""
-        return Write(self, values, rows)
+        return _new(Write, (self, values, rows))
 
     def query(self, **values: Any) -> Query:
         """This statement as a read."""

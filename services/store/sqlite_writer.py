@@ -123,9 +123,9 @@ class GroupCommitter:
 
     def _execute(self, unit: Unit) -> list[int]:
         cursor = self._cursor
-        counts = []
+        execute, counts = cursor.execute, []
         for name, sql, values, expect in unit.steps:
-            cursor.execute(sql, values)
+            execute(sql, values)
             if cursor.description is not None:
                 # The count of RETURNING is known, and COMMIT possible, only when its rows are fetched.
                 cursor.fetchall()

@@ -18,6 +18,7 @@ from services.store.statements import CompiledStatement, StatementCompiler
 from services.store.units import Committer, Step, Unit
 from services.store.writer_thread import WriterThread
 
+_new = tuple.__new__  # half of what a NamedTuple's own way takes, and each turn makes eight
 _POST_SECONDS = 0.05
 _FIRST_WAIT_SECONDS = 0.1
 _LONGEST_WAIT_SECONDS = 2.0
@@ -134,12 +135,12 @@ class UnitQueue:
     def _steps(self, writes: Sequence[Write]) -> list[Step]:
         if self._refusal is not None:
             raise _again(self._refusal)
-        known, compile_first = self._known_writes, self._write
+        known = self._known_writes
         steps = []
         for statement, values, expect in writes:
-            compiled = known.get(statement) or compile_first(statement)
+            compiled = known.get(statement) or self._write(statement)
             try:
-                steps.append(Step(statement.name, compiled.sql, compiled.bind(values), expect))
+                steps.append(_new(Step, (compiled.name, compiled.sql, compiled.bind(values), expect)))
             except ValueError as error:
                 raise self._refuse(statement.name, error) from error
         return steps
