@@ -23,8 +23,13 @@ class Arrivals:
         self._early: OrderedDict[MessageId, str | None] = OrderedDict()
         self._changing: dict[MessageId, asyncio.Event] = {}
 
+    @property
+    def any_changing(self) -> bool:
+        """Whether a change of any message is being made."""
+        return bool(self._changing)
+
     async def unchanging(self, message: MessageId) -> None:
-        """Return when no change of `message` is being made: at once nearly always."""
+        """Return when no change of `message` is being made: at once where none is."""
         while message in self._changing:
             await self._changing[message].wait()
 

@@ -21,10 +21,11 @@ from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, MemberRef
 from services.store import history, outbox
-from services.store.port import Store, StoreError, StoreFull
+from services.store.port import Store, StoreError, StoreFull, Write
 
 _log = structlog.get_logger("delivery")
 _WINDOW_SECONDS = 60.0
+_CHATS_PACED = 10_000
 Lane = ChatRef | tuple[ChatRef, MemberRef]
 """What is sent one after the other: what is said in a chat; or, on networks where one member may be away while others
 are there, what is for that member alone."""
@@ -136,8 +137,10 @@ class Delivery:
 
     def _said_late(self, outgoing: Outgoing, due: Due | None) -> Outgoing:
         """With a word in front of it when it comes late, as late as it is now. `pieces` has left room for that."""
+        if due is None:
+            return outgoing
         platform = self.platform(outgoing.chat)
-        note = self._late(outgoing.chat, due) if due is not None else ""
+        note = self._late(outgoing.chat, due)
         if platform is None or not note:
             return outgoing
         text = f"{note}\n{outgoing.text}"
@@ -220,17 +223,13 @@ class Delivery:
         is_claimed, outgoing = parcel.claimed, parcel.outgoing
         delay = self._settings.first_delay_seconds
         for attempt in range(1, self._settings.attempts + 1):
-            if linked is not None:
-                await linked.until_reachable(outgoing, parcel.said_at_ms)
-            if not is_claimed:
-                await self._store.commit([outbox.claim(parcel.row_id, self._epoch)])
+            if linked is not None or not is_claimed:
+                await self._made_ready(parcel, outgoing, linked, is_claimed=is_claimed)
                 is_claimed = True
             if attempt == 1:
                 self._reach("reply.after_outbox_before_send")
-            await self._pace(chat, platform.limits.sends_per_minute)
-            if not self._lead.holds():
-                # Whoever leads by now sends it: as a row of the outbox it is theirs.
-                await self._lead.sure()
+            if not self._may_at_once(chat, platform.limits.sends_per_minute):
+                await self._until_it_may(chat, platform.limits.sends_per_minute)
             try:
                 self._reach("reply.during_send")
                 # What waited for its turn or for the network may have become late only there.
@@ -247,38 +246,54 @@ class Delivery:
                 delay = min(delay * 2, self._settings.longest_delay_seconds)
                 continue
             self._reach("reply.after_send_before_mark")
-            await self._mark_sent(parcel, receipt.native_id, durably=not platform.limits.sends_are_idempotent)
+            writes = _sent(parcel, receipt.native_id)
+            if platform.limits.sends_are_idempotent:
+                self._store.post(writes)
+            else:
+                await self._mark_sent(parcel, writes)
             self._reach("reply.after_mark")
             return
 
-    async def _mark_sent(self, parcel: Parcel, native_id: str, *, durably: bool) -> None:
-        """The network has it. `durably`: a crash soon after must not send it again, for the network would show it."""
-        writes = [outbox.sent(parcel.row_id, native_id)]
-        if parcel.history_id is not None:
-            writes.append(history.sent(parcel.history_id, native_id))
-        if not durably:
-            self._store.post(writes)
-            return
+    async def _mark_sent(self, parcel: Parcel, writes: Sequence[Write]) -> None:
+        """Durably: a crash soon after must not send it again, for the network would show it."""
         try:
             await self._store.commit(writes)
         except StoreFull as problem:
             # To try the whole delivery again would send it twice now; like this, at worst after a restart.
             _log.error("sent_but_not_marked", outbox=parcel.row_id, problem=str(problem))
 
-    async def _pace(self, chat: ChatRef, sends_per_minute: int) -> None:
-        """Wait until the chat may take another message."""
-        times = self._sent_at.get(chat)
+    async def _made_ready(self, parcel: Parcel, outgoing: Outgoing, linked: Linked | None, *, is_claimed: bool) -> None:
+        if linked is not None:
+            await linked.until_reachable(outgoing, parcel.said_at_ms)
+        if not is_claimed:
+            await self._store.commit([outbox.claim(parcel.row_id, self._epoch)])
+
+    def _may_at_once(self, chat: ChatRef, sends_per_minute: int) -> bool:
+        """Whether the chat may take another message now, as nearly always: then it counts as sent."""
+        now, times = self._clock.monotonic(), self._sent_at.get(chat)
         if times is None:
+            if len(self._sent_at) >= _CHATS_PACED:
+                self._sent_at.pop(next(iter(self._sent_at)))
             times = self._sent_at[chat] = deque()
-        now = self._clock.monotonic()
         while times and times[0] <= now - _WINDOW_SECONDS:
             times.popleft()
+        if len(times) >= sends_per_minute or not self._lead.holds():
+            return False
+        times.append(now)
+        return True
+
+    async def _until_it_may(self, chat: ChatRef, sends_per_minute: int) -> None:
+        """Wait until the chat may take another message."""
+        times = self._sent_at[chat]
         if len(times) >= sends_per_minute:
-            await self._clock.sleep(times[0] + _WINDOW_SECONDS - now)
-            times.popleft()
+            await self._clock.sleep(times[0] + _WINDOW_SECONDS - self._clock.monotonic())
+            # Another lane of the chat may have waited for the same moment.
+            if times:
+                times.popleft()
         times.append(self._clock.monotonic())
-        if len(self._sent_at) > 10_000:
-            self._sent_at.pop(next(iter(self._sent_at)))
+        if not self._lead.holds():
+            # Whoever leads by now sends it: as a row of the outbox it is theirs.
+            await self._lead.sure()
 
     def _give_up(self, parcel: Parcel, problem: str) -> None:
         self.failed += 1
@@ -286,6 +301,14 @@ class Delivery:
         self._store.post([outbox.failed(parcel.row_id, problem)])
         if self.given_up is not None:
             self.given_up(parcel, problem)
+
+
+def _sent(parcel: Parcel, native_id: str) -> list[Write]:
+    """What notes that the network has it."""
+    writes = [outbox.sent(parcel.row_id, native_id)]
+    if parcel.history_id is not None:
+        writes.append(history.sent(parcel.history_id, native_id))
+    return writes
 
 
 def _chat(lane: Lane) -> ChatRef:

@@ -17,6 +17,8 @@ from services.refs import ReasonCode
 _OF_THE_QUOTED = frozenset({"questions.closed", "approvals.closed"})
 """What is said of the question that a message points to."""
 _RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE})
+# To look a member up in its enumeration costs three times a module's name, for each message of a busy chat.
+_WAITING, _REACTION, _EXPIRY = ReasonCode.WAITING, Kind.REACTION, Kind.EXPIRY
 
 
 @quick_init
@@ -24,7 +26,7 @@ _RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE})
 class Verdict:
     """What the gate says of one message."""
 
-    reason: ReasonCode = ReasonCode.WAITING
+    reason: ReasonCode = _WAITING
     """Why it is not for us; WAITING: it is, and a turn answers it."""
     detail: str = ""
     """The settings key that decided."""
@@ -46,7 +48,7 @@ class Verdict:
     @property
     def is_for_us(self) -> bool:
         """Whether a turn answers it."""
-        return self.reason is ReasonCode.WAITING
+        return self.reason is _WAITING
 
 
 def judge(
@@ -59,11 +61,11 @@ def judge(
     """The verdict on one message. `question` is what the sender was asked in this chat and has not answered, or what
     waits for somebody's yes and is meant here. `closed`: what is said to it where it answers none that is open."""
     # A run that waits is told also where nobody is served any more, so that it can put things away.
-    refused = None if context.kind is Kind.EXPIRY else _not_served(context, chat)
-    if refused is not None or context.timer is not None or context.kind is Kind.EXPIRY:
+    refused = None if context.kind is _EXPIRY else _not_served(context, chat)
+    if refused is not None or context.timer is not None or context.kind is _EXPIRY:
         return refused or Verdict(addressed=True)
     is_called = context.calls_bot
-    is_reaction = context.kind is Kind.REACTION
+    is_reaction = context.kind is _REACTION
     if not is_reaction and not context.text.strip() and not context.attachments and not context.takes:
         return Verdict(ReasonCode.EMPTY)
     answering = _answering(context, chat, question, closed)

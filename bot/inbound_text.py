@@ -6,6 +6,7 @@ import re
 import unicodedata
 from dataclasses import replace
 
+from config.texts import Phrases
 from function_calls.context import MessageContext
 
 # Replaced rather than dropped: dropping one could turn harmless text into a command.
@@ -23,18 +24,19 @@ def fit_text(text: str, longest: int) -> str:
 
 def fit_name(name: str) -> str:
     """A display name on one line, of at most 128 characters."""
+    if name.isascii() and name.isalnum() and len(name) <= _LONGEST_NAME:
+        return name
     return " ".join(fit_text(name, _LONGEST_NAME).split()) or "?"
 
 
-def fit(context: MessageContext, longest: int, cut_mark: str) -> MessageContext:
+def fit(context: MessageContext, longest: int, texts: Phrases) -> MessageContext:
     """`context` with every text in it made fit; the same object where all was fit already. A text that had to be cut
-    ends with `cut_mark`."""
-    text = fit_text(context.text, longest + 1)
-    if len(text) > longest or len(context.text) > 2 * longest:
-        text = f"{text[:longest]}\n{cut_mark}"
-    name = fit_name(context.sender.name)
-    quoted = context.reply_to
-    if text == context.text and name == context.sender.name and quoted is None and not context.chat_title:
+    says so at its end."""
+    given, name, quoted = context.text, fit_name(context.sender.name), context.reply_to
+    text = fit_text(given, longest + 1)
+    if len(text) > longest or len(given) > 2 * longest:
+        text = f"{text[:longest]}\n{texts.say('intake.cut')}"
+    if text == given and name == context.sender.name and quoted is None and not context.chat_title:
         return context
     if quoted is not None:
         quoted = replace(quoted, sender_name=fit_name(quoted.sender_name), text=fit_text(quoted.text, longest))

@@ -11,7 +11,7 @@ import structlog
 from bot.alternations import Alternations
 from bot.approval_answers import quoted_id
 from bot.arrivals import Arrivals
-from bot.chats import Chats
+from bot.chats import Chats, ServedChat
 from bot.decisions import Decisions
 from bot.engine.embedded import EmbeddedEngine
 from bot.engine.job import Job
@@ -40,6 +40,7 @@ _PRUNE_EVERY = 100
 _CHATS_COUNTED = 10_000
 _NOT_SAID = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, ReasonCode.DELETED})
 """What ends so is no part of the conversation."""
+_CHANGES = frozenset({Kind.EDIT, Kind.DELETE})
 _NEVER_SAID = frozenset({Kind.REACTION, Kind.TIMER, Kind.EXPIRY})
 Claim = Callable[[Verdict, int], Sequence[Write]]
 """What is written with the verdict on something that is due and the id that its turn would have."""
@@ -92,9 +93,9 @@ class Intake:
 
     async def deliver(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
         """Take one event in, durably, together with `also`. Raises StoreError when nothing was taken."""
-        context = self._prepared(context)
-        is_change = context.kind is Kind.EDIT or context.kind is Kind.DELETE
-        if is_change and self._chats.of(context.chat).allowed_by is not None:
+        served = self._chats.of(context.chat)
+        context = self._prepared(context, served)
+        if context.kind in _CHANGES and served.allowed_by is not None:
             async with self._arrivals.change((context.chat.key, context.key.native_id)):
                 return await self._change(context, also)
         return await self._accept(context, also)
@@ -109,7 +110,7 @@ class Intake:
         """Take in what is due, or that nobody answered `question`, in one unit with what `claim` gives for its verdict
         and its id, and return the verdict. Where the queue is full, nothing is kept and nothing ends. `ended` is called
         when a turn is over with it. Raises Conflict, and StoreError, when nothing was taken."""
-        context = self._prepared(context)
+        context = self._prepared(context, self._chats.of(context.chat))
         verdict = self._verdict(context, None)
         if question is not None:
             verdict = replace(verdict, question=question)
@@ -146,25 +147,33 @@ class Intake:
             self._engine.submit(job)
         return len(jobs)
 
-    def _prepared(self, context: MessageContext) -> MessageContext:
-        served = self._chats.of(context.chat)
-        context = fit(context, self._limits.message_chars, served.profile.texts.say("intake.cut"))
+    def _prepared(self, context: MessageContext, served: ServedChat) -> MessageContext:
+        context = fit(context, self._limits.message_chars, served.profile.texts)
         if context.bot != served.settings.bot:
             context = replace(context, bot=served.settings.bot)
         return self._taking.read(context, self._functions(context.bot))
 
     async def _accept(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
-        message = (context.chat.key, context.key.native_id)
-        pointed = await self._pointed(context)
-        await self._arrivals.unchanging(message)
+        message, quoted = (context.chat.key, context.key.native_id), quoted_id(context)
+        pointed = await self._pointed(context, quoted) if quoted else None
+        if self._arrivals.any_changing:
+            await self._arrivals.unchanging(message)
         edited = self._arrivals.edited(message)
         if edited is not None:
             context = replace(context, text=edited)
-        verdict = await self._decisions.told(context, self._verdict(context, pointed))
+        verdict = self._verdict(context, pointed)
+        if verdict.told:
+            verdict = await self._decisions.told(context, verdict)
         job = Job(self._ids.next(), context, verdict.addressed, verdict.question, immediate=verdict.immediate)
         # Until the first await nobody else is judged: the question and the place in the queue are this message's.
         if verdict.quick and self._engine.is_free(context.chat):
             return await self._begun(job, verdict, also)
+        return await self._queued(job, verdict, also)
+
+    async def _queued(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> Accepted:
+        """Take in a message, and then let its turn wait for those before it, where one answers it."""
+        context = job.context
+        message = (context.chat.key, context.key.native_id)
         if verdict.is_for_us:
             self._arrivals.accepting.setdefault(message, job)
         try:
@@ -218,7 +227,9 @@ class Intake:
             writes.append(pending.answer(verdict.question.id, job.turn_id))
         self._reach("recv.before_persist")
         try:
-            unit = self._store.commit([*writes, *also])
+            if also:
+                writes += also
+            unit = self._store.commit(writes)
             if job.keeping is not None:
                 unit = job.keeping.begin(unit)
                 # The store waits for the turn's first step before it begins to write.
@@ -236,14 +247,14 @@ class Intake:
             return False
         return True
 
-    async def _pointed(self, context: MessageContext) -> Pointed | None:
+    async def _pointed(self, context: MessageContext, quoted: str) -> Pointed | None:
         """The question whose message this one quotes, answers by a button or reacts to; None when it is no question."""
-        chat, native_id = context.chat.key, quoted_id(context)
-        if not native_id or self._chats.of(context.chat).allowed_by is None:
+        chat = context.chat.key
+        if self._chats.of(context.chat).allowed_by is None:
             return None
         if context.kind is Kind.REACTION and not self._questions.any_in(chat, context.sender.ref.key):
             return None
-        return await self._questions.asked_by(self._store, chat, native_id)
+        return await self._questions.asked_by(self._store, chat, quoted)
 
     def _verdict(self, context: MessageContext, pointed: Pointed | None) -> Verdict:
         """What the gate says, and a place in the queue when it is for us; without one it is not."""
@@ -262,13 +273,14 @@ class Intake:
     def _writes(self, context: MessageContext, verdict: Verdict, turn_id: int) -> list[Write]:
         now_ms = self._clock.now_ms()
         chat, sender, for_us = context.chat.key, context.sender, verdict.is_for_us
+        member = sender.ref.key
         writes = [
             inbox.accept(
                 id=turn_id,
                 key=context.key.text,
                 chat=chat,
                 native_id=context.key.native_id,
-                sender=sender.ref.key,
+                sender=member,
                 sender_name=sender.name,
                 kind=context.kind.value,
                 body=orjson.dumps(context_to_json(context)).decode() if for_us else "",
@@ -281,22 +293,21 @@ class Intake:
             )
         ]
         if _is_history(context, verdict):
-            writes.append(self._heard_write(context, turn_id))
+            quoted = context.reply_to
+            writes.append(
+                history.heard(
+                    id=turn_id,
+                    chat=chat,
+                    native_id=context.key.native_id,
+                    sender=member,
+                    sender_name=sender.name,
+                    said=context.text,
+                    at_ms=min(int(context.sent_at.timestamp() * 1000), now_ms),
+                    reply_to=quoted.native_id if quoted else None,
+                    reply_to_name=quoted.sender_name if quoted else "",
+                )
+            )
         return writes
-
-    def _heard_write(self, context: MessageContext, inbox_id: int) -> Write:
-        quoted = context.reply_to
-        return history.heard(
-            id=inbox_id,
-            chat=context.chat.key,
-            native_id=context.key.native_id,
-            sender=context.sender.ref.key,
-            sender_name=context.sender.name,
-            said=context.text,
-            at_ms=min(int(context.sent_at.timestamp() * 1000), self._clock.now_ms()),
-            reply_to=quoted.native_id if quoted else None,
-            reply_to_name=quoted.sender_name if quoted else "",
-        )
 
     async def _change(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
         """An edit or a deletion: of a message that waits, its text or its turn; later ones, history alone."""

@@ -12,12 +12,14 @@ from bot.outgoing import ROOM_FOR_LATENESS, Due, outgoing_to_json, pieces
 from bot.platforms.base import ChatPlatform
 from config.texts import Phrases
 from function_calls.spec import Message
+from services.quick_init import quick_init
 from services.refs import ChatRef, MemberRef
 from services.store import history, outbox
 from services.store.ids import Ids
 from services.store.port import Write
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where one message goes."""
@@ -28,6 +30,7 @@ class Address:
     platform: ChatPlatform
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Origin:
     """What led to a message."""

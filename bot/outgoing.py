@@ -143,16 +143,18 @@ def _open_fence(piece: str, longest: int) -> str:
 
 
 def outgoing_to_json(outgoing: Outgoing, due: Due | None = None) -> JsonObject:
-    """`outgoing`, and when it is `due`, as plain data, for the outbox."""
-    data: JsonObject = {
-        "chat": outgoing.chat.key,
-        "text": outgoing.text,
-        "reply_to": outgoing.reply_to,
-        "mentions": [member.key for member in outgoing.mentions],
-        "attachments": [[one.name, one.media_type, one.url, one.size_bytes] for one in outgoing.attachments],
-        "choices": [one.to_json() for one in outgoing.choices],
-        "private_to": outgoing.private_to.key if outgoing.private_to else None,
-    }
+    """`outgoing`, and when it is `due`, as plain data, for the outbox; what is usual is left out."""
+    data: JsonObject = {"chat": outgoing.chat.key, "text": outgoing.text}
+    if outgoing.reply_to is not None:
+        data["reply_to"] = outgoing.reply_to
+    if outgoing.mentions:
+        data["mentions"] = [member.key for member in outgoing.mentions]
+    if outgoing.attachments:
+        data["attachments"] = [[one.name, one.media_type, one.url, one.size_bytes] for one in outgoing.attachments]
+    if outgoing.choices:
+        data["choices"] = [one.to_json() for one in outgoing.choices]
+    if outgoing.private_to is not None:
+        data["private_to"] = outgoing.private_to.key
     if outgoing.closes:
         data["closes"] = list(outgoing.closes)
     if due is not None:
@@ -171,10 +173,10 @@ def outgoing_from_json(key: str, data: JsonObject) -> Outgoing:
         chat=ChatRef.parse(data["chat"]),
         key=key,
         text=data["text"],
-        reply_to=data["reply_to"],
-        mentions=tuple(MemberRef.parse(one) for one in data["mentions"]),
-        attachments=tuple(Attachment(*one) for one in data["attachments"]),
-        choices=tuple(Choice(*one) for one in data["choices"]),
-        private_to=MemberRef.parse(data["private_to"]) if data["private_to"] else None,
+        reply_to=data.get("reply_to"),
+        mentions=tuple(MemberRef.parse(one) for one in data.get("mentions", ())),
+        attachments=tuple(Attachment(*one) for one in data.get("attachments", ())),
+        choices=tuple(Choice(*one) for one in data.get("choices", ())),
+        private_to=MemberRef.parse(data["private_to"]) if data.get("private_to") else None,
         closes=tuple(data.get("closes", ())),
     )

@@ -214,7 +214,7 @@ def _context(message: WrittenMessage, served: ServedChat, clock: InstantClock) -
         mentions_bot=message.addressed,
         bot=served.settings.bot,
     )
-    return fit(context, _LONGEST_TEXT, served.profile.texts.say("intake.cut"))
+    return fit(context, _LONGEST_TEXT, served.profile.texts)
 
 
 def _history(lines: Sequence[Mapping[str, Any]], bot_name: str, clock: InstantClock) -> Sequence[HistoryLine]:

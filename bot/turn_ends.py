@@ -9,6 +9,7 @@ from bot.engine.job import Job
 from bot.open_questions import Asked
 from function_calls.context import MessageContext
 from function_calls.failed_runs import unknown
+from function_calls.questions import naming
 from function_calls.spec import Message
 from function_calls.turn import OpenQuestion, Turn, TurnOutcome, sent
 from services.refs import ReasonCode
@@ -20,16 +21,31 @@ _NOTE_CHARS = 80
 def unheeded(job: Job, turn: Turn, outcome: TurnOutcome) -> Asked | None:
     """The question that still waits, because a filter stopped its answer. Of a turn that was tried before nobody knows
     here how far it came."""
+    if job.taken is None:
+        return None
     is_unheeded = outcome.reason is ReasonCode.FILTERED and not turn.resumed and not job.repeated
     return job.taken if is_unheeded else None
 
 
 def told(turn: Turn, messages: Sequence[Message]) -> list[Write]:
     """What notes the notices of the turn that `messages` hold. A model may have kept one to itself."""
+    if not turn.notices:
+        return []
     return [notice.told for notice in turn.notices if any(notice.text in message.text for message in messages)]
 
 
-def of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
+def worded(
+    job: Job, turn: Turn, outcome: TurnOutcome, left: OpenQuestion | None, asker: MessageContext
+) -> Sequence[Message]:
+    """What the turn says in the end: the messages of its outcome, with what else `asker` has to know of them. `left`:
+    the question that waits no longer because of what is asked now."""
+    if outcome.question is None and not job.edited and not turn.granted:
+        return outcome.messages
+    messages = _of_this_text(job, turn, naming(outcome.messages, outcome.question, asker))
+    return [*_granted(turn), *_leaving(left, messages, turn, asker)]
+
+
+def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
     """`messages`; when what they answer was edited meanwhile, the last one says so."""
     if not job.edited or not messages:
         return messages
@@ -38,12 +54,12 @@ def of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[
     return [*others, replace(last, text=f"{last.text}\n{note}".strip())]
 
 
-def granted(turn: Turn) -> Sequence[Message]:
+def _granted(turn: Turn) -> Sequence[Message]:
     """What is said of what the chat allows for always from now on."""
     return [Message(turn.profile().texts.say("grants.given", code=turn.granted))] if turn.granted else []
 
 
-def leaving(
+def _leaving(
     left: OpenQuestion | None, messages: Sequence[Message], turn: Turn, asker: MessageContext
 ) -> Sequence[Message]:
     """`messages`, the last of which asks `asker` something; where they had been asked `left` and had not answered, it

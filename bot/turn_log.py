@@ -21,6 +21,7 @@ from services.store import answers, inbox, ledger
 from services.store.port import Conflict, Store, StoreError, StoreFull, Write
 
 _NOTHING_READ: frozenset[Touch] = frozenset()
+_READ, _ONCE = Effect.READ, Effect.ONCE  # a module's name is found faster than a member of an enumeration
 
 
 class NotKept(StoreError):
@@ -29,11 +30,6 @@ class NotKept(StoreError):
 
 class _Answer(NamedTuple):
     answer: ModelAnswer
-    taint: frozenset[Touch]
-
-
-class _Ran(NamedTuple):
-    run: StoredRun
     taint: frozenset[Touch]
 
 
@@ -61,7 +57,8 @@ class StoreTurnLog:
         self._must_be_durable = False
         self._is_answer_new = False
         self._answers: dict[int, _Answer] = {}
-        self._runs: dict[str, _Ran] = {}
+        self._runs: dict[str, StoredRun] = {}
+        self._read_by_runs: dict[str, frozenset[Touch]] = {}
         self._turn: Turn | None = None
         self._begun: dict[str, int] = {}
 
@@ -86,7 +83,8 @@ class StoreTurnLog:
                 continue
             body = row["result"]
             result = result_from_json(orjson.loads(body)) if body else None
-            self._runs[row["key"]] = _Ran(StoredRun(row["function"], result), _of_text(row["taint"]))
+            self._runs[row["key"]] = StoredRun(row["function"], result)
+            self._read_by_runs[row["key"]] = _of_text(row["taint"])
 
     def stored_answer(self, round_number: int) -> ModelAnswer | None:
         stored = self._answers.get(round_number)
@@ -96,11 +94,10 @@ class StoreTurnLog:
         return stored.answer
 
     def stored_run(self, key: str) -> StoredRun | None:
-        ran = self._runs.get(key)
-        if ran is None:
-            return None
-        self._has_read(ran.taint)
-        return ran.run
+        run = self._runs.get(key)
+        if run is not None:
+            self._has_read(self._read_by_runs.get(key, _NOTHING_READ))
+        return run
 
     @property
     def _taint(self) -> frozenset[Touch]:
@@ -134,16 +131,18 @@ class StoreTurnLog:
     async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
         spec = run.spec
         before, must_be_durable = list(self._collected) if writes else [], self._must_be_durable
-        if spec.effect is Effect.READ and not writes and run.key not in self._runs:
+        if spec.effect is _READ and not writes and run.key not in self._runs:
             self._begun[run.key] = self._clock.now_ms()
         else:
             # A read that costs something as well: it is paid for once, however often it is begun.
             self._collected.append(self._row(run, self._clock.now_ms()))
         self._collected += writes
-        if spec.effect is Effect.ONCE or writes or (self._is_answer_new and spec.effect is not Effect.READ):
+        if spec.effect is _ONCE or writes or (self._is_answer_new and spec.effect is not _READ):
             self._must_be_durable = True
         elif not spec.is_quick:
             await self.until_kept()
+        if not self._collected:
+            return
         try:
             await self.settle()
         except Conflict:
@@ -157,18 +156,19 @@ class StoreTurnLog:
             raise
 
     def _row(self, run: Run, at_ms: int, *, code: str = "", ended_ms: int | None = None) -> Write:
-        arguments = {
-            name: HIDDEN if name in run.spec.sensitive else value
-            for name, value in run.spec.arguments.dump(run.arguments).items()
-        }
+        spec, context = run.spec, self._context
+        arguments = spec.arguments.dump(run.arguments)
+        for name in spec.sensitive:
+            if name in arguments:
+                arguments[name] = HIDDEN
         return ledger.begun(
             key=run.key,
             turn_id=self._turn_id,
-            chat=self._context.chat.key,
-            member=self._context.sender.ref.key,
-            function=run.spec.name,
+            chat=context.chat.key,
+            member=context.sender.ref.key,
+            function=spec.name,
             arguments=orjson.dumps(arguments, default=str).decode(),
-            effect=run.spec.effect.value,
+            effect=spec.effect.value,
             path=run.path.value,
             round_number=run.round_number,
             at_ms=at_ms,
@@ -179,9 +179,11 @@ class StoreTurnLog:
 
     def result(self, run: Run, result: FunctionResult) -> None:
         taint = self._taint
-        self._runs[run.key] = _Ran(StoredRun(run.spec.name, result), taint)
+        self._runs[run.key] = StoredRun(run.spec.name, result)
+        if taint:
+            self._read_by_runs[run.key] = taint
         code = ended_as(result)
-        now_ms, is_read = self._clock.now_ms(), run.spec.effect is Effect.READ
+        now_ms, is_read = self._clock.now_ms(), run.spec.effect is _READ
         # After a crash a read is simply run again, so its result is not kept.
         body = None if is_read else orjson.dumps(result_to_json(result), default=str).decode()
         begun_ms = self._begun.pop(run.key, None)
@@ -190,7 +192,7 @@ class StoreTurnLog:
             self._collected.append(self._row(run, begun_ms, code=code, ended_ms=now_ms))
         else:
             self._collected.append(ledger.result(self._turn_id, run.key, code, body, now_ms, _as_text(taint)))
-        if run.spec.effect is Effect.ONCE:
+        if run.spec.effect is _ONCE:
             self._must_be_durable = True
         self._reach("tool.after_result_record")
 

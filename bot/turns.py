@@ -21,14 +21,13 @@ from bot.outbox_rows import Address, Origin, OutboxRows
 from bot.outgoing import Due, addressed_to
 from bot.past import Past
 from bot.summaries import Summaries
-from bot.turn_ends import explained, granted, interrupted, leaving, of_this_text, stopped, told, unheeded
+from bot.turn_ends import explained, interrupted, stopped, told, unheeded, worded
 from bot.turn_log import StoreTurnLog
 from bot.typing_sign import TypingSign, TypingSigns
 from config.settings import RouterSettings
 from function_calls.approval_terms import Became
 from function_calls.context import Kind, MessageContext, without_words
 from function_calls.ports import Members
-from function_calls.questions import naming
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import Message
@@ -45,6 +44,8 @@ from services.timer import ms_of
 _log = structlog.get_logger("turns")
 _GRACE_SECONDS = 5.0
 _FULL_DISK_SECONDS = 5.0
+_EXPIRY, _SENT = Kind.EXPIRY, OutcomeKind.SENT  # a module's name is found faster than a member of an enumeration
+_STOPPED = ReasonCode.STOPPED
 _KEPT_REASONS = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.EXPIRED})
 """Of turns that say nothing: why says more than that."""
 
@@ -150,26 +151,27 @@ class Turns:
         context = job.context
         chat = context.chat
         profiles = self._chats
-        is_silent = context.private or job.runs_for.private or context.kind is Kind.EXPIRY
+        is_silent = context.private or job.runs_for.private or context.kind is _EXPIRY
 
         turn = Turn(
-            id=str(job.turn_id),
-            functions=self._functions(context.bot),
-            profile=lambda: profiles.profile(chat),
-            deadline=self._clock.monotonic() + self._settings.turn_timeout_seconds,
-            log=log,
-            addressed=job.addressed,
-            answering=(job.question, context.text) if job.question else None,
+            str(job.turn_id),
+            self._functions(context.bot),
+            lambda: profiles.profile(chat),
+            self._clock.monotonic() + self._settings.turn_timeout_seconds,
+            log,
+            job.addressed,
             history=past.lines,
             recall=past.recall,
-            claim=functools.partial(self._claim, job),
-            claimed=functools.partial(self._claimed, job),
-            became=functools.partial(self._became, job),
-            others_wait=lambda: bool(self._questions.approvals_in(job.context.chat.key)),
-            live_role=functools.partial(self._members.role, context.chat),
+            live_role=functools.partial(self._members.role, chat),
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
             status=_nothing_is_shown if is_silent else sign.say,
         )
+        if job.question is not None:
+            turn.answering = (job.question, context.text)
+            turn.claim = functools.partial(self._claim, job)
+            turn.claimed = functools.partial(self._claimed, job)
+            turn.became = functools.partial(self._became, job)
+            turn.others_wait = lambda: bool(self._questions.approvals_in(chat.key))
         log.bind(turn)
         return turn
 
@@ -248,33 +250,32 @@ class Turns:
 
     async def _answered(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         outcome = await router.dispatch(context, turn)
+        if outcome.kind is _SENT:
+            return outcome
         if outcome.kind is OutcomeKind.FALLBACK and not turn.effects:
             return explained(await router.run_chat_fallback(context, turn), outcome, turn)
-        is_silent = outcome.kind is not OutcomeKind.SENT and outcome.error is None
-        if is_silent and outcome.reason not in _KEPT_REASONS:
+        if outcome.error is None and outcome.reason not in _KEPT_REASONS:
             return replace(outcome, kind=OutcomeKind.SILENT, reason=ReasonCode.SILENT)
         return outcome
 
     async def _close(self, job: Job, turn: Turn, log: StoreTurnLog, outcome: TurnOutcome) -> None:
         now_ms = self._clock.now_ms()
         writes = log.rest()
-        due = _due(job, now_ms) if outcome.reason is not ReasonCode.STOPPED else None
+        due = _due(job, now_ms) if outcome.reason is not _STOPPED else None
         given_back = unheeded(job, turn, outcome)
-        left = self._left(job, turn, outcome)
-        closes = await self._closed(job, left, is_heeded=given_back is None) if outcome.messages else ()
-        asker = turn.asker or job.context
-        messages = naming(outcome.messages, outcome.question, asker)
-        answer = leaving(left, of_this_text(job, turn, messages), turn, asker)
-        said, parcels = self._said(job, turn, [*granted(turn), *answer], now_ms, due, closes)
+        asker, question, question_id = turn.asker or job.context, outcome.question, 0
+        chat, member = asker.chat.key, asker.sender.ref.key
+        left: OpenQuestion | None = None
+        closes: tuple[str, ...] = ()
+        if question is not None or job.question is not None:
+            left = self._left(job, turn, outcome)
+            closes = await self._closed(job, left, is_heeded=given_back is None) if outcome.messages else ()
+        said, parcels = self._said(job, turn, worded(job, turn, outcome, left, asker), now_ms, due, closes)
         writes += said
         writes += told(turn, outcome.messages)
-        question = outcome.question
-        question_id = self._ids.next() if question is not None else 0
-        chat, member = asker.chat.key, asker.sender.ref.key
         if question is not None:
-            is_told = question.question.is_of_a_run
+            is_told, question_id = question.question.is_of_a_run, self._ids.next()
             question = replace(question, private=asker.private, asker=without_words(asker) if is_told else None)
-        if question is not None:
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
         if given_back is not None:
             writes += self._questions.give_back(chat, job.context.sender.ref.key, given_back, job.turn_id)
@@ -293,7 +294,8 @@ class Turns:
             self._beginnings.is_noted(job.context)
         if question is not None:
             self._questions.waits(question_id, question, chat, member)
-        self._questions.put_back(chat, job.context.sender.ref.key, given_back)
+        if given_back is not None:
+            self._questions.put_back(chat, job.context.sender.ref.key, given_back)
         self._delivery.hand_over(parcels)
         if self._after is not None:
             self._after(turn.id, job.context.chat)

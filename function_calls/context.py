@@ -25,6 +25,10 @@ class Kind(StrEnum):
     EXPIRY = "expiry"  # nobody answered what a function asked, which is told so
 
 
+_MESSAGE = Kind.MESSAGE
+_FOR_THE_BOT = frozenset({Kind.CHOICE, Kind.TIMER, Kind.EXPIRY})
+
+
 class MessageKey(NamedTuple):
     """What makes two deliveries the same event. Edits and reactions add their kind and a revision."""
 
@@ -38,7 +42,7 @@ class MessageKey(NamedTuple):
         """The key as one string, unique over all platforms. The native id stands first: most networks count upwards, so
         the keys of one moment lie together in an index, whatever their chats."""
         chat, native_id, kind, revision = self
-        if kind is Kind.MESSAGE:
+        if kind is _MESSAGE:
             return f"{native_id}\n{chat.platform}:{chat.account}:{chat.native}"
         return f"{native_id}\n{chat.platform}:{chat.account}:{chat.native}\n{kind}\n{revision}"
 
@@ -128,7 +132,7 @@ class MessageContext:
         return (
             not self.is_group
             or self.mentions_bot
-            or self.kind in (Kind.CHOICE, Kind.TIMER, Kind.EXPIRY)
+            or self.kind in _FOR_THE_BOT
             or (self.reply_to is not None and self.reply_to.from_bot)
         )
 

@@ -9,6 +9,8 @@ from function_calls.context import Attachment, Kind, MessageContext, MessageKey,
 from services.json_values import JsonObject
 from services.refs import ChatRef, MemberRef, Role
 
+_MESSAGE = Kind.MESSAGE
+
 
 def context_to_json(context: MessageContext) -> JsonObject:
     """`context` as plain data; what is usual is left out."""
@@ -22,9 +24,9 @@ def context_to_json(context: MessageContext) -> JsonObject:
         "group": context.is_group,
         "bot": context.bot,
     }
-    if context.kind is not Kind.MESSAGE:
+    if context.kind is not _MESSAGE:
         data["kind"] = context.kind.value
-    if context.key.kind is not Kind.MESSAGE:
+    if context.key.kind is not _MESSAGE:
         data["key"] = [context.key.kind.value, context.key.revision]
     if context.mentions_bot:
         data["mentions_bot"] = True
@@ -34,9 +36,7 @@ def context_to_json(context: MessageContext) -> JsonObject:
         data["reply_to"] = [quoted.native_id, quoted.sender_name, quoted.text, quoted.from_bot]
     if context.attachments:
         data["attachments"] = [[one.name, one.media_type, one.url, one.size_bytes] for one in context.attachments]
-    timer = None if context.timer is None else _timer_to_json(context.timer)
-    rare = {"private": context.private, "title": context.chat_title, "takes": list(context.takes), "timer": timer}
-    return {**data, **{key: value for key, value in rare.items() if value}}
+    return data | _rare(context) if _has_rare(context) else data
 
 
 def context_from_json(data: JsonObject) -> MessageContext:
@@ -63,6 +63,16 @@ def context_from_json(data: JsonObject) -> MessageContext:
         takes=tuple(data.get("takes", ())),
         timer=_timer_from_json(data["timer"]) if "timer" in data else None,
     )
+
+
+def _has_rare(context: MessageContext) -> bool:
+    return context.private or bool(context.chat_title or context.takes) or context.timer is not None
+
+
+def _rare(context: MessageContext) -> JsonObject:
+    timer = None if context.timer is None else _timer_to_json(context.timer)
+    rare = {"private": context.private, "title": context.chat_title, "takes": list(context.takes), "timer": timer}
+    return {key: value for key, value in rare.items() if value}
 
 
 def _timer_to_json(timer: TimerCall) -> list[Any]:

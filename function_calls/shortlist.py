@@ -47,7 +47,7 @@ class _ChatList:
 
     turn_id: str = ""
     turns: int = 0
-    names: list[str] = field(default_factory=list)
+    names: dict[str, None] = field(default_factory=dict)
     wanted: dict[str, int] = field(default_factory=dict)
     """The turn in which each of `names` last fitted or ran."""
     ran: dict[str, int] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class _ChatList:
         self.ran.pop(name, None)
         self.ran[name] = self.wanted[name] = self.turns
         if name not in self.names:
-            self.names.append(name)
+            self.names[name] = None
             self.sent = None
 
     def choose(self, well: Sequence[str], hardly: Sequence[str], is_free: Callable[[str], bool], most: int) -> None:
@@ -77,7 +77,7 @@ class _ChatList:
         lately = islice(filter(is_free, reversed(self.ran)), _RAN_FIRST)
         held = sorted(self.names, key=lambda name: -self.wanted[name])
         names = dict.fromkeys(islice(filter(is_free, dict.fromkeys((*well, *lately, *hardly, *held))), most))
-        self.names = [name for name in dict.fromkeys((*self.names, *names)) if name in names]
+        self.names = {name: None for name in (*self.names, *names) if name in names}
         wanted = {**self.ran, **self.wanted}
         self.wanted = {name: wanted[name] for name in names}
         self.sent = None
@@ -88,7 +88,7 @@ class _ChatList:
             return
         self.wanted = {name: turn for name, turn in self.wanted.items() if turn >= before}
         self.ran = {name: turn for name, turn in self.ran.items() if turn >= before}
-        self.names = [name for name in self.names if name in self.wanted]
+        self.names = {name: None for name in self.names if name in self.wanted}
         self.sent = None
 
 

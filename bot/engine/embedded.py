@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections import Counter, deque
+from collections import deque
 
 import structlog
 
@@ -29,9 +29,9 @@ class EmbeddedEngine:
         self._running: dict[ChatRef, tuple[Job, asyncio.Task[None]]] = {}
         self._immediate: set[asyncio.Task[None]] = set()
         self._waiting = 0
-        self._places: Counter[ChatRef] = Counter()
+        self._places: dict[ChatRef, int] = {}
         self._places_total = 0
-        self._immediate_places: Counter[ChatRef] = Counter()
+        self._immediate_places: dict[ChatRef, int] = {}
         self._idle = asyncio.Event()
         self._idle.set()
         self._accepts = True
@@ -57,15 +57,17 @@ class EmbeddedEngine:
         else the settings key of the limit that is reached, and no place is kept."""
         limits = self._limits
         if immediate:
-            if self._immediate_places[chat] >= limits.immediate_per_chat:
+            taken = self._immediate_places.get(chat, 0)
+            if taken >= limits.immediate_per_chat:
                 return "limits.immediate_per_chat"
-            self._immediate_places[chat] += 1
+            self._immediate_places[chat] = taken + 1
             return ""
-        if len(self._queues.get(chat, ())) + self._places[chat] >= limits.queue_per_chat:
+        taken, queue = self._places.get(chat, 0), self._queues.get(chat)
+        if (taken if queue is None else taken + len(queue)) >= limits.queue_per_chat:
             return "limits.queue_per_chat"
         if self._waiting + self._places_total >= limits.queue_total:
             return "limits.queue_total"
-        self._places[chat] += 1
+        self._places[chat] = taken + 1
         self._places_total += 1
         return ""
 
@@ -78,7 +80,7 @@ class EmbeddedEngine:
     def is_free(self, chat: ChatRef) -> bool:
         """Whether the message of `chat` that a place is kept for would be begun with at once: nothing of the chat runs,
         waits, or is being written down."""
-        is_idle = chat not in self._running and chat not in self._queues and self._places[chat] == 1
+        is_idle = chat not in self._running and chat not in self._queues and self._places.get(chat) == 1
         return is_idle and self._accepts and len(self._running) < self._limits.parallel_turns
 
     def submit(self, job: Job) -> None:
@@ -86,7 +88,7 @@ class EmbeddedEngine:
         self._idle.clear()
         chat = job.context.chat
         if job.immediate:
-            self._immediate_places[chat] += 1
+            self._immediate_places[chat] = self._immediate_places.get(chat, 0) + 1
             task = asyncio.create_task(self._guarded(job))
             self._immediate.add(task)
             task.add_done_callback(functools.partial(self._immediate_done, chat))
@@ -213,7 +215,9 @@ def _is_message(job: Job, native_id: str) -> bool:
     return job.context.kind not in _OWN and job.context.key.native_id == native_id
 
 
-def _give_back(places: Counter[ChatRef], chat: ChatRef) -> None:
-    places[chat] -= 1
-    if not places[chat]:
+def _give_back(places: dict[ChatRef, int], chat: ChatRef) -> None:
+    left = places[chat] - 1
+    if left:
+        places[chat] = left
+    else:
         del places[chat]

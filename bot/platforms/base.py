@@ -66,6 +66,7 @@ class Outgoing:
     """The native ids of earlier messages whose choices lead nowhere any more."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """The network has it."""

@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from bot.inbound_text import fit, fit_name, fit_text
 from bot.testing import a_group
+from config.texts import Texts
 from function_calls.context import Quoted
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import heard
+
+TEXTS = Texts().of("en")
 
 ANYTHING = st.text(st.characters(exclude_categories=()), max_size=200)
 
@@ -54,7 +57,7 @@ def test_any_name_is_one_short_line(name: str) -> None:
 
 def test_everything_that_people_wrote_is_made_fit() -> None:
     context = a_message("a\x00", a_member("A\nnn"), reply_to=Quoted("q", "B\nob", "b\x00"), chat_title="T\nwo")
-    kept = fit(context, 100, "(cut)")
+    kept = fit(context, 100, TEXTS)
     assert (kept.text, kept.sender.name, kept.chat_title) == ("a\ufffd", "A nn", "T wo")
     assert kept.reply_to == Quoted("q", "B ob", "b\ufffd")
     assert kept.sender.ref == context.sender.ref
@@ -62,7 +65,7 @@ def test_everything_that_people_wrote_is_made_fit() -> None:
 
 def test_what_is_fit_stays_the_same_object() -> None:
     context = a_message(unicodedata.normalize("NFC", "Grüße 你好"))
-    assert fit(context, 100, "(cut)") is context
+    assert fit(context, 100, TEXTS) is context
 
 
 async def test_nothing_that_is_stripped_turns_a_text_into_a_command() -> None:
