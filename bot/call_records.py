@@ -25,7 +25,7 @@ class CallRecords:
 
     def record(self, context: MessageContext, run: Run, result: FunctionResult, turn_id: str, duration_us: int) -> None:
         """Note one run."""
-        spec = run.spec
+        spec, metadata = run.spec, result.metadata
         outcome = ended_as(result)
         self._metrics.called(spec.name, outcome, duration_us)
         arguments = spec.arguments.dump(run.arguments)
@@ -42,15 +42,15 @@ class CallRecords:
             "member": context.sender.ref.key,
             "function": spec.name,
             "arguments": arguments,
-            "path": run.path,
+            "path": str(run.path),
             "round": run.round_number,
             "duration_ms": duration_us / 1000,
             "outcome": outcome,
             "request_id": run.request_id,
         }
-        if FAILURE_ID in result.metadata:
-            line["failure_id"] = result.metadata[FAILURE_ID]
-        if "exception" in result.metadata:
-            line["exception"] = self._redact(str(result.metadata["exception"]))
-            line["traceback"] = self._redact(str(result.metadata.get("traceback", "")))
+        if FAILURE_ID in metadata:
+            line["failure_id"] = metadata[FAILURE_ID]
+        if "exception" in metadata:
+            line["exception"] = self._redact(str(metadata["exception"]))
+            line["traceback"] = self._redact(str(metadata.get("traceback", "")))
         self._log.append(line)

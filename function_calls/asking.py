@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 import structlog
@@ -73,24 +73,32 @@ class Asking:
             _log.warning("asked_again_without_history", turn=round_.turn.id, error=str(error))
         return await self._once(round_, replace(request, messages=shorter))
 
-    async def _once(self, round_: Round, request: ModelRequest) -> ModelAnswer:
+    def _once(self, round_: Round, request: ModelRequest) -> Awaitable[ModelAnswer]:
         if self._budgets is None or not self._budgets.is_limited:
-            return await self._model.complete(request)
-        reservation = await self._budgets.reserve(round_.context, round_.turn, request)
+            return self._model.complete(request)
+        return self._paid(round_, request, self._budgets)
+
+    async def _paid(self, round_: Round, request: ModelRequest, budgets: RequestBudgets) -> ModelAnswer:
+        reservation = await budgets.reserve(round_.context, round_.turn, request)
         try:
             answer = await self._model.complete(request)
         except ModelError as error:
-            self._budgets.give_back(reservation, error)
+            budgets.give_back(reservation, error)
             raise
-        round_.writes = (*round_.writes, *self._budgets.settled(reservation, answer))
+        round_.writes = (*round_.writes, *budgets.settled(reservation, answer))
         return answer
 
 
 def _storable(answer: ModelAnswer) -> ModelAnswer:
     """`answer` with words that every store and network can hold. What a call says stays as it came: its arguments are
     read without loss or not at all."""
-    text, finish = storable_text(answer.text), storable_text(answer.finish)
-    model, request_id = storable_text(answer.model), storable_text(answer.request_id)
-    if (text, finish, model, request_id) == (answer.text, answer.finish, answer.model, answer.request_id):
+    everything = f"{answer.text}{answer.finish}{answer.model}{answer.request_id}"
+    if storable_text(everything) == everything:
         return answer
-    return replace(answer, text=text, finish=finish, model=model, request_id=request_id)
+    return replace(
+        answer,
+        text=storable_text(answer.text),
+        finish=storable_text(answer.finish),
+        model=storable_text(answer.model),
+        request_id=storable_text(answer.request_id),
+    )

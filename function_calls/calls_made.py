@@ -16,7 +16,8 @@ from services.refs import Effect
 
 FROM_BEFORE = MappingProxyType({"from_before": True})
 """The metadata of a result that was given to an identical call before: what it says has been said."""
-_Signature = tuple[str, str]
+Signature = tuple[str, str]
+"""The name of a function, and its arguments in one form."""
 
 
 @dataclass(slots=True)
@@ -25,28 +26,27 @@ class CallsMade:
 
     count: int = 0
     """Calls that were to be run."""
-    _times: dict[_Signature, int] = field(default_factory=dict)
-    _found: dict[_Signature, FunctionResult] = field(default_factory=dict)
+    _times: dict[Signature, int] = field(default_factory=dict)
+    _found: dict[Signature, FunctionResult] = field(default_factory=dict)
     """What reads gave."""
-    _done: dict[_Signature, FunctionResult] = field(default_factory=dict)
+    _done: dict[Signature, FunctionResult] = field(default_factory=dict)
     """What effects gave."""
 
-    def repeated(self, spec: FunctionSpec, arguments: Mapping[str, Any], most: int) -> FunctionResult | None:
+    def repeated(self, signature: Signature, most: int) -> FunctionResult | None:
         """Note a call. Where an identical one was made and this one is not to be run, what that one gave: an effect is
         run once, a read at most `most` times."""
-        signature = _signature(spec.name, arguments)
         times = self._times[signature] = self._times.get(signature, 0) + 1
         before = self._done.get(signature)
         if before is None and times > most:
             before = self._found.get(signature)
         return None if before is None else replace(before, messages=(), metadata=FROM_BEFORE)
 
-    def ended(self, spec: FunctionSpec, arguments: Mapping[str, Any], result: FunctionResult) -> None:
+    def ended(self, spec: FunctionSpec, signature: Signature, result: FunctionResult) -> None:
         """Note what a call gave. What failed may be tried again, unless it is to happen once at most."""
         if result.question is not None or (result.error is not None and spec.effect is not Effect.ONCE):
             return
         kept = self._found if spec.effect is Effect.READ else self._done
-        kept[_signature(spec.name, arguments)] = result
+        kept[signature] = result
 
     def to_json(self) -> JsonObject:
         """As plain data. What reads gave is left out: they may be run again."""
@@ -64,5 +64,6 @@ def calls_from_json(data: JsonObject) -> CallsMade:
     return CallsMade(data["count"], times, _done=done)
 
 
-def _signature(name: str, arguments: Mapping[str, Any]) -> _Signature:
-    return name, orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS).decode()
+def signature_of(spec: FunctionSpec, arguments: Mapping[str, Any]) -> Signature:
+    """What identical calls have in common."""
+    return spec.name, orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS).decode()

@@ -37,6 +37,7 @@ from services.store.port import Conflict, Write
 from services.threads import Threads
 
 _MEMBER, _NESTED = Role.MEMBER, Path.NESTED  # a module's name is found faster than a member of an enumeration
+_new = tuple.__new__  # half of what a NamedTuple's own way takes
 _log = structlog.get_logger("invocation")
 
 RecordCall = Callable[[MessageContext, Run, FunctionResult, str, int], None]
@@ -114,7 +115,7 @@ class Invoker:
         except ArgumentFault as fault:
             asked = Run(key, spec, raw, path, round_number, request_id)
             return await self._not_run(context, asked, faulty(spec, fault, raw, profile), turn, raw)
-        run = Run(key, spec, arguments, path, round_number, request_id)
+        run = _new(Run, (key, spec, arguments, path, round_number, request_id))
         paid, approved = known is not None and known.function == spec.name, turn.approved
         decided = await self._decided(context, run, turn, profile, confirmed=confirmed, uncertain=uncertain, paid=paid)
         if decided is not None:

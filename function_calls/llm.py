@@ -11,6 +11,7 @@ import structlog
 from config.settings import RouterSettings
 from function_calls.asking import Asking, RecordAnswer, not_recorded
 from function_calls.budgets import OverBudget, RequestBudgets
+from function_calls.calls_made import signature_of
 from function_calls.claims import Claim
 from function_calls.context import MessageContext
 from function_calls.conversation import last_round_message, opened
@@ -96,14 +97,9 @@ class FunctionCallLLM:
         tool_choice = "none" if last else "auto" if progress.round_number else self._tool_choice
         sent, everything = self._shortlist.offer(context, turn, wanted=tool_choice) if offered else (None, None)
         messages = [*progress.messages, last_round_message()] if last and progress.round_number else progress.messages
-        request = ModelRequest(
-            messages=paired(messages),
-            offer=sent,
-            everything=everything,
-            tool_choice=tool_choice,
-            timeout_seconds=max(1.0, turn.deadline - self._clock.monotonic()),
-            language=turn.profile().texts.language,
-        )
+        seconds = max(1.0, turn.deadline - self._clock.monotonic())
+        language = turn.profile().texts.language
+        request = ModelRequest(paired(messages), sent, everything, tool_choice, seconds, language)
         round_ = Round(context, turn, progress.round_number, request)
         answer = await self._ask(round_)
         turn.log.answer(progress.round_number, answer, round_.writes)
@@ -277,7 +273,8 @@ class FunctionCallLLM:
         if spec is None or call.arguments is None:
             fault = call.fault or ErrorCode.INVALID_JSON
             return spec, FunctionResult.fail(fault, _FAULT_WORDS.get(fault, "the call could not be read"))
-        before = progress.calls.repeated(spec, call.arguments, self._settings.identical_calls)
+        signature = signature_of(spec, call.arguments)
+        before = progress.calls.repeated(signature, self._settings.identical_calls)
         if before is not None:
             return spec, before
         progress.calls.count += 1
@@ -294,7 +291,7 @@ class FunctionCallLLM:
             request_id=request_id,
         )
         self.note_run(context, turn, spec)
-        progress.calls.ended(spec, call.arguments, result)
+        progress.calls.ended(spec, signature, result)
         return spec, result
 
     async def _without_function(

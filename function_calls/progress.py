@@ -10,7 +10,7 @@ import structlog
 
 from config.settings import RouterSettings
 from config.texts import Phrases
-from function_calls.calls_made import FROM_BEFORE, CallsMade, calls_from_json
+from function_calls.calls_made import FROM_BEFORE, CallsMade, calls_from_json, signature_of
 from function_calls.claims import Act
 from function_calls.conversation import doubt_message, result_text
 from function_calls.failed_runs import FAILURE_ID, REFUSED_BY
@@ -29,6 +29,7 @@ from services.refs import Effect, ErrorCode, ReasonCode
 
 SAID_ALL = "said_all"
 """In the metadata of a result whose data are for models and callers alone: the run has told the chat all before."""
+_READ = Effect.READ  # a module's name is found faster than a member of an enumeration
 _log = structlog.get_logger("llm")
 
 
@@ -79,7 +80,8 @@ class Progress:
     ) -> bool:
         """Tell the model how the call went, keep what is to be said. `before`: what was said when it asked something.
         True when the call itself was faulty."""
-        said = spec is not None and spec.effect is not Effect.READ
+        is_read = spec is not None and spec.effect is _READ
+        said = spec is not None and not is_read
         self.loops.note(call.name, call.arguments or {}, result)
         text = result_text(result, settings, said=said, before=before)
         if spec is not None and (result.outside or not spec.touches.isdisjoint(TAINTING)):
@@ -100,16 +102,17 @@ class Progress:
             return code in _FAULTS_OF_THE_MODEL
         if spec is None or spec is FIND_FUNCTIONS or result.question is not None or result.metadata is FROM_BEFORE:
             return False
-        if spec.effect is Effect.READ:
+        messages = shown(result)
+        if is_read:
             self.has_read = True
         else:
             self.acts.append(Act(spec, call.arguments or {}, result))
-            if not shown(result):
+            if not messages:
                 self.quiet.append(spec)
         self.called.append(spec.name)
         self.failed.pop(spec.name, None)
         self.handled = self.handled or result.handled
-        (self.found if spec.effect is Effect.READ else self.said).extend(shown(result))
+        (self.found if is_read else self.said).extend(messages)
         return False
 
     def remember(self, on: Continuation, functions: BotFunctions) -> None:
@@ -138,7 +141,7 @@ class Progress:
         for one in (made, call):
             spec = functions.find(one.name)
             if spec is not None and one.arguments is not None:
-                self.calls.ended(spec, one.arguments, result)
+                self.calls.ended(spec, signature_of(spec, one.arguments), result)
 
     def doubt(self, text: str) -> None:
         """Ask the model in another round whether what it says is true."""
@@ -192,12 +195,15 @@ class Progress:
         """Whether every call of the latest answer speaks for itself."""
         if self.went_wrong:
             return False
-        calls = next(message.calls for message in reversed(self.messages) if message.role == "assistant")
-        for call in calls:
-            spec = turn.functions.find(call.name)
-            if spec is None or not spec.return_direct:
-                return False
-        return True
+        for message in reversed(self.messages):
+            if message.role != "assistant":
+                continue
+            for call in message.calls:
+                spec = turn.functions.find(call.name)
+                if spec is None or not spec.return_direct:
+                    return False
+            return True
+        return False
 
     def told(self, turn: Turn) -> list[Message]:
         """What the chat hears where no model puts it in words: what effects said, one sentence for those that said

@@ -84,10 +84,9 @@ class BotFunctions:
         is_bare = not text.startswith("/")
         if is_bare and not bare:
             return None
-        text = text if is_bare else text[1:]
-        word, rest = _first_word(text)
+        word, rest = _first_word(text if is_bare else text[1:])
         folded = word.casefold()
-        if folded in self._first_words:
+        if self._first_words and folded in self._first_words:
             second, after = _first_word(rest)
             pair = f"{folded} {second.casefold()}"
             found = self._commands.get(pair)
@@ -96,9 +95,10 @@ class BotFunctions:
         found = self._commands.get(folded)
         if found is None or not is_command_word(word):
             return None
-        if is_bare and _is_said(found[0], rest, is_clear=False):
+        spec, plan = found
+        if is_bare and _is_said(spec, rest, is_clear=False):
             return None
-        return CommandLine(found[0], found[1], folded, rest, is_bare)
+        return tuple.__new__(CommandLine, (spec, plan, folded, rest, is_bare))  # twice as fast as its own way
 
     @property
     def command_words(self) -> Sequence[str]:
@@ -293,6 +293,6 @@ def _is_said(spec: FunctionSpec, rest: str, *, is_clear: bool) -> bool:
 def _first_word(text: str) -> tuple[str, str]:
     """The word that `text` begins with, up to white space of any script, and what follows it."""
     pieces = text.split(None, 1)
-    if not pieces or text[0].isspace():
-        return "", ""
-    return pieces[0], pieces[1] if len(pieces) == 2 else ""
+    if len(pieces) == 2 and not text[0].isspace():
+        return pieces[0], pieces[1]
+    return (pieces[0], "") if pieces and not text[0].isspace() else ("", "")

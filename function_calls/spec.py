@@ -174,7 +174,8 @@ class FunctionResult:
     @classmethod
     def say(cls, text: str, *, data: JsonValue = None, **fields: Any) -> FunctionResult:
         """Handled, with one message."""
-        return cls(messages=(Message(text, **fields),), data=data)
+        message = Message(text, **fields) if fields else Message(text)
+        return cls(True, (message,), data)
 
     @classmethod
     def ask(

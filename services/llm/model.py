@@ -88,6 +88,7 @@ class ModelMessage:
     """The model that `opaque` comes from, by its name in the settings: no other one is sent it."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one request, as the provider counted them."""
