@@ -33,7 +33,9 @@ class Provider:
         try:
             async with asyncio.timeout(timeout_seconds):
                 transport = self._transport or await self._open()
-                return await transport.post(body)
+                parcel = transport.packed(body)
+                del body  # Whoever waits for an answer does not hold the question.
+                return await transport.post(parcel)
         except TimeoutError:
             raise ModelError(ErrorCode.TIMEOUT, f"no answer within {timeout_seconds:.1f} s", retryable=True) from None
 

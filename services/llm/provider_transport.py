@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Mapping
+from typing import cast
 
 import aiohttp
 import httpx2
@@ -17,6 +18,7 @@ from services.clock import Clock
 from services.llm.answer_rules import MAX_BODY_BYTES
 from services.llm.endpoint import Endpoint
 from services.llm.model import ModelError
+from services.llm.provider_client import OneServerClient, OpenAIClient, Parcel
 from services.llm.provider_errors import error_of_status
 from services.refs import ErrorCode
 
@@ -37,20 +39,19 @@ class ProviderTransport:
         self._api_key = endpoint.api_key
         # Only connecting has a limit of its own; the whole request has the caller's.
         timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
-        self._client = openai.AsyncOpenAI(
+        self._client = OpenAIClient(
             base_url=endpoint.base_url,
             # A server on this machine may want no key; the package insists on one, which is not sent then.
             api_key=endpoint.api_key.get_secret_value() or "none",
             max_retries=0,
             timeout=timeout,
-            http_client=openai.DefaultAioHttpClient(
+            http_client=OneServerClient(
                 limits=httpx2.Limits(
                     max_connections=endpoint.connections,
                     max_keepalive_connections=endpoint.connections,
                     keepalive_expiry=_KEPT_SECONDS,
                 ),
                 timeout=timeout,
-                follow_redirects=False,
                 event_hooks={"response": [self._refuse_status]},
             ),
         )
@@ -65,9 +66,21 @@ class ProviderTransport:
         bearer = endpoint.bearer and bool(endpoint.api_key.get_secret_value())
         if not bearer:
             headers["authorization"] = openai.Omit()
-        self._options: openai.RequestOptions = {"headers": headers, "security": {"bearer_auth": bearer}}
+        # What is not given here, the package would copy anew for each request.
+        self._options: openai.RequestOptions = {
+            "headers": headers,
+            "security": {"bearer_auth": bearer},
+            "timeout": timeout,
+            "max_retries": 0,
+            "params": {},
+        }
 
-    async def post(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+    @staticmethod
+    def packed(body: bytes) -> Parcel:
+        """`body` as it is posted: held no longer than until it is sent, unless the caller holds it, too."""
+        return Parcel(body)
+
+    async def post(self, body: Parcel) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of the answer to `body`; at most 8 MiB and one byte of the body are read.
 
         Raises ModelError for any other status than 2xx and for a connection that fails.
@@ -125,7 +138,7 @@ async def _read(response: httpx2.Response, most_bytes: int, silence_seconds: flo
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(silence_seconds) as silence:
-            async for piece in response.aiter_raw():
+            async for piece in cast(httpx2.AsyncByteStream, response.stream):
                 silence.reschedule(loop.time() + silence_seconds)
                 part = piece[:missing] if unpack is None else unpack.decompress(piece, missing)
                 parts.append(part)

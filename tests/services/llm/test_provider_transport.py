@@ -1,0 +1,279 @@
+"""What goes over the wire to a provider's server, and over which connection: a real server on 127.0.0.1."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tracemalloc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from services.clock import SystemClock
+from services.llm.answer_rules import MAX_BODY_BYTES
+from services.llm.model import ModelError, ModelMessage, ModelRequest
+from services.llm.openai_chat import OpenAIChat
+from services.llm.profile import ModelProfile
+from services.llm.provider import Provider
+from services.refs import ErrorCode
+from tests.fakes.connection_server import END, ConnectionServer
+from tests.harness.irc_servers import a_certificate
+from tests.services.llm.wire import a_body
+
+KEY = "sk-very-secret"
+HELLO = ModelRequest([ModelMessage("user", "hi")], timeout_seconds=20.0)
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+def reply(text: str = "Hi", status: str = "200 OK", **headers: str) -> bytes:
+    """A whole answer."""
+    body = json.dumps(a_body(text)).encode()
+    return head(status, **{"content_length": str(len(body)), **headers}) + body
+
+
+def head(status: str = "200 OK", **headers: str) -> bytes:
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([f"HTTP/1.1 {status}", "content-type: application/json", *lines, "", ""]).encode()
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return a_certificate(tmp_path_factory.mktemp("tls"), "provider")
+
+
+@asynccontextmanager
+async def a_model(origin: str, key: str = KEY) -> AsyncIterator[OpenAIChat]:
+    model = OpenAIChat(ModelProfile("main", "m-1", f"{origin}/v1", SecretStr(key), silence_seconds=5.0), SystemClock())
+    try:
+        yield model
+    finally:
+        await model.close()
+
+
+async def said(model: OpenAIChat) -> str:
+    return (await model.complete(HELLO)).text
+
+
+async def failure(model: OpenAIChat, request: ModelRequest = HELLO) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await model.complete(request)
+    return caught.value
+
+
+# What is sent
+
+
+@pytest.mark.requirement("D27")
+async def test_each_header_is_sent_once_and_says_that_the_openai_package_sends_it() -> None:
+    async with ConnectionServer([reply()], [reply()]) as server, a_model(server.origin) as model:
+        await model.complete(HELLO)
+        await model.complete(ModelRequest([ModelMessage("user", "hi there")], timeout_seconds=20.0))
+    for asked in server.asked:
+        names = [name for name, _ in asked.headers]
+        assert len(names) == len(set(names))
+        assert (asked.method, asked.target) == ("POST", "/v1/chat/completions")
+        assert asked.header("host") == server.origin.removeprefix("http://")
+        assert asked.header("authorization") == f"Bearer {KEY}"
+        assert asked.header("content-type") == "application/json"
+        assert asked.header("accept") == "application/json"
+        assert asked.header("accept-encoding") == "gzip, deflate"
+        assert asked.header("content-length") == str(len(asked.body))
+        assert (asked.header("user-agent") or "").startswith("AsyncOpenAI/Python ")
+        assert asked.header("x-stainless-lang") == "python"
+        assert asked.header("x-stainless-retry-count") == "0"
+        assert asked.header("cookie") is None
+    assert [len(asked.body) for asked in server.asked] == [len(server.asked[0].body), len(server.asked[0].body) + 6]
+
+
+async def test_two_models_of_one_process_send_their_own_keys_to_their_own_servers() -> None:
+    async with (
+        ConnectionServer([reply()], [reply()]) as one,
+        ConnectionServer([reply()], [reply()]) as other,
+        a_model(one.origin, "sk-one") as first,
+        a_model(other.origin, "sk-other") as second,
+    ):
+        for model in (first, second, first, second):
+            await said(model)
+    assert {asked.header("authorization") for asked in one.asked} == {"Bearer sk-one"}
+    assert {asked.header("authorization") for asked in other.asked} == {"Bearer sk-other"}
+
+
+# What comes back
+
+
+PIECES = [reply()[start : start + 7] for start in range(0, len(reply()), 7)]
+BODY = json.dumps(a_body("Hi")).encode()
+CHUNKED = [head(transfer_encoding="chunked"), *(b"%x\r\n%b\r\n" % (1, BODY[at : at + 1]) for at in range(len(BODY)))]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        PIECES,
+        [*CHUNKED, b"0\r\n\r\n"],
+        [*CHUNKED, b"0\r\nx-trailer: 1\r\n\r\n"],
+        [b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", reply()],
+        [head(connection="close"), BODY, END],
+    ],
+    ids=["in pieces", "chunked", "chunked with a trailer", "after 1xx", "until the connection ends"],
+)
+async def test_an_answer_is_read_however_it_is_sent(pieces: list[bytes]) -> None:
+    async with ConnectionServer(pieces, [reply("again")]) as server, a_model(server.origin) as model:
+        assert await said(model) == "Hi"
+        assert await said(model) == "again"
+
+
+# Which connection
+
+
+async def test_one_connection_is_used_again_and_again() -> None:
+    refused = reply("no", "429 Too Many Requests")
+    async with ConnectionServer([reply()], [refused], [reply()]) as server, a_model(server.origin) as model:
+        await said(model)
+        assert (await failure(model)).status == 429
+        await said(model)
+    assert [asked.connection for asked in server.asked] == [0, 0, 0]
+
+
+async def test_a_connection_that_the_server_closed_meanwhile_is_not_used() -> None:
+    async with ConnectionServer([reply("one"), END], [reply("two")]) as server, a_model(server.origin) as model:
+        assert await said(model) == "one"
+        await server.ended[0].wait()
+        assert await said(model) == "two"
+    assert [asked.connection for asked in server.asked] == [0, 1]
+
+
+@pytest.mark.requirement("E7")
+async def test_what_a_server_may_have_read_is_not_sent_again_by_itself() -> None:
+    async with ConnectionServer([reply()], [END], [reply("again")]) as server, a_model(server.origin) as model:
+        await said(model)
+        error = await failure(model)
+        assert (error.code, error.retryable) == (ErrorCode.TRANSIENT, True)
+        assert len(server.asked) == 2
+        assert await said(model) == "again"
+
+
+@pytest.mark.parametrize("before", [b"", head(content_length="5000") + b'{"choices": '], ids=["no answer", "half"])
+async def test_a_connection_whose_answer_was_not_awaited_is_never_used_again(before: bytes) -> None:
+    late = asyncio.Event()
+    hurried = ModelRequest(HELLO.messages, timeout_seconds=1.0)
+    steps = ([before, late, reply("of another turn")], [reply("mine")])
+    async with ConnectionServer(*steps) as server, a_model(server.origin) as model:
+        assert (await failure(model, hurried)).code is ErrorCode.TIMEOUT
+        late.set()
+        assert await said(model) == "mine"
+    assert [asked.connection for asked in server.asked] == [0, 1]
+
+
+async def test_a_turn_that_is_stopped_ends_its_connection_and_no_other() -> None:
+    held = asyncio.Event()
+    async with ConnectionServer([held], [reply()], [reply()]) as server, a_model(server.origin) as model:
+        turn = asyncio.create_task(said(model))
+        await server.heard.wait()
+        assert await said(model) == "Hi"
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        held.set()
+        await server.ended[0].wait()
+        assert await said(model) == "Hi"
+    assert [asked.connection for asked in server.asked] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("status", ["200 OK", "500 Oops"])
+async def test_what_was_not_read_of_an_answer_is_not_taken_for_the_next_one(status: str) -> None:
+    length = MAX_BODY_BYTES + 500_000
+    huge = [head(status, content_length=str(length)), *[b" " * 250_000] * (length // 250_000 + 1)]
+    async with ConnectionServer(huge, [reply("next")]) as server, a_model(server.origin) as model:
+        await failure(model)
+        assert await said(model) == "next"
+    assert [asked.connection for asked in server.asked] == [0, 1]
+
+
+async def test_a_model_that_was_closed_opens_its_connections_anew() -> None:
+    async with ConnectionServer([reply()], [reply()]) as server, a_model(server.origin) as model:
+        await said(model)
+        await model.close()
+        await server.ended[0].wait()
+        assert await said(model) == "Hi"
+
+
+# Proxies and certificates of the environment
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "ALL_PROXY"])
+async def test_the_proxy_of_the_environment_is_used_and_told_who_asks(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ConnectionServer([reply("by proxy")]) as proxy, a_model("http://provider.test:8000") as model:
+        monkeypatch.setenv(name, proxy.origin.replace("//", "//ann:secret@"))
+        assert await said(model) == "by proxy"
+    (asked,) = proxy.asked
+    assert asked.target == "http://provider.test:8000/v1/chat/completions"
+    assert asked.header("host") == "provider.test:8000"
+    assert asked.header("proxy-authorization") == "Basic YW5uOnNlY3JldA=="
+    assert asked.header("authorization") == f"Bearer {KEY}"
+
+
+async def test_no_proxy_is_used_for_a_server_that_the_environment_excepts(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ConnectionServer([reply()]) as server, ConnectionServer() as proxy, a_model(server.origin) as model:
+        monkeypatch.setenv("HTTP_PROXY", proxy.origin)
+        monkeypatch.setenv("NO_PROXY", "example.org,127.0.0.1")
+        assert await said(model) == "Hi"
+    assert proxy.asked == []
+
+
+async def test_a_proxy_that_is_not_there_may_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ConnectionServer() as proxy:
+        gone = proxy.origin
+    monkeypatch.setenv("http_proxy", gone.replace("//", "//ann:secret@"))
+    async with ConnectionServer([reply()]) as server, a_model(server.origin) as model:
+        error = await failure(model)
+    assert (error.code, error.retryable) == (ErrorCode.TRANSIENT, True)
+    assert "secret" not in str(error)
+    assert server.asked == []
+
+
+async def test_a_certificate_of_the_environment_is_trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    async with ConnectionServer([reply()], [reply()], certificate=certificate) as server:
+        async with a_model(server.origin) as model:
+            assert [await said(model), await said(model)] == ["Hi", "Hi"]
+    assert [asked.connection for asked in server.asked] == [0, 0]
+
+
+async def test_a_server_whose_certificate_nobody_trusts_gets_nothing(certificate: Path) -> None:
+    async with ConnectionServer([reply()], certificate=certificate) as server, a_model(server.origin) as model:
+        error = await failure(model)
+    assert (error.code, error.retryable) == (ErrorCode.TRANSIENT, True)
+    assert "ertificate" in str(error)
+    assert server.asked == []
+
+
+async def test_a_server_behind_a_proxy_is_reached_by_a_tunnel(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    async with ConnectionServer([reply()], [reply()], certificate=certificate) as server, ConnectionServer() as proxy:
+        monkeypatch.setenv("https_proxy", proxy.origin.replace("//", "//ann:secret@"))
+        async with a_model(server.origin) as model:
+            assert [await said(model), await said(model)] == ["Hi", "Hi"]
+    (tunnel,) = proxy.asked
+    assert (tunnel.method, tunnel.target) == ("CONNECT", server.origin.removeprefix("https://"))
+    assert tunnel.header("proxy-authorization") == "Basic YW5uOnNlY3JldA=="
+    assert tunnel.header("authorization") is None
+    assert [asked.target for asked in server.asked] == ["/v1/chat/completions"] * 2
+    assert server.asked[0].header("proxy-authorization") is None
+
+
+# Memory
