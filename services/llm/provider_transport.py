@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Mapping
 from typing import cast
 
-import aiohttp
 import httpx2
 import openai
 
@@ -18,8 +17,9 @@ from services.clock import Clock
 from services.llm.answer_rules import MAX_BODY_BYTES
 from services.llm.endpoint import Endpoint
 from services.llm.model import ModelError
-from services.llm.provider_client import OneServerClient, OpenAIClient, Parcel
+from services.llm.provider_client import OpenAIClient, Parcel
 from services.llm.provider_errors import error_of_status
+from services.llm.provider_pool import OneServerClient
 from services.refs import ErrorCode
 
 _MAX_ERROR_BYTES = 64 * 1024
@@ -98,9 +98,7 @@ class ProviderTransport:
                 )
             finally:
                 await response.aclose()
-        except (openai.APIConnectionError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError) as error:
-            if isinstance(error, TimeoutError):
-                raise
+        except (openai.APIConnectionError, httpx2.HTTPError) as error:
             raise self._connection_error(error) from error
         except openai.OpenAIError as error:
             raise ModelError(ErrorCode.PROVIDER_ERROR, self._without_key(str(error))) from None
@@ -138,6 +136,7 @@ async def _read(response: httpx2.Response, most_bytes: int, silence_seconds: flo
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(silence_seconds) as silence:
+            # As it comes from the connection: httpx2 would wrap it twice more.
             async for piece in cast(httpx2.AsyncByteStream, response.stream):
                 silence.reschedule(loop.time() + silence_seconds)
                 part = piece[:missing] if unpack is None else unpack.decompress(piece, missing)

@@ -9,17 +9,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 from pydantic import SecretStr
 
 from services.clock import SystemClock
 from services.llm.answer_rules import MAX_BODY_BYTES
+from services.llm.endpoint import Endpoint
 from services.llm.model import ModelError, ModelMessage, ModelRequest
 from services.llm.openai_chat import OpenAIChat
 from services.llm.profile import ModelProfile
-from services.llm.provider import Provider
+from services.llm.provider_pool import OneServerClient
+from services.llm.provider_transport import ProviderTransport
 from services.refs import ErrorCode
 from tests.fakes.connection_server import END, ConnectionServer
+from tests.fakes.listener import Listener
 from tests.harness.irc_servers import a_certificate
 from tests.services.llm.wire import a_body
 
@@ -106,6 +110,14 @@ async def test_two_models_of_one_process_send_their_own_keys_to_their_own_server
             await said(model)
     assert {asked.header("authorization") for asked in one.asked} == {"Bearer sk-one"}
     assert {asked.header("authorization") for asked in other.asked} == {"Bearer sk-other"}
+
+
+async def test_a_cookie_is_not_sent_back() -> None:
+    answers = ([reply(set_cookie="who=ann; Path=/")], [reply()])
+    async with ConnectionServer(*answers) as server, a_model(server.origin.replace("127.0.0.1", "localhost")) as model:
+        await said(model)
+        await said(model)
+    assert [asked.header("cookie") for asked in server.asked] == [None, None]
 
 
 # What comes back
@@ -208,6 +220,15 @@ async def test_a_model_that_was_closed_opens_its_connections_anew() -> None:
         assert await said(model) == "Hi"
 
 
+async def test_what_was_closed_opens_no_connection() -> None:
+    async with ConnectionServer([reply()]) as server:
+        client = OneServerClient()
+        await client.aclose()
+        with pytest.raises(httpx2.ConnectError):
+            await client.send(httpx2.Request("POST", server.origin, content=b"{}"))
+    assert server.ended == []
+
+
 # Proxies and certificates of the environment
 
 
@@ -246,9 +267,9 @@ async def test_a_proxy_that_is_not_there_may_be_tried_again(monkeypatch: pytest.
 
 async def test_a_certificate_of_the_environment_is_trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    async with ConnectionServer([reply()], [reply()], certificate=certificate) as server:
-        async with a_model(server.origin) as model:
-            assert [await said(model), await said(model)] == ["Hi", "Hi"]
+    answers = ([reply()], [reply()])
+    async with ConnectionServer(*answers, certificate=certificate) as server, a_model(server.origin) as model:
+        assert [await said(model), await said(model)] == ["Hi", "Hi"]
     assert [asked.connection for asked in server.asked] == [0, 0]
 
 
@@ -276,4 +297,75 @@ async def test_a_server_behind_a_proxy_is_reached_by_a_tunnel(
     assert server.asked[0].header("proxy-authorization") is None
 
 
-# Memory
+# What is not done again, and not held
+
+
+async def test_what_all_requests_share_is_put_together_once() -> None:
+    async with ConnectionServer([reply()], [reply()]) as server:
+        endpoint = Endpoint(f"{server.origin}/v1", "chat/completions", SecretStr(KEY), {"x-own": "1"})
+        transport = ProviderTransport(endpoint, SystemClock())
+        await transport.post(transport.packed(b"{}"))
+        first = transport._client._first
+        await transport.post(transport.packed(b'{"a":1}'))
+        assert first is not None
+        assert transport._client._first is first
+        await transport.close()
+    assert [asked.body for asked in server.asked] == [b"{}", b'{"a":1}']
+
+
+class Swallowing:
+    """Reads requests and keeps nothing; answers when `waiting` of them have come and it is told to."""
+
+    def __init__(self, waiting: int) -> None:
+        self.all_there = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self._missing = waiting
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lines = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
+        left = next(int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length"))
+        while left:
+            left -= len(await reader.read(min(left, 65_536)))
+        self._missing -= 1
+        if self._missing == 0:
+            self.all_there.set()
+        await self.go_on.wait()
+        writer.write(reply())
+        writer.close()
+
+
+async def test_who_waits_for_an_answer_does_not_hold_the_question() -> None:
+    long = ModelRequest([ModelMessage("user", "word " * 200_000)], timeout_seconds=20.0)
+    server = Swallowing(waiting=8)
+    listener = Listener(server.serve)
+    await listener.start()
+    async with a_model(f"http://127.0.0.1:{listener.port}") as model:
+        tracemalloc.start()
+        try:
+            turns = [asyncio.create_task(model.complete(long)) for _ in range(8)]
+            await server.all_there.wait()
+            held_bytes, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        server.go_on.set()
+        assert [(await turn).text for turn in turns] == ["Hi"] * 8
+    await listener.stop()
+    assert held_bytes < 2_000_000
+
+
+async def test_a_server_that_refuses_before_it_has_read_everything_is_heard() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(reply("too much", "413 Content Too Large"))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            writer.transport.abort()
+
+    listener = Listener(refuse)
+    await listener.start()
+    huge = ModelRequest([ModelMessage("user", "word " * 4_000_000)], timeout_seconds=20.0)
+    # Closing the connection is part of it: the rest of the question is not waited for.
+    async with asyncio.timeout(10), a_model(f"http://127.0.0.1:{listener.port}") as model:
+        assert (await failure(model, huge)).status == 413
+    await listener.stop()
