@@ -5,7 +5,7 @@ Spoken over the chat completions of the OpenAI API, of which only plain messages
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Literal
@@ -61,8 +61,12 @@ class TextProtocol:
         self._head = head.removesuffix(b"}")
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """The model's answer. Raises ModelError as `Provider.post` and `read_body` do."""
+        """The model's answer. Raises ModelError as `Provider.post` and `read` do."""
         status, headers, answer = await self._provider.post(self.encode(request), request.timeout_seconds)
+        return self.read(request, status, headers, answer)
+
+    def read(self, request: ModelRequest, status: int, headers: Mapping[str, str], answer: bytes) -> ModelAnswer:
+        """What the server's response to `request` says. Raises ModelError as `read_body` does."""
         return read_body(status, headers, answer, self._clock.now(), text_reader(self._form, request.offer))
 
     def encode(self, request: ModelRequest) -> bytes:
@@ -96,8 +100,8 @@ class TextProtocol:
         return prompt
 
     def _plain(self, messages: Sequence[ModelMessage]) -> list[JsonObject]:
-        """The conversation in words: one system message at the beginning, then user and assistant by turns, since many
-        templates of chats know nothing else."""
+        """The conversation in words: one system message at the beginning, then user and assistant by turns, the user
+        first, since many templates of chats know nothing else."""
         plain: list[JsonObject] = []
         called: dict[str, str] = {}
         faulty: set[str] = set()
@@ -105,6 +109,8 @@ class TextProtocol:
             if message.role == "assistant":
                 called = {call.id: call.name for call in message.calls}
                 faulty = {call.id for call in message.calls if call.arguments is None}
+                if not plain or plain[-1]["role"] == "system":
+                    _add(plain, "user", "…")
                 _add(plain, "assistant", self._said(message))
             elif message.role == "tool":
                 name = escape(called.get(message.call_id) or "unknown")
