@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import orjson
@@ -33,8 +34,12 @@ class AnthropicMessages:
         self._head = head.removesuffix(b"}")
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """The model's answer. Raises ModelError as `Provider.post` and `read_body` do."""
+        """The model's answer. Raises ModelError as `Provider.post` and `read` do."""
         status, headers, answer = await self._provider.post(self.encode(request), request.timeout_seconds)
+        return self.read(request, status, headers, answer)
+
+    def read(self, request: ModelRequest, status: int, headers: Mapping[str, str], answer: bytes) -> ModelAnswer:
+        """What the server's response to `request` says. Raises ModelError as `read_body` does."""
         return read_body(status, headers, answer, self._clock.now())
 
     def encode(self, request: ModelRequest) -> bytes:

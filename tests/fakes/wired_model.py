@@ -1,67 +1,167 @@
-"""A scripted model whose words and calls take the way over a wire: as a provider puts them, over real HTTP, through the
-client of its protocol."""
+"""A scripted model whose words and calls take the way over a wire: as the server of a protocol puts them, and as the
+client of that protocol reads them. No socket has a part in it, so that it costs little; what holds with sockets is in
+`tests.contracts.test_every_protocol`."""
 
 from __future__ import annotations
 
-import functools
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
-from services.llm.model import ChatModel, ModelAnswer, ModelRequest
+import pytest
+
+from bot import testing
+from services.llm.model import ModelAnswer, ModelRequest
 from tests.fakes.model import Scripted, ScriptedModel
-from tests.fakes.openai_server import OpenAIServer
-from tests.fakes.wires import Wire
+from tests.fakes.wire_answers import Unsayable as Unsayable
+from tests.fakes.wire_answers import body_of
+from tests.fakes.wire_requests import is_told
+from tests.fakes.wires import WIRES, Wire
+
+AT_HAND = "at hand"
+_NOWHERE = "http://127.0.0.1:1/v1"
+_WITH_IDS = frozenset({"openai", "anthropic"})
+"""Protocols in which a call has an id."""
+_WITH_TYPES = frozenset({"openai", "anthropic", "json_text"})
+"""Protocols in which a value has a type; in the other one it gets that of its parameter."""
+_UNFIT = re.compile(r"\\[rx]|\\u00|\\uff")
+"""Finds in the notation of Python what clients refuse or XML cannot hold: control characters, and what is none."""
 
 
-class Provider:
-    """The other side of a wire, for as many models as a test wants. It listens when it is first asked."""
+class Way:
+    """How the models of the test that runs are spoken to; see `each_protocol`."""
+
+    wire: ClassVar[Wire | None] = None
+
+
+@pytest.fixture(params=(None, *WIRES), ids=lambda way: name_of(way))
+def each_protocol(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests that use it are run once with a model at hand, and once over the wire of each protocol."""
+    Way.wire = request.param
+    try:
+        yield
+    finally:
+        Way.wire = None
+
+
+def at_hand(reason: str) -> pytest.MarkDecorator:
+    """For what no protocol has a part in, or what no protocol can say, for this `reason`."""
+    assert reason
+    return _over([None])
+
+
+def not_over(*protocols: str, because: str) -> pytest.MarkDecorator:
+    """For what these protocols cannot say, `because` of something."""
+    assert because
+    return _over(ways_but(*protocols))
+
+
+def ways_but(*protocols: str) -> list[Wire | None]:
+    """All ways to a model but these."""
+    assert {*protocols} < {wire.name for wire in WIRES}
+    return [None, *(wire for wire in WIRES if wire.name not in protocols)]
+
+
+def name_of(way: Wire | None) -> str:
+    """What a test over this way is called."""
+    return AT_HAND if way is None else way.name
+
+
+def _over(ways: Sequence[Wire | None]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("each_protocol", ways, ids=name_of, indirect=True)
+
+
+class Wired:
+    """Both ends of one wire."""
 
     def __init__(self, wire: Wire) -> None:
-        self.wire = wire
-        self._server = OpenAIServer([])
-        self._client: ChatModel | None = None
+        self._wire = wire
+        self._client = wire.model(_NOWHERE)
+        self._answers = 0
 
-    async def complete(self, request: ModelRequest, step: ModelAnswer) -> ModelAnswer:
-        """What the client of the protocol makes of `step`. The ids of calls are those of the script: what a protocol
-        without ids makes up is nobody's business here."""
-        wanted = [(call.name, dict(call.arguments or {})) for call in step.calls]
-        self._server.script = [self.wire.calls(step.text, wanted) if wanted else self.wire.says(step.text)]
-        answer = await (await self._connected()).complete(request)
-        assert [call.name for call in answer.calls] == [call.name for call in step.calls]
-        calls = tuple(replace(one, id=call.id) for one, call in zip(answer.calls, step.calls, strict=True))
-        return replace(answer, calls=calls, request_id=step.request_id, usage=step.usage, by=step.by)
+    def carried(self, request: ModelRequest, step: ModelAnswer) -> ModelAnswer:
+        """What the client makes of `step`, after it has told the server what is in `request`. Raises ModelError as the
+        client does, and Unsayable."""
+        is_told(self._wire, json.loads(self._client.encode(request)), request)
+        self._answers += 1
+        answer_id = step.request_id or f"answer-{self._answers}"
+        answer = self._client.read(request, 200, {}, body_of(self._wire.name, step, answer_id))
+        if request.offer is not None and request.offer.functions:
+            self._is_read_as_it_was_said(answer, step)
+        return replace(_under_the_ids(answer, step), request_id=step.request_id, by=step.by)
 
-    async def _connected(self) -> ChatModel:
-        if self._client is None:
-            await self._server.__aenter__()
-            self._client = self.wire.model(self._server.base_url)
-        return self._client
+    def _is_read_as_it_was_said(self, answer: ModelAnswer, step: ModelAnswer) -> None:
+        said, read = step.calls, answer.calls
+        if not _are_distinct(step) or any(_UNFIT.search(str(call.arguments)) for call in said):
+            return
+        assert [(one.name, one.fault) for one in read] == [(one.name, one.fault) for one in said]
+        assert answer.usage == step.usage
+        if self._wire.name in _WITH_TYPES:
+            assert [one.arguments for one in read] == [one.arguments for one in said]
+        if self._wire.name in _WITH_IDS:
+            assert [one.id for one in read] == [one.id for one in said]
 
-    async def close(self) -> None:
-        """Nobody listens any more."""
-        if self._client is not None:
-            await self._client.close()
-            await self._server.__aexit__(None, None, None)
+
+def _are_distinct(step: ModelAnswer) -> bool:
+    """Whether each call has an id of its own; else the client makes up some, and leaves out what came twice."""
+    ids = [call.id for call in step.calls]
+    return all(ids) and len({*ids}) == len(ids)
+
+
+def _under_the_ids(answer: ModelAnswer, step: ModelAnswer) -> ModelAnswer:
+    """`answer` with the ids of the script, which a protocol without ids has to make up."""
+    if not _are_distinct(step) or len(answer.calls) != len(step.calls):
+        return answer
+    calls = tuple(replace(one, id=call.id) for one, call in zip(answer.calls, step.calls, strict=True))
+    return replace(answer, calls=calls)
 
 
 class WiredModel(ScriptedModel):
-    """Gives what its provider makes of its script. What no provider says in so many words (an error, a call that cannot
-    be read, a guess, a last word) is given as it stands in the script."""
+    """Gives what comes over `wire` of its script. An error of the script is raised as it is: which bytes lead to which
+    error is a matter of each client's own tests."""
 
-    def __init__(self, provider: Provider, *script: Scripted) -> None:
+    def __init__(self, wire: Wire, *script: Scripted) -> None:
         super().__init__(*script)
-        self._provider = provider
+        self._wired = Wired(wire)
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        step = await super().complete(request)
-        return await self._provider.complete(request, step) if _is_plain(step) else step
+        return self._wired.carried(request, await super().complete(request))
 
 
-def model_over(provider: Provider) -> Any:
-    """What makes models with a script that speak to `provider`."""
-    return functools.partial(WiredModel, provider)
+def scripted_model(*script: Scripted) -> ScriptedModel:
+    """A model with this script, spoken to as the test wants it."""
+    return ScriptedModel(*script) if Way.wire is None else WiredModel(Way.wire, *script)
 
 
-def _is_plain(step: ModelAnswer) -> bool:
-    is_said = bool(step.text or step.calls) and step.opaque is None and not step.final
-    return is_said and all(one.arguments is not None and not one.uncertain and one.name for one in step.calls)
+class _Between:
+    """Stands between a daemon and the model of its group."""
+
+    def __init__(self, wire: Wire, model: testing.ScriptedModel) -> None:
+        self.name = model.name
+        self._model = model
+        self._wired = Wired(wire)
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        return self._wired.carried(request, await self._model.complete(request))
+
+    async def probe(self) -> str:
+        return await self._model.probe()
+
+    async def close(self) -> None:
+        return None
+
+
+@asynccontextmanager
+async def a_group(*functions: Any, **options: Any) -> AsyncIterator[testing.Group]:
+    """`bot.testing.a_group`, with a model that is spoken to as the test wants it."""
+    if Way.wire is None or "model" in options:
+        async with testing.a_group(*functions, **options) as group:
+            yield group
+        return
+    model = testing.ScriptedModel()
+    async with testing.a_group(*functions, model=_Between(Way.wire, model), **options) as group:
+        group.model = model
+        yield group

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import SecretStr
 
 from services.clock import SystemClock
 from services.llm import json_calls, xml_calls
 from services.llm.anthropic_messages import AnthropicMessages
-from services.llm.model import ChatModel
+from services.llm.model import ChatModel, ModelAnswer, ModelRequest
 from services.llm.openai_chat import OpenAIChat
 from services.llm.profile import ModelProfile
 from services.llm.text_protocol import TextProtocol
@@ -23,12 +23,19 @@ Call = tuple[str, dict[str, Any]]
 _RESULT = re.compile(r'<result function="[^"]*">(.*?)</result>', re.DOTALL)
 
 
+class Client(ChatModel, Protocol):
+    """A model of ours, with both ends of its way to a server: what goes out, and what it makes of what comes back."""
+
+    def encode(self, request: ModelRequest) -> bytes: ...
+    def read(self, request: ModelRequest, status: int, headers: Mapping[str, str], answer: bytes) -> ModelAnswer: ...
+
+
 @dataclass(frozen=True)
 class Wire:
     """One protocol, seen from the server's side."""
 
     name: str
-    model: Callable[[str], ChatModel]
+    model: Callable[[str], Client]
     """The model of ours that asks the server at this address."""
     says: Callable[[str], Answer]
     calls: Callable[[str, Sequence[Call]], Answer]

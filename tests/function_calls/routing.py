@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
-import pytest
 
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
@@ -25,38 +24,14 @@ from services.deadlines import Deadlines
 from services.llm.model import ChatModel
 from tests.fakes.builders import a_message, a_profile
 from tests.fakes.functions import Recorder
-from tests.fakes.model import Scripted, ScriptedModel
-from tests.fakes.wired_model import Provider, model_over
-from tests.fakes.wires import WIRES
+from tests.fakes.model import Scripted
+from tests.fakes.wired_model import scripted_model
 
-WAYS_TO_A_MODEL = (None, *WIRES)
-
-
-@pytest.fixture(params=WAYS_TO_A_MODEL, ids=lambda wire: wire.name if wire is not None else "at hand")
-async def each_protocol(request: pytest.FixtureRequest) -> AsyncIterator[None]:
-    """Tests that use it are run once with a model at hand, and once over the wire of each protocol."""
-    if request.param is None:
-        yield
-        return
-    provider = Provider(request.param)
-    Routing.scripted = model_over(provider)
-    try:
-        yield
-    finally:
-        Routing.scripted = ScriptedModel
-        await provider.close()
-
-
-at_hand = pytest.mark.parametrize("each_protocol", [None], ids=["at hand"], indirect=True)
-"""For what no protocol has a part in, or what costs too much to be tried four times more."""
 EVERYTHING_PASSES = Policies(budget=Open(), taint=Open(), approval=Open())
 
 
 class Routing:
     """One chat with its functions. Each message is a turn of its own. `model` is asked instead of one with `script`."""
-
-    scripted: ClassVar[Callable[..., ScriptedModel]] = ScriptedModel
-    """What makes a model of a script; see `each_protocol`."""
 
     def __init__(
         self,
@@ -79,7 +54,7 @@ class Routing:
         self.clock = VirtualClock()
         self.deadlines = Deadlines(self.clock)
         self.profile = a_profile(**profile)
-        self.model = Routing.scripted(*script)
+        self.model = scripted_model(*script)
         self.recorded: list[tuple[Run, FunctionResult]] = []
         self.invoker = invoker(
             policies,

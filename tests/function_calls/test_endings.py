@@ -14,8 +14,8 @@ from services.llm.model import ModelError
 from services.refs import ErrorCode, ReasonCode
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import Scripted, call, calls, says
+from tests.fakes.wired_model import each_protocol as each_protocol
 from tests.function_calls.routing import Routing, said
-from tests.function_calls.routing import each_protocol as each_protocol
 
 pytestmark = [pytest.mark.requirement("D28"), pytest.mark.usefixtures("each_protocol")]
 

@@ -16,8 +16,8 @@ from services.llm.model import ModelAnswer, ModelRequest
 from services.refs import ErrorCode, ReasonCode
 from tests.fakes.functions import Recorder
 from tests.fakes.model import call, calls, says
-from tests.function_calls.routing import Routing, at_hand, said
-from tests.function_calls.routing import each_protocol as each_protocol
+from tests.fakes.wired_model import each_protocol as each_protocol
+from tests.function_calls.routing import Routing, said
 
 pytestmark = [pytest.mark.requirement("D28"), pytest.mark.usefixtures("each_protocol")]
 
@@ -63,7 +63,6 @@ crowded = st.builds(
 
 @pytest.mark.requirement("B13")
 @given(wants=st.one_of(identical, alternating, growing, ever_new, crowded), gives_in=st.booleans())
-@at_hand
 async def test_a_looping_model_stops_within_six_rounds_and_sixteen_calls_with_one_message(
     wants: Iterator[list[Call]], gives_in: bool
 ) -> None:
@@ -78,7 +77,6 @@ async def test_a_looping_model_stops_within_six_rounds_and_sixteen_calls_with_on
 
 
 @given(wants=st.one_of(identical, alternating, growing), gives_in=st.booleans())
-@at_hand
 async def test_each_effect_of_a_looping_model_is_heard_and_none_happens_twice(
     wants: Iterator[list[Call]], gives_in: bool
 ) -> None:

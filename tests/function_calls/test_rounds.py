@@ -17,8 +17,9 @@ from services.refs import ErrorCode, ReasonCode
 from tests.fakes.builders import a_message
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import call, calls, says, unreadable_call
-from tests.function_calls.routing import Routing, at_hand, said
-from tests.function_calls.routing import each_protocol as each_protocol
+from tests.fakes.wired_model import at_hand, name_of, not_over, ways_but
+from tests.fakes.wired_model import each_protocol as each_protocol
+from tests.function_calls.routing import Routing, said
 
 pytestmark = [pytest.mark.requirement("D28"), pytest.mark.usefixtures("each_protocol")]
 
@@ -67,6 +68,7 @@ async def test_several_calls_of_one_answer_run_in_order_and_each_reads_what_thos
     assert routing.turn.state == {"items": ["Oslo", "Rome", "Bern", "Lima"]}
 
 
+@not_over("json_text", "xml_text", because="where one call of a text cannot be read, none of them is")
 async def test_every_call_is_answered_under_its_own_id_whatever_became_of_it() -> None:
     weather = Recorder("weather", CITY, gives=("ok", "cold"))
     broken = Recorder("broken", gives=RuntimeError("secret"))
@@ -172,7 +174,7 @@ async def test_a_function_answers_directly_although_an_earlier_call_was_faulty()
     assert said(await routing.hears("what can you do")) == ["All I can do."]
 
 
-@at_hand
+@at_hand("no provider says that nothing is to be added")
 async def test_a_final_answer_of_the_model_is_not_asked_about_again() -> None:
     weather = Recorder("weather", CITY, gives="Cold.")
     routing = Routing(weather, script=[calls(call("weather", city="Oslo"), final=True)])
@@ -182,7 +184,7 @@ async def test_a_final_answer_of_the_model_is_not_asked_about_again() -> None:
 @pytest.mark.parametrize(
     "wanted", [call("gone", city="Oslo"), unreadable_call("weather", ErrorCode.TRUNCATED), call("weather", city=[1])]
 )
-@at_hand
+@at_hand("no provider says that nothing is to be added")
 async def test_a_final_answer_that_cannot_be_run_is_not_passed_over_in_silence(wanted: Any) -> None:
     weather = Recorder("weather", CITY)
     routing = Routing(weather, script=[calls(wanted, final=True)])
@@ -216,11 +218,21 @@ async def test_a_second_faulty_call_ends_in_plain_words_and_nothing_runs() -> No
     assert (roll.runs, routing.turn.effects) == ([], 0)
 
 
+FAULTS = {
+    ErrorCode.TRUNCATED: ways_but(),
+    # The values of XML are no JSON.
+    ErrorCode.INVALID_JSON: ways_but("xml_text"),
+    ErrorCode.NOT_AN_OBJECT: ways_but("xml_text"),
+    # A field for arguments holds JSON or does not; only where calls stand in prose can there be no call at all.
+    ErrorCode.MALFORMED_BY_PROVIDER: ways_but("openai", "anthropic"),
+}
+
+
 @pytest.mark.parametrize(
-    "fault",
-    [ErrorCode.INVALID_JSON, ErrorCode.NOT_AN_OBJECT, ErrorCode.TRUNCATED, ErrorCode.MALFORMED_BY_PROVIDER],
+    ("fault", "each_protocol"),
+    [pytest.param(fault, way, id=f"{name_of(way)}-{fault}") for fault, ways in FAULTS.items() for way in ways],
+    indirect=["each_protocol"],
 )
-@at_hand
 async def test_a_call_that_cannot_be_read_never_runs(fault: ErrorCode) -> None:
     weather = Recorder("weather", CITY)
     routing = Routing(weather, script=[calls(unreadable_call("weather", fault))] * 2)
@@ -230,7 +242,7 @@ async def test_a_call_that_cannot_be_read_never_runs(fault: ErrorCode) -> None:
     assert told(routing.model.requests[1])[0][1]["error"] == fault.value
 
 
-@at_hand
+@not_over("openai", "anthropic", because="there a call that names no function is no call")
 async def test_a_call_that_names_no_function_is_said_to_be_unreadable_rather_than_unknown() -> None:
     script = [calls(unreadable_call("", ErrorCode.MALFORMED_BY_PROVIDER)), says("Well.")]
     routing = Routing(Recorder("weather", CITY), script=script)
@@ -382,7 +394,7 @@ async def test_a_function_of_ones_own_called_none_is_a_function_like_others() ->
         (ErrorCode.ENVIRONMENT, "model.provider_error"),
     ],
 )
-@at_hand
+@at_hand("which bytes lead to which error is a matter of each client's own tests")
 async def test_every_failure_of_the_model_ends_in_its_sentence_and_nothing_runs(code: ErrorCode, key: str) -> None:
     weather = Recorder("weather", CITY, effect="once")
     error = ModelError(code, "a stranger's words: sk-secret")
@@ -513,7 +525,12 @@ async def test_an_unknown_outcome_below_a_read_is_said_whatever_the_model_says()
 
 
 @pytest.mark.requirement("D22", "D34")
-@pytest.mark.parametrize("final", [True, False])
+# No provider says that nothing is to be added.
+@pytest.mark.parametrize(
+    ("each_protocol", "final"),
+    [pytest.param(way, False, id=name_of(way)) for way in ways_but()] + [pytest.param(None, True, id="final")],
+    indirect=["each_protocol"],
+)
 @pytest.mark.parametrize(
     ("effect", "gives", "kind"),
     [
@@ -532,7 +549,7 @@ async def test_a_function_that_speaks_for_itself_and_handles_nothing_leaves_the_
     assert outcome.kind is kind
 
 
-@at_hand
+@at_hand("no provider says that nothing is to be added")
 async def test_a_final_answer_of_which_a_part_failed_says_so() -> None:
     functions = [Recorder("first", gives="First."), Recorder("second", gives=ToolError("No ink."))]
     routing = Routing(*functions, script=[calls(call("first", "a"), call("second", "b"), final=True)])

@@ -19,8 +19,8 @@ from services.refs import ErrorCode
 from tests.fakes.builders import a_message
 from tests.fakes.functions import Recorder
 from tests.fakes.model import Scripted, call, calls, says
-from tests.function_calls.routing import Routing, at_hand, said
-from tests.function_calls.routing import each_protocol as each_protocol
+from tests.fakes.wired_model import each_protocol as each_protocol
+from tests.function_calls.routing import Routing, said
 
 pytestmark = [pytest.mark.requirement("D28"), pytest.mark.usefixtures("each_protocol")]
 
@@ -76,7 +76,6 @@ async def test_a_claim_without_a_run_is_asked_about_once_and_the_function_that_i
     assert (claim.role, claim.content, doubt.role) == ("assistant", "I've set a reminder.", "system")
 
 
-@at_hand
 async def test_a_model_that_corrects_itself_is_heard_in_its_own_words() -> None:
     routing = Routing(remind(), script=[says("I've set a reminder."), says("I have no function for that, sorry.")])
     assert said(await routing.hears("remind me")) == ["I have no function for that, sorry."]
@@ -94,7 +93,6 @@ async def test_a_model_that_corrects_itself_is_heard_in_its_own_words() -> None:
     ],
     ids=["english", "chinese", "done", "the model fails when asked", "in a question"],
 )
-@at_hand
 async def test_a_model_that_insists_is_corrected_before_anybody_reads_it(
     script: Sequence[Scripted], language: str, heard: str
 ) -> None:
@@ -103,7 +101,6 @@ async def test_a_model_that_insists_is_corrected_before_anybody_reads_it(
     assert routing.model.answers_left == 0
 
 
-@at_hand
 async def test_words_of_plain_chat_are_judged_too() -> None:
     routing = Routing(remind(), script=[says("I've set a reminder.")])
     assert said(await routing.router.run_chat_fallback(a_message("remind me"), routing.a_turn())) == [NOTHING]
@@ -112,7 +109,6 @@ async def test_words_of_plain_chat_are_judged_too() -> None:
 @pytest.mark.parametrize(
     "gives", [ToolError("You may not.", ErrorCode.REFUSED), TimeoutError(), RuntimeError("secret")], ids=repr
 )
-@at_hand
 async def test_an_effect_that_failed_bears_nothing_out(gives: Exception) -> None:
     routing = Routing(todo(gives=gives), script=[ADD, says("I've added milk to your list.")])
     assert said(await routing.hears("add milk"))[-1] == UNCONFIRMED
@@ -137,7 +133,6 @@ async def test_what_was_done_before_a_question_is_still_known_after_its_answer()
 
 
 @pytest.mark.parametrize("asked", ["did you add milk?", "Have you added milk yet", "has the milk been added?"])
-@at_hand
 async def test_asked_about_the_past_the_model_may_tell_of_what_an_earlier_turn_reported(asked: str) -> None:
     reported = [HistoryLine("Rollcall", "Added #1 milk.", 0, from_bot=True)]
     words = says("Yes, I've added milk to your list.")
@@ -168,7 +163,6 @@ async def test_a_doubt_costs_a_round_and_there_is_only_one() -> None:
 
 
 @pytest.mark.parametrize("words", ["I've set a reminder.", "Your poll has been closed.", "I'll remind you.", "Done!"])
-@at_hand
 async def test_a_liar_delivers_no_false_claim(words: str) -> None:
     async with a_group() as group:
         group.model.says(*[ModelAnswer(text=words, finish="stop")] * 2)
