@@ -108,14 +108,14 @@ def _in_prose(form: Literal["json", "xml"]) -> Callable[[ModelAnswer, str], Any]
 
 
 def _block(step: ModelAnswer, form: Literal["json", "xml"]) -> str:
-    """The calls of `step` in one block."""
+    """The calls of `step`: the readable ones in one block, and each other one as a model spoils it."""
     readable = [(call.name, call.arguments) for call in step.calls if call.arguments is not None]
-    if len(readable) == len(step.calls):
-        write = {"json": json_calls.write_calls, "xml": xml_calls.write_calls}[form]
-        return write(readable) if readable else ""
-    if readable or len(step.calls) > 1:
-        raise Unsayable("where one call of a text cannot be read, none of them is")
-    (call,) = step.calls
+    write = {"json": json_calls.write_calls, "xml": xml_calls.write_calls}[form]
+    blocks = [write(readable)] if readable else []
+    return "\n".join([*blocks, *(_spoiled(call, form) for call in step.calls if call.arguments is None)])
+
+
+def _spoiled(call: ToolCall, form: Literal["json", "xml"]) -> str:
     if not call.name:
         return _NO_FUNCTION_NAMED[f"{form}_text"]
     return _broken(call, {"json": _BROKEN_JSON, "xml": _BROKEN_XML}[form]) % call.name

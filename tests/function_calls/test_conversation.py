@@ -17,6 +17,8 @@ from function_calls.turn import HistoryLine
 from services.llm.model import ModelMessage
 from tests.fakes.builders import a_member, a_message, a_profile
 from tests.fakes.model import says
+from tests.fakes.wired_model import each_protocol as each_protocol
+from tests.fakes.wired_model import over_each_protocol
 from tests.function_calls.routing import Routing
 
 AT = int(datetime(2026, 1, 5, 8, 30, tzinfo=UTC).timestamp() * 1000)
@@ -32,7 +34,8 @@ def opened(*history: HistoryLine, settings: dict[str, int] | None = None, **mess
     return opening(a_message(**message), a_profile(), history, RouterSettings(**(settings or {})))
 
 
-@pytest.mark.requirement("D54")
+@pytest.mark.requirement("D54", "D28")
+@over_each_protocol
 async def test_the_request_tells_the_time_and_who_said_what_lately() -> None:
     history = [
         line("Bo", "Lunch?"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from services.llm.model import ModelMessage, ToolCall
 from services.refs import ErrorCode
 from tests.fakes.functions import Recorder
 from tests.fakes.model import call, calls, says, unreadable_call
+from tests.fakes.wired_model import each_protocol as each_protocol
+from tests.fakes.wired_model import over_each_protocol
 from tests.function_calls.routing import Routing
 
 ids = st.sampled_from(["a", "b", "b-2", "c", ""])
@@ -70,13 +73,15 @@ wanted = st.one_of(
     st.builds(lambda id_, text: call("look", id_, text=text), ids, st.text(max_size=2)),
     st.builds(lambda id_: call("note", id_, text="x"), ids),
     st.builds(lambda id_: call("gone", id_), ids),
-    st.builds(lambda id_: unreadable_call("look", ErrorCode.INVALID_JSON, id_), ids),
+    st.builds(lambda id_: unreadable_call("look", ErrorCode.TRUNCATED, id_), ids),
     st.builds(lambda id_: call("look", id_, text=5), ids),
     st.builds(lambda id_: call("break", id_), ids),
     st.builds(lambda id_: call("look", id_), ids),
 )
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 @given(st.lists(st.lists(wanted, min_size=1, max_size=3), min_size=1, max_size=4), st.sampled_from(["tea", "cancel"]))
 async def test_every_request_of_a_turn_and_of_its_continuation_is_paired(
     answers: list[list[ToolCall]], reply: str

@@ -16,6 +16,8 @@ from services.refs import ErrorCode, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import Recorder
 from tests.fakes.model import call, calls, says
+from tests.fakes.wired_model import each_protocol as each_protocol
+from tests.fakes.wired_model import over_each_protocol
 from tests.function_calls.routing import Routing, said
 from tests.function_calls.test_rounds import told
 
@@ -176,6 +178,8 @@ async def test_a_list_of_roles_means_exactly_those() -> None:
         assert result.ok is (role is Role.MODERATOR)
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_rights_are_asked_at_each_call_and_not_once_a_turn() -> None:
     async def off(*_: object) -> str:
         routing.set_profile(functions={"second": a_setting(enabled=False)})
@@ -195,7 +199,8 @@ async def test_the_timeout_of_a_chat_wins_over_the_functions() -> None:
     assert act.calls[0].deadline == 2.0
 
 
-@pytest.mark.requirement("D30", "D67")
+@pytest.mark.requirement("D30", "D67", "D28")
+@over_each_protocol
 async def test_switching_function_calling_off_holds_at_once_within_a_turn_too() -> None:
     async def off(*_: object) -> str:
         routing.set_profile(functions_on=False, layers={"functions_on": "chats.family"})

@@ -16,11 +16,14 @@ from services.refs import ErrorCode, ReasonCode
 from tests.fakes.builders import a_message
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import call, calls, says
+from tests.fakes.wired_model import at_hand, over_each_protocol
+from tests.fakes.wired_model import each_protocol as each_protocol
 from tests.function_calls.routing import Routing, restarted, said
 from tests.function_calls.sample_functions import convert_spec
 from tests.function_calls.test_rounds import is_paired, told
 
 EN = Texts().of("en")
+of_our_own_model = at_hand("only a model of our own guesses, or says that nothing is to be added")
 MEAL = {
     "dish": {"type": "string", "description": "What to eat.", "required": True},
     "size": {"type": "string", "enum": ["small", "large"], "required": True},
@@ -123,6 +126,7 @@ async def test_arguments_are_asked_for_before_a_yes_is() -> None:
 
 
 @pytest.mark.parametrize(("answer", "runs"), [("yes", 1), ("no", 0)])
+@of_our_own_model
 async def test_a_mere_guess_of_the_model_is_confirmed_with_what_was_understood(answer: str, runs: int) -> None:
     add = Recorder("add", CITY, effect="once", description="Add a city.", gives="Added.")
     routing = Routing(add, script=[calls(call("add", uncertain=True, city="Oslo"), final=True)])
@@ -132,6 +136,7 @@ async def test_a_mere_guess_of_the_model_is_confirmed_with_what_was_understood(a
     assert (said(answered), len(add.runs)) == (["Added."] if runs else [EN.say("questions.dropped")], runs)
 
 
+@of_our_own_model
 async def test_a_guess_that_lacks_an_argument_is_still_confirmed_once_it_is_complete() -> None:
     add = Recorder("add", CITY, effect="once", description="Add a city.", gives="Added.")
     routing = Routing(add, script=[calls(call("add", uncertain=True), final=True)])
@@ -143,6 +148,8 @@ async def test_a_guess_that_lacks_an_argument_is_still_confirmed_once_it_is_comp
 # -- in the middle of a model's rounds
 
 
+@pytest.mark.requirement("D28", "D53")
+@over_each_protocol
 async def test_a_question_in_the_middle_of_several_calls_goes_on_exactly_there() -> None:
     first = Recorder("first", effect="once", gives="First.")
     order = Recorder("order", MEAL, effect="once", gives="Ordered.")
@@ -160,6 +167,8 @@ async def test_a_question_in_the_middle_of_several_calls_goes_on_exactly_there()
     assert [call_id for call_id, _ in told(request)] == ["a", "b", "c"]
 
 
+@pytest.mark.requirement("D28", "D53")
+@over_each_protocol
 async def test_state_written_before_a_question_is_there_after_it() -> None:
     async def write(context: Any, arguments: Any, run: Any) -> Any:
         return "noted", {"noted": 5}
@@ -176,6 +185,8 @@ async def test_state_written_before_a_question_is_there_after_it() -> None:
     assert said(await routing.hears_answer(asked, "Oslo"))[0] == "5"
 
 
+@pytest.mark.requirement("D28", "D53")
+@over_each_protocol
 async def test_the_rounds_that_were_used_before_a_question_still_count() -> None:
     weather = Recorder("weather", CITY, gives=("ok", 3))
     routing = Routing(weather, script=[calls(call("weather")), says("3.")], settings={"max_rounds": 2})
@@ -184,19 +195,23 @@ async def test_the_rounds_that_were_used_before_a_question_still_count() -> None
     assert [request.tool_choice for request in routing.model.requests] == ["auto", "none"]
 
 
+@pytest.mark.requirement("D28", "D53")
+@over_each_protocol
 async def test_a_function_that_answers_directly_does_so_after_a_question_too() -> None:
     routing = Routing(Recorder("weather", CITY, gives="Cold.", return_direct=True), script=[calls(call("weather"))])
     asked = await routing.hears("weather?")
     assert said(await routing.hears_answer(asked, "Oslo")) == ["Cold."]
 
 
+@of_our_own_model
 async def test_a_final_answer_stays_final_after_a_question() -> None:
     routing = Routing(Recorder("weather", CITY, gives="Cold."), script=[calls(call("weather"), final=True)])
     asked = await routing.hears("weather?")
     assert said(await routing.hears_answer(asked, "Oslo")) == ["Cold."]
 
 
-@pytest.mark.requirement("D29")
+@pytest.mark.requirement("D29", "D28", "D53")
+@over_each_protocol
 async def test_a_wrong_answer_to_a_question_of_the_models_call_gets_the_usage() -> None:
     order = Recorder("order", MEAL, effect="once")
     routing = Routing(order, script=[calls(call("order", dish="soup"))])
@@ -205,6 +220,8 @@ async def test_a_wrong_answer_to_a_question_of_the_models_call_gets_the_usage() 
     assert order.runs == []
 
 
+@pytest.mark.requirement("D28", "D53")
+@over_each_protocol
 async def test_what_was_missing_is_not_asked_twice_when_the_model_forgets_it_again() -> None:
     weather = Recorder("weather", CITY, gives=("ok", 3))
     routing = Routing(weather, script=[calls(call("weather", "a")), calls(call("weather", "b"))])
@@ -272,6 +289,8 @@ async def test_a_policy_may_ask_instead_of_refusing() -> None:
     assert pay.runs == [{"city": "Oslo"}]
 
 
+@pytest.mark.requirement("D28", "D53")
+@over_each_protocol
 @pytest.mark.parametrize("word", ["no", "cancel"])
 async def test_a_no_in_the_middle_of_several_calls_is_told_to_the_model_and_the_others_run(word: str) -> None:
     order, last = Recorder("order", MEAL, effect="once", confirm="Order it?"), Recorder("last", gives="Last.")
@@ -283,6 +302,7 @@ async def test_a_no_in_the_middle_of_several_calls_is_told_to_the_model_and_the_
     assert [result.get("error") for _, result in told(routing.model.requests[1])] == ["refused", None]
 
 
+@of_our_own_model
 async def test_a_cancelled_argument_in_the_middle_of_several_calls_lets_the_others_run() -> None:
     order, last = Recorder("order", MEAL, effect="once"), Recorder("last", effect="once", gives="Last.")
     asked_for = calls(call("order", "a", dish="soup"), call("last", "b"), final=True)
@@ -292,6 +312,8 @@ async def test_a_cancelled_argument_in_the_middle_of_several_calls_lets_the_othe
     assert (order.runs, len(last.runs)) == ([], 1)
 
 
+@pytest.mark.requirement("D28", "D53")
+@over_each_protocol
 async def test_a_wrong_answer_in_the_middle_of_several_calls_is_told_to_the_model_and_the_others_run() -> None:
     order, last = Recorder("order", MEAL, effect="once"), Recorder("last", effect="once", gives="Last.")
     asked_for = calls(call("order", "a", dish="soup"), call("last", "b"))
@@ -302,6 +324,8 @@ async def test_a_wrong_answer_in_the_middle_of_several_calls_is_told_to_the_mode
     assert [result.get("error") for _, result in told(routing.model.requests[1])] == ["bad_arguments", None]
 
 
+@pytest.mark.requirement("D28", "D53")
+@over_each_protocol
 async def test_what_effects_say_after_a_question_is_known_to_the_turn() -> None:
     order = Recorder("order", MEAL, effect="once", gives="Ordered.")
     routing = Routing(order, script=[calls(call("order", dish="soup")), says("Done.")])

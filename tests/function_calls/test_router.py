@@ -14,12 +14,15 @@ from services.refs import ErrorCode, MemberRef, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import call, calls, says
+from tests.fakes.wired_model import each_protocol as each_protocol
+from tests.fakes.wired_model import over_each_protocol
 from tests.function_calls.routing import Routing, said
 
 ANN = MemberRef("test", "bot", "ann")
 
 
-@pytest.mark.requirement("D1", "D10", "D23", "D24")
+@pytest.mark.requirement("D1", "D10", "D23", "D24", "D28")
+@over_each_protocol
 @pytest.mark.parametrize(
     ("text", "addressed", "kind", "reason", "requests"),
     [
@@ -64,7 +67,8 @@ async def test_an_unknown_command_is_answered_with_near_ones() -> None:
     assert said(await routing.hears("/zzz")) == ["I don't know the command /zzz."]
 
 
-@pytest.mark.requirement("D14")
+@pytest.mark.requirement("D14", "D28")
+@over_each_protocol
 async def test_with_function_calling_off_commands_still_work_and_the_rest_is_chat() -> None:
     weather = Recorder("weather", CITY, commands=["weather"])
     routing = Routing(weather, script=[says("Just talking.")], functions_on=False)
@@ -158,7 +162,8 @@ async def test_a_member_who_may_not_call_it_learns_nothing_of_its_arguments() ->
     assert ban.runs == []
 
 
-@pytest.mark.requirement("D2", "D11", "D12", "D25", "E37")
+@pytest.mark.requirement("D2", "D11", "D12", "D25", "E37", "D28")
+@over_each_protocol
 async def test_model_command_and_program_run_a_function_alike() -> None:
     weather = Recorder("weather", CITY, commands=["weather"], gives=("ok", {"celsius": 3}))
     routing = Routing(weather, script=[calls(call("weather", city="Oslo")), says("3 degrees")])
@@ -201,7 +206,8 @@ async def test_a_status_and_a_message_are_a_result(gives: Any, texts: list[str],
     assert (said(outcome), outcome.error) == (texts, error)
 
 
-@pytest.mark.requirement("D22")
+@pytest.mark.requirement("D22", "D28")
+@over_each_protocol
 async def test_a_handler_that_only_says_no_leaves_the_message_to_chat() -> None:
     routing = Routing(Recorder("old", commands=["old"], gives=False), script=[says("Let us talk.")])
     context: MessageContext = a_message("/old")
@@ -219,6 +225,8 @@ async def test_the_same_command_is_the_same_policy_in_any_case_of_letters() -> N
     assert len(admin.runs) == 3
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 @pytest.mark.parametrize(
     "text", ["weather is nice today", "weather in Oslo", "weather there?", "Weather for the weekend", "weather again?"]
 )

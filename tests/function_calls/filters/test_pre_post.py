@@ -13,6 +13,8 @@ from function_calls.spec import FunctionResult
 from services.refs import ErrorCode
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import says
+from tests.fakes.wired_model import each_protocol as each_protocol
+from tests.fakes.wired_model import over_each_protocol
 from tests.function_calls.filters.test_round_filters import filtering
 from tests.function_calls.routing import Routing, said
 
@@ -88,6 +90,8 @@ async def test_what_comes_after_may_change_the_result_and_may_be_asynchronous() 
     assert result.reply == "QUIET"
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_chat_filters_stand_around_requests_to_the_model() -> None:
     def heard(facts: dict[str, Any]) -> Any:
         return ("continue", {"messages": facts["messages"][-1:]})

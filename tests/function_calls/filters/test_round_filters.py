@@ -14,6 +14,8 @@ from services.llm.model import ModelAnswer, ModelError, ModelMessage, Offer
 from services.refs import ErrorCode, ReasonCode
 from tests.fakes.functions import Recorder
 from tests.fakes.model import Scripted, call, calls, says
+from tests.fakes.wired_model import each_protocol as each_protocol
+from tests.fakes.wired_model import over_each_protocol
 from tests.function_calls.routing import Routing, said
 
 
@@ -31,7 +33,8 @@ def routed_through(*filters: RoundFilter, functions: list[Recorder], script: lis
     return Routing(*functions, llm=filtering(*filters), script=script)
 
 
-@pytest.mark.requirement("F6")
+@pytest.mark.requirement("F6", "D28")
+@over_each_protocol
 async def test_round_filters_see_every_request_the_first_one_outermost() -> None:
     events: list[tuple[str, int]] = []
 
@@ -52,6 +55,8 @@ async def test_round_filters_see_every_request_the_first_one_outermost() -> None
     assert events == [*((name, 0) for name in one), *((name, 1) for name in one)]
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_a_round_filter_may_change_what_is_asked_and_what_is_answered() -> None:
     async def change(round_: Round, ask: Ask) -> ModelAnswer:
         extra = ModelMessage("user", "Be brief.")
@@ -64,6 +69,8 @@ async def test_a_round_filter_may_change_what_is_asked_and_what_is_answered() ->
     assert routing.model.requests[0].messages[-1].content == "Be brief."
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_a_round_filter_may_answer_instead_and_may_ask_again() -> None:
     async def instead(round_: Round, ask: Ask) -> ModelAnswer:
         return ModelAnswer(text="by heart", finish="stop")
@@ -93,7 +100,8 @@ async def offered(round_: Round, ask: Ask) -> ModelAnswer:
     return await ask(round_)
 
 
-@pytest.mark.requirement("E35")
+@pytest.mark.requirement("E35", "D28")
+@over_each_protocol
 @pytest.mark.parametrize(("filter_", "script"), [(invented, []), (offered, [calls(call("ban")), says("Sorry, no.")])])
 async def test_whatever_a_round_filter_does_nobody_calls_what_they_may_not(
     filter_: RoundFilter, script: list[Scripted]
@@ -103,6 +111,8 @@ async def test_whatever_a_round_filter_does_nobody_calls_what_they_may_not(
     assert ban.runs == []
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_an_answer_is_noted_as_the_filters_left_it() -> None:
     async def change(round_: Round, ask: Ask) -> ModelAnswer:
         return replace(await ask(round_), text="changed")
