@@ -146,6 +146,11 @@ def scripted_model(*script: Scripted) -> ScriptedModel:
     return ScriptedModel(*script) if Way.wire is None else WiredModel(Way.wire, *script)
 
 
+def encoded(request: ModelRequest) -> bytes:
+    """The bytes of `request` on the wire of the test; of a model at hand, on the first of all wires."""
+    return (Way.wire or WIRES[0]).model(_NOWHERE).encode(request)
+
+
 class _Between:
     """Stands between a daemon and the model of its group."""
 

@@ -17,7 +17,7 @@ from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import Recorder
 from tests.fakes.model import call, calls, says
 from tests.fakes.wired_model import each_protocol as each_protocol
-from tests.fakes.wired_model import over_each_protocol
+from tests.fakes.wired_model import not_over, over_each_protocol
 from tests.function_calls.routing import Routing, said
 from tests.function_calls.test_rounds import told
 
@@ -78,7 +78,8 @@ async def test_a_function_can_be_reached_only_by_the_ways_that_it_opens(path: Pa
     assert (result.ok, len(act.runs), len(callable_here(a_message(), turn, path))) == (may, may, may)
 
 
-@pytest.mark.requirement("D37", "D60")
+@pytest.mark.requirement("D28", "D37", "D60")
+@not_over("json_text", "xml_text", because="where nothing is on offer no call is read from a text")
 async def test_the_model_is_not_offered_what_it_is_refused_and_is_told_why() -> None:
     for is_group in (True, False):
         act = Recorder("act", scope="private" if is_group else "group", effect="once")

@@ -9,24 +9,24 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import SecretStr
 
 from config.chat_settings import ResolvedFunction
 from function_calls.shortlist import Shortlist
-from services.clock import VirtualClock
-from services.llm.model import ModelError, ModelRequest, OfferedFunction
-from services.llm.openai_chat import OpenAIChat
-from services.llm.profile import ModelProfile
+from services.llm.model import ModelError, ModelRequest, Offer, OfferedFunction
 from services.refs import ChatRef, ErrorCode, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import Scripted, call, calls, says
+from tests.fakes.wired_model import at_hand, encoded
+from tests.fakes.wired_model import each_protocol as each_protocol
 from tests.function_calls.routing import Routing, said
 
 OTHER_CHAT = ChatRef("test", "bot", "neighbours")
 OFF = ResolvedFunction(
     enabled=False, roles=None, timeout_seconds=None, require_at=None, scope=None, layers={"enabled": "functions.x"}
 )
+pytestmark = [pytest.mark.requirement("D28"), pytest.mark.usefixtures("each_protocol")]
+
 FEW = {"shortlist_above": 0}
 """A choice is made as soon as there are more than the shortlist has places."""
 WORDS = [
@@ -64,9 +64,13 @@ def many(*further: Recorder, script: Sequence[Scripted] = (), **options: Any) ->
     return Routing(help_, *shelf(), *further, script=script, **options)
 
 
-def offered(request: ModelRequest) -> list[str]:
+def offer_of(request: ModelRequest) -> Offer:
     assert request.offer is not None
-    return [function.original for function in request.offer.functions]
+    return request.offer
+
+
+def offered(request: ModelRequest) -> list[str]:
+    return [function.original for function in offer_of(request).functions]
 
 
 async def offers(routing: Routing, *messages: Any) -> list[list[str]]:
@@ -78,10 +82,10 @@ async def offers(routing: Routing, *messages: Any) -> list[list[str]]:
     return [offered(request) for request in routing.model.requests[before:]]
 
 
-def body(request: ModelRequest) -> bytes:
-    """The bytes that go to a provider."""
-    profile = ModelProfile("main", "m-1", "http://127.0.0.1:1/v1", SecretStr("k"))
-    return OpenAIChat(profile, VirtualClock()).encode(request)
+def shared_beginning(bodies: Sequence[bytes]) -> bytes:
+    first, last = min(bodies), max(bodies)
+    length = next((place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), None)
+    return first[:length]
 
 
 @pytest.mark.requirement("B11")
@@ -133,9 +137,7 @@ async def test_a_greeting_offers_what_is_pinned_and_no_functions_at_random() -> 
 
 async def test_the_function_that_finds_others_names_all_that_there_are_where_the_list_is_short() -> None:
     def finder(routing: Routing) -> OfferedFunction:
-        offer = routing.model.requests[0].offer
-        assert offer is not None
-        return offer.by_name["find_functions"]
+        return offer_of(routing.model.requests[0]).by_name["find_functions"]
 
     few, lots = many(), Routing(*(Recorder(f"function_number_{number}") for number in range(200)))
     await offers(few, "hi")
@@ -205,7 +207,7 @@ async def test_what_a_model_may_not_call_here_is_neither_offered_nor_found(optio
 
     assert all("weather" not in offered(request) for request in routing.model.requests)
     assert "No function fits that." in routing.model.requests[1].messages[-1].content
-    assert b", weather" not in body(routing.model.requests[0])
+    assert b", weather" not in encoded(routing.model.requests[0])
 
 
 async def test_a_forbidden_function_is_refused_though_a_model_calls_it_unasked() -> None:
@@ -363,11 +365,14 @@ async def test_requests_of_a_chat_are_the_same_bytes_up_to_the_end_of_the_pinned
     messages = ["hi", "an apple", "the weather and a guitar", "thanks", "peel an onion"]
     await offers(routing, *messages)
 
-    bodies = [body(request) for request in routing.model.requests]
-    pinned = bodies[0].index(b',"messages"') - 1
-    assert b'"help"' in bodies[0][:pinned]
-    assert b'"find_functions"' in bodies[0][:pinned]
-    assert {one[:pinned] for one in bodies} == {bodies[0][:pinned]}
+    # A provider that is told up to where it may keep what it has read leaves the mark itself out of it.
+    marked = b',"cache_control":{"type":"ephemeral"}'
+    shared = shared_beginning([encoded(request).replace(marked, b"") for request in routing.model.requests])
+    assert offered(routing.model.requests[0]) == ["help", "find_functions"]
+    for pinned in offer_of(routing.model.requests[0]).functions:
+        schema = orjson.dumps(pinned.parameters)
+        assert pinned.description.encode() in shared
+        assert schema in shared or orjson.dumps(schema.decode()).strip(b'"') in shared
     assert len({request.messages[0].content for request in routing.model.requests}) == 1
 
 
@@ -389,7 +394,7 @@ async def test_a_greeting_among_fifty_functions_is_a_request_of_at_most_4000_byt
     routing = Routing(Recorder("help", description="List what there is."), *functions)
     await offers(routing, "hi")
 
-    assert len(body(routing.model.requests[0])) <= 4000
+    assert len(encoded(routing.model.requests[0])) <= 4000
 
 
 async def test_a_model_that_needs_no_network_is_told_of_all_functions() -> None:
@@ -422,6 +427,7 @@ async def test_a_function_under_a_name_that_providers_refuse_is_found_by_it() ->
     assert len(dotted.runs) == 1
 
 
+@at_hand("no model is asked")
 async def test_the_chats_that_were_quiet_longest_are_forgotten() -> None:
     routing = many()
     shortlist = Shortlist(routing.settings, chats_kept=2)
@@ -434,6 +440,7 @@ async def test_the_chats_that_were_quiet_longest_are_forgotten() -> None:
     assert (names("a", "hm"), names("b", "hm")) == (3, 2)
 
 
+@at_hand("no model is asked")
 @given(
     st.lists(
         st.tuples(st.sampled_from([*WORDS, "hi", "weather", "thanks a lot"]), st.sampled_from(WORDS)), max_size=12
