@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from bot.testing import FAMILY, Group, a_group, call
+from bot.testing import FAMILY, Group, call
 from config.texts import Texts
 from function_calls.context import Kind, Quoted
 from services.refs import ChatRef, MemberRef, Role
@@ -21,6 +21,8 @@ from services.store.port import Statement
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.kept import kept, last_reason
+from tests.fakes.wired_model import a_group, over_each_protocol
+from tests.fakes.wired_model import each_protocol as each_protocol
 
 EN = Texts().of("en")
 NO_SUCH_CODE = EN.say("approvals.no_such_code")
@@ -411,6 +413,8 @@ async def test_rules_name_functions_tags_and_chats(rule: dict[str, Any], chat: C
     assert bool(function.runs) is not waits
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_what_cannot_be_seen_is_shown_to_whoever_allows_it() -> None:
     async with a_group([post().spec], settings=needing()) as group:
         group.model.says(call("post", city="Os\u202elo\u200b\n1"))
@@ -422,7 +426,8 @@ async def test_what_cannot_be_seen_is_shown_to_whoever_allows_it() -> None:
         assert "sha256" in long
 
 
-@pytest.mark.requirement("C26")
+@pytest.mark.requirement("C26", "D28")
+@over_each_protocol
 async def test_it_goes_on_in_the_midst_of_a_models_calls_across_a_restart(tmp_path: Path) -> None:
     function = post()
     first, last = Recorder("first", effect="once"), Recorder("last", effect="once")
@@ -442,7 +447,8 @@ async def test_it_goes_on_in_the_midst_of_a_models_calls_across_a_restart(tmp_pa
         assert last.contexts[0].sender.ref == ANN
 
 
-@pytest.mark.requirement("C26")
+@pytest.mark.requirement("C26", "D28")
+@over_each_protocol
 async def test_the_model_is_told_of_a_no_and_why_and_goes_on_with_the_rest() -> None:
     function, last = post(), Recorder("last", effect="once")
     async with a_group([function.spec, last.spec], settings=needing()) as group:
@@ -456,6 +462,8 @@ async def test_the_model_is_told_of_a_no_and_why_and_goes_on_with_the_rest() -> 
     assert (function.runs, len(last.runs)) == ([], 1)
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_a_question_of_the_run_that_was_allowed_goes_to_the_asker() -> None:
     function, rain = post(), Recorder("rain", CITY, ask={"city": "Where?"})
     async with a_group([function.spec, rain.spec], settings=needing()) as group:

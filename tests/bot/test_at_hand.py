@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from bot.testing import FAMILY, Group, a_group, call
+from bot.testing import FAMILY, Group, call
 from config.texts import Texts
 from function_calls.context import Kind
 from function_calls.groups import ToolGroup
@@ -23,6 +23,8 @@ from services.store.audit import AUDIT
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.kept import heard, kept, last_reason
+from tests.fakes.wired_model import a_group, over_each_protocol
+from tests.fakes.wired_model import each_protocol as each_protocol
 
 EN = Texts().of("en")
 WORK = FAMILY._replace(native="work")
@@ -61,7 +63,8 @@ async def names(group: Group) -> list[str]:
     return [name for (name,) in await kept(group, ACTIVATIONS.c.name)]
 
 
-@pytest.mark.requirement("C2")
+@pytest.mark.requirement("C2", "D28")
+@over_each_protocol
 async def test_a_mention_puts_a_function_to_hand_and_is_no_part_of_what_is_said(tmp_path: Path) -> None:
     function = sonar()
     async with a_group([function.spec], home=tmp_path) as group:
@@ -151,6 +154,8 @@ async def test_a_name_alone_is_answered_and_more_is_not_commented_upon() -> None
         assert actions == [("test:bot:ann", "at_hand", "use sonar")]
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_chat_goes_on_as_chat_after_it() -> None:
     async with a_group([sonar().spec]) as group:
         group.model.says(call("none"), "Just chatting.")
@@ -288,7 +293,8 @@ async def test_settings_restrict_who_may_as_for_any_function() -> None:
 # -- what is called
 
 
-@pytest.mark.requirement("C2", "C17")
+@pytest.mark.requirement("C2", "C17", "D28")
+@over_each_protocol
 async def test_what_is_not_at_hand_may_be_called_by_command_and_never_by_a_model() -> None:
     function = sonar(commands=["sonar"])
     async with a_group([function.spec]) as group:
@@ -302,6 +308,8 @@ async def test_what_is_not_at_hand_may_be_called_by_command_and_never_by_a_model
         assert await last_reason(group) == ("refused", "/use sonar")
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_what_was_put_away_in_the_midst_of_a_turn_is_not_called_any_more() -> None:
     function = sonar()
 
@@ -315,6 +323,8 @@ async def test_what_was_put_away_in_the_midst_of_a_turn_is_not_called_any_more()
     assert function.runs == []
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_it_is_always_sent_and_found_among_many() -> None:
     many = [Recorder(f"gadget{number}", description=f"Does thing{number}.").spec for number in range(60)]
     function = Recorder("sonar", activation="on_request", description="Listens to the whales.", gives="ping")
@@ -339,7 +349,8 @@ async def test_it_is_always_sent_and_found_among_many() -> None:
         assert "sonar" in group.model.requests[-1].messages[-1].content
 
 
-@pytest.mark.requirement("C17")
+@pytest.mark.requirement("C17", "D28")
+@over_each_protocol
 async def test_a_group_speaks_to_the_model_only_while_it_is_at_hand() -> None:
     source = Grouped([ToolGroup("deep", "The sea", ("sonar",), system_prompt="Whales sing below 100 Hz.")])
     async with a_group([sonar().spec], sources=[source]) as group:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from bot.database import open_store
-from bot.testing import Group, Step, a_group, call
+from bot.testing import Group, Step, call
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.call import Call
@@ -32,6 +32,8 @@ from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held, until
 from tests.fakes.kept import reasons
 from tests.fakes.slow_commit import SlowCommit
+from tests.fakes.wired_model import a_group, over_each_protocol
+from tests.fakes.wired_model import each_protocol as each_protocol
 
 EN = Texts().of("en")
 OTHERS = ChatRef("test", "bot", "others")
@@ -146,6 +148,8 @@ async def test_what_functions_did_is_said_before_the_budget_ends_the_turn() -> N
         assert await ask(group, "Ann", call("act")) == ["Booked.", SPENT_BY_ANN]
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_what_was_found_is_said_beside_what_was_done_before_the_budget_ends_the_turn() -> None:
     add, rain = Recorder("add", effect="idempotent", gives="Added."), Recorder("rain", gives="It rains.")
     async with a_group([add.spec, rain.spec], settings=budget(member={"requests": 1})) as group:
@@ -153,6 +157,8 @@ async def test_what_was_found_is_said_beside_what_was_done_before_the_budget_end
         assert await group.say("Ann", "@Rollcall both") == ["Added.", "It rains.", SPENT_BY_ANN]
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 @pytest.mark.parametrize(("prompt", "completion"), [(0, 0), (100_000_000, 5), (10, 100_000_000)])
 async def test_a_count_that_cannot_be_true_costs_no_more_than_the_estimate(prompt: int, completion: int) -> None:
     async with a_group(settings=budget(chat={"tokens": 50_000})) as group:
@@ -170,6 +176,8 @@ async def test_a_request_that_is_stopped_keeps_what_was_taken_since_the_provider
         assert await used(group) == {("member test:bot:ann", "requests"): 1}
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_money_is_counted_by_the_prices_of_the_model_that_answered() -> None:
     prices = {"dear": {"prompt": 10, "completion": 30}, "cheap": {"prompt": 1, "completion": 2}}
     async with a_group(settings=budget(member={"money": 0.5}, prices=prices)) as group:
@@ -196,6 +204,8 @@ async def test_a_restart_keeps_what_is_used(tmp_path: Path) -> None:
         assert group.model.requests == []
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_a_turn_that_goes_on_after_a_crash_is_settled_once(tmp_path: Path) -> None:
     held, again = Held(effect="idempotent"), Held(effect="idempotent")
     again.let_go()

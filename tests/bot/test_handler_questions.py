@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
-from bot.testing import FAMILY, Group, TestPlatform, a_group, call
+from bot.testing import FAMILY, Group, TestPlatform, call
 from config.texts import Texts
 from function_calls.context import Kind
 from function_calls.spec import Choice, FunctionResult
@@ -23,6 +23,8 @@ from tests.fakes.asking import Asking
 from tests.fakes.dying_store import DyingStore
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.kept import kept, last_reason
+from tests.fakes.wired_model import a_group, over_each_protocol
+from tests.fakes.wired_model import each_protocol as each_protocol
 
 EN = Texts().of("en")
 DROPPED = EN.say("questions.dropped")
@@ -274,6 +276,8 @@ async def test_a_run_that_nobody_answers_hears_of_it_though_its_asker_has_lost_t
 # -- with a model
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_a_model_is_told_what_the_run_gave_in_the_end() -> None:
     fill = Asking(commands=[])
     async with a_group([fill.spec]) as group:
@@ -285,7 +289,8 @@ async def test_a_model_is_told_what_the_run_gave_in_the_end() -> None:
         assert (told.role, "Ann" in told.content) == ("tool", True)
 
 
-@pytest.mark.requirement("C26")
+@pytest.mark.requirement("C26", "D28")
+@over_each_protocol
 async def test_a_model_is_told_that_the_member_cancelled() -> None:
     fill = Asking(commands=[], effect="idempotent")
     async with a_group([fill.spec]) as group:
@@ -298,6 +303,8 @@ async def test_a_model_is_told_that_the_member_cancelled() -> None:
         assert '"cancelled"' in tool[0]
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_further_calls_of_the_same_answer_run_after_it() -> None:
     fill, note = Asking(commands=[]), Recorder("note", effect="once", gives="Noted.")
     async with a_group([fill.spec, note.spec]) as group:

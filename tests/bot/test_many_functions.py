@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from bot.testing import a_group, call
+import pytest
+
+from bot.testing import call
 from tests.fakes.functions import Recorder
+from tests.fakes.wired_model import a_group, over_each_protocol
+from tests.fakes.wired_model import each_protocol as each_protocol
 
 SETTINGS = {"chats": {"allow": ["*"]}, "router": {"shortlist_above": 12}}
 
@@ -22,6 +26,8 @@ async def test_a_function_that_no_word_of_the_message_names_is_found_called_and_
         assert second is third is later
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_what_was_found_is_on_offer_still_when_a_question_came_in_between() -> None:
     async with a_group(settings=SETTINGS) as group:
         found = call("find_functions", query="open a poll, a vote")

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bot.testing import FAMILY, Group, a_group, call
+import pytest
+
+from bot.testing import FAMILY, Group, call
 from services.refs import Role
 from tests.bot.test_approvals import ADMIN, ANN, BOB, code_in, needing, post
 from tests.fakes.functions import CITY, Recorder
+from tests.fakes.wired_model import a_group, over_each_protocol
+from tests.fakes.wired_model import each_protocol as each_protocol
 
 
 async def passes_on(context: Any, arguments: Any, own: Any) -> Any:
@@ -30,6 +34,8 @@ async def test_a_yes_to_a_commands_inner_function_runs_it_though_no_command_lead
     assert function.runs == [{"city": "Oslo"}]
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_a_yes_to_a_models_inner_function_runs_it_though_no_model_is_offered_it() -> None:
     function = post(offered_to=["command"])
     async with a_group([function.spec, outer().spec], settings=needing()) as group:

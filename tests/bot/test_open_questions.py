@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.platforms.base import Accepted
-from bot.testing import Group, a_group, call
+from bot.testing import Group, call
 from config.texts import Texts
 from function_calls.context import Kind, Quoted
 from services.clock import VirtualClock
@@ -17,6 +17,8 @@ from services.store.pending import PENDING
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
 from tests.fakes.kept import kept, last_reason
+from tests.fakes.wired_model import a_group, over_each_protocol
+from tests.fakes.wired_model import each_protocol as each_protocol
 
 EN = Texts().of("en")
 CLOSED = EN.say("questions.closed")
@@ -246,7 +248,8 @@ async def asked_by_the_model(group: Group) -> None:
     assert await group.say("Ann", "@Rollcall will it rain?") == ["Where?"]
 
 
-@pytest.mark.requirement("D52", "D53")
+@pytest.mark.requirement("D52", "D53", "D28")
+@over_each_protocol
 async def test_the_rounds_of_a_model_go_on_after_the_answer_and_a_restart(tmp_path: Path) -> None:
     function = rain(gives="wet")
     async with a_group([function.spec], home=tmp_path) as group:

@@ -7,14 +7,18 @@ from typing import Any
 import orjson
 import pytest
 
-from bot.testing import a_group, call
+from bot.testing import call
 from function_calls.questions import open_from_json, open_to_json
 from services.refs import Role
 from tests.bot.test_approvals import code_in, needing, post
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import call as a_call
 from tests.fakes.model import calls, says
+from tests.fakes.wired_model import a_group
+from tests.fakes.wired_model import each_protocol as each_protocol
 from tests.function_calls.routing import Routing, said
+
+pytestmark = [pytest.mark.requirement("D28"), pytest.mark.usefixtures("each_protocol")]
 
 ADMIN: dict[str, Any] = {"role": Role.ADMIN}
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from bot.testing import ScriptedModel, a_group, call
+from bot.testing import ScriptedModel, call
 from config.texts import Texts
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -29,6 +29,8 @@ from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held, until
 from tests.fakes.kept import heard, kept, last_reason, reasons
 from tests.fakes.openai_server import OpenAIServer
+from tests.fakes.wired_model import a_group, over_each_protocol
+from tests.fakes.wired_model import each_protocol as each_protocol
 
 EN = Texts().of("en")
 UNKNOWN = EN.say("failures.unknown_outcome", name="/hold")
@@ -97,7 +99,8 @@ async def test_after_an_effect_there_is_no_chat() -> None:
         assert (group.model.requests, await last_reason(group)) == ([], ("silent", "try"))
 
 
-@pytest.mark.requirement("E38", "E39")
+@pytest.mark.requirement("E38", "E39", "D28")
+@over_each_protocol
 async def test_what_one_call_writes_the_next_call_of_the_turn_reads_and_no_other_turn() -> None:
     async def count(context: MessageContext, arguments: dict[str, Any], call: Call) -> FunctionResult:
         before = call.state.get("count", 0)
@@ -112,7 +115,8 @@ async def test_what_one_call_writes_the_next_call_of_the_turn_reads_and_no_other
             assert [json.loads(content)["result"] for content in found] == [0, 1, 2]
 
 
-@pytest.mark.requirement("D54")
+@pytest.mark.requirement("D54", "D28")
+@over_each_protocol
 async def test_the_model_is_told_the_time_and_who_said_what_before() -> None:
     async with a_group(settings={"timezone": "Europe/Oslo", "chats": {"allow": ["*"]}}) as group:
         group.model.says("Hello.", "Warm.")
@@ -126,7 +130,8 @@ async def test_the_model_is_told_the_time_and_who_said_what_before() -> None:
         assert [one.content for one in group.model.requests[1].messages if one.role == "assistant"] == ["Hello."]
 
 
-@pytest.mark.requirement("D47", "D48", "D49", "D50")
+@pytest.mark.requirement("D47", "D48", "D49", "D50", "D28")
+@over_each_protocol
 async def test_every_run_is_in_the_call_log_and_what_broke_is_in_it_whole(tmp_path: Path) -> None:
     broken = Recorder("broken", CITY, commands=["broken"], gives=ZeroDivisionError("by 0, of all things"))
     climate = Recorder("climate", CITY, gives="cold")
@@ -191,6 +196,8 @@ async def test_what_runs_once_is_told_as_unknown_after_a_crash_and_not_run_again
     assert held.begun == ["it"]
 
 
+@pytest.mark.requirement("D28")
+@over_each_protocol
 async def test_a_stored_answer_of_the_model_is_used_again_after_a_crash(tmp_path: Path) -> None:
     held = Held(effect="idempotent")
     pay = Recorder("pay", effect="once", gives="paid")
