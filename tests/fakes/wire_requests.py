@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from services.llm.encoding import wire_name
-from services.llm.model import ModelMessage, ModelRequest
+from services.llm.encoding import guided, wire_name
+from services.llm.model import ModelRequest
 from tests.fakes.wires import Wire
 
 _IN_PROSE = frozenset({"json_text", "xml_text"})
@@ -23,11 +23,15 @@ _NAMES = {
 def is_told(wire: Wire, body: Any, request: ModelRequest) -> None:
     """Raise AssertionError unless `body` tells the results of `request`, each for its call, offers its functions and no
     others, and has the turns that the protocol wants."""
-    results = [_as_told(wire, one.content) for one in request.messages if one.role == "tool"]
-    assert wire.told(body) == results
+    same("results", wire.told(body), [_as_told(wire, one.content) for one in request.messages if one.role == "tool"])
     offered = [one.name for one in request.offer.functions] if request.offer is not None else []
-    assert _NAMES[wire.name].findall(wire.offered(body)) == offered
+    same("functions", _NAMES[wire.name].findall(wire.offered(body)), offered)
     _CHECKS.get(wire.name, _turns_alternate)(body, request)
+
+
+def same(what: str, on_the_wire: Any, meant: Any) -> None:
+    """Raise AssertionError, with words, unless both are the same."""
+    assert on_the_wire == meant, f"{what} on the wire: {on_the_wire}; meant: {meant}"
 
 
 def _as_told(wire: Wire, content: str) -> str:
@@ -37,36 +41,35 @@ def _as_told(wire: Wire, content: str) -> str:
     return content.replace("<result", "<\\result").replace("</result", "<\\/result")
 
 
-def _ids(messages: Any) -> list[str]:
-    return [one.call_id for one in messages if one.role == "tool"]
-
-
 def _openai(body: Any, request: ModelRequest) -> None:
     messages = body["messages"]
-    assert [one["role"] for one in messages if one["role"] != "system"] == [
-        one.role for one in request.messages if one.role != "system"
-    ]
-    assert [one["tool_call_id"] for one in messages if one["role"] == "tool"] == _ids(request.messages)
-    made = [[call["id"] for call in one.get("tool_calls", ())] for one in messages if one["role"] == "assistant"]
-    assert made == [[call.id for call in one.calls] for one in _answers(request)]
+    same("roles", [one["role"] for one in messages], [one.role for one in guided(request)])
+    answered = [one["tool_call_id"] for one in messages if one["role"] == "tool"]
+    same("ids of results", answered, _ids_of_results(request))
+    made = [call["id"] for one in messages for call in one.get("tool_calls", ())]
+    same("ids of calls", made, _ids_of_calls(request))
 
 
 def _anthropic(body: Any, request: ModelRequest) -> None:
     _turns_alternate(body, request)
     blocks = [block for one in body["messages"] for block in one["content"]]
     answered = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-    assert answered == [wire_name(one) for one in _ids(request.messages)]
+    same("ids of results", answered, [wire_name(one) for one in _ids_of_results(request)])
     made = [block["id"] for block in blocks if block["type"] == "tool_use"]
-    assert made == [wire_name(call.id) for one in _answers(request) for call in one.calls]
+    same("ids of calls", made, [wire_name(one) for one in _ids_of_calls(request)])
 
 
-def _answers(request: ModelRequest) -> list[ModelMessage]:
-    return [one for one in request.messages if one.role == "assistant"]
+def _ids_of_results(request: ModelRequest) -> list[str]:
+    return [one.call_id for one in request.messages if one.role == "tool"]
+
+
+def _ids_of_calls(request: ModelRequest) -> list[str]:
+    return [call.id for one in request.messages if one.role == "assistant" for call in one.calls]
 
 
 def _turns_alternate(body: Any, request: ModelRequest) -> None:
     roles = [one["role"] for one in body["messages"] if one["role"] != "system"]
-    assert roles == [("user", "assistant")[place % 2] for place in range(len(roles))]
+    same("turns", roles, [("user", "assistant")[place % 2] for place in range(len(roles))])
 
 
 _CHECKS = {"openai": _openai, "anthropic": _anthropic}

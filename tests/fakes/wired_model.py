@@ -18,7 +18,7 @@ from services.llm.model import ModelAnswer, ModelRequest
 from tests.fakes.model import Scripted, ScriptedModel
 from tests.fakes.wire_answers import Unsayable as Unsayable
 from tests.fakes.wire_answers import body_of
-from tests.fakes.wire_requests import is_told
+from tests.fakes.wire_requests import is_told, same
 from tests.fakes.wires import WIRES, Wire
 
 Test = TypeVar("Test", bound=Callable[..., Any])
@@ -105,14 +105,14 @@ class Wired:
             return
         if self._wire.name not in _WITH_IDS and len(said) > 1 and any(call.arguments is None for call in said):
             # Where one call of a text cannot be read, none of them is.
-            assert [one.arguments for one in read] == [None]
+            same("arguments", [one.arguments for one in read], [None])
             return
-        assert [(one.name, one.fault) for one in read] == [(one.name, one.fault) for one in said]
-        assert answer.usage == step.usage
+        same("calls", [(one.name, one.fault) for one in read], [(one.name, one.fault) for one in said])
+        same("tokens", answer.usage, step.usage)
         if self._wire.name in _WITH_TYPES:
-            assert [one.arguments for one in read] == [one.arguments for one in said]
+            same("arguments", [one.arguments for one in read], [one.arguments for one in said])
         if self._wire.name in _WITH_IDS:
-            assert [one.id for one in read] == [one.id for one in said]
+            same("ids", [one.id for one in read], [one.id for one in said])
 
 
 def _are_distinct(step: ModelAnswer) -> bool:
@@ -158,9 +158,16 @@ class _Between:
         self.name = model.name
         self._model = model
         self._wired = Wired(wire)
+        self.fault: AssertionError | None = None
+        """What did not come over the wire as it should, since a daemon tells nobody what breaks in it."""
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        return self._wired.carried(request, await self._model.complete(request))
+        step = await self._model.complete(request)
+        try:
+            return self._wired.carried(request, step)
+        except AssertionError as fault:
+            self.fault = fault
+            raise
 
     async def probe(self) -> str:
         return await self._model.probe()
@@ -177,6 +184,11 @@ async def a_group(*functions: Any, **options: Any) -> AsyncIterator[testing.Grou
             yield group
         return
     model = testing.ScriptedModel()
-    async with testing.a_group(*functions, model=_Between(Way.wire, model), **options) as group:
-        group.model = model
-        yield group
+    between = _Between(Way.wire, model)
+    try:
+        async with testing.a_group(*functions, model=between, **options) as group:
+            group.model = model
+            yield group
+    finally:
+        if between.fault is not None:
+            raise between.fault
