@@ -67,7 +67,9 @@ def _sample(name: str, schema: JsonObject, depth: int) -> JsonValue:
         return {one: _sample(one, sub, depth - 1) for one, sub in properties.items() if isinstance(sub, dict) and depth}
     if kind == "array":
         items = schema.get("items")
-        return [_sample(name, items, depth - 1)] if isinstance(items, dict) and depth else ["…"]
+        item = _sample(name, items, depth - 1) if isinstance(items, dict) and depth else "…"
+        # An object whose fields nobody knows shows nothing, and is hardly ever allowed.
+        return [] if item == {} and not schema.get("minItems") else [item]
     return {"integer": schema.get("minimum", 1), "number": schema.get("minimum", 1.5), "boolean": True}.get(
         str(kind), f"the {name}"
     )

@@ -16,6 +16,7 @@ from services.llm import json_calls, xml_calls
 from services.llm.markup import Visible
 from services.llm.model import ModelMessage, ModelRequest, Offer, OfferedFunction, ToolCall
 from services.llm.profile import ModelProfile
+from services.llm.text_prompts import sample_arguments
 from services.llm.text_protocol import Form, TextProtocol, text_reader
 from services.llm.tool_arguments import MAX_ARGUMENT_CHARACTERS
 from services.refs import ErrorCode
@@ -80,6 +81,18 @@ def test_functions_are_told_in_the_instructions_as_the_golden_file_shows(form: F
     wanted = (GOLDEN / f"prompt.{form}.txt").read_text(encoding="utf-8").removesuffix("\n")
     (system, _) = sent(form, [ModelMessage("system", "You are Rollcall."), ModelMessage("user", "hi")])
     assert system == {"role": "system", "content": wanted}
+
+
+@pytest.mark.requirement("C3", "C4", "C16", "D51")
+@pytest.mark.parametrize("form", FORMS)
+def test_each_sample_in_the_golden_file_is_read_as_the_call_that_it_shows(form: Form) -> None:
+    shown = (GOLDEN / f"prompt.{form}.txt").read_text(encoding="utf-8")
+    rules, *described = shown.split("\n### ")
+    assert called(read(form, f"{rules[rules.index('```') :].partition('If no function')[0]}")) == [
+        ("insufficient_arguments", {"question": "the question"})
+    ]
+    samples = [called(read(form, one[one.index("```") :])) for one in described]
+    assert samples == [[(one.name, sample_arguments(one))] for one in TOOLS.functions]
 
 
 @pytest.mark.parametrize("form", FORMS)
