@@ -11,8 +11,9 @@ from typing import Any
 
 import orjson
 
-from bot.testing import Group, a_group
+from bot.testing import Group
 from config.diagnostics import Diagnostic
+from tests.fakes.wired_model import a_group
 
 
 def write(folder: Path, text: str, name: str = "tools.yaml") -> Path:

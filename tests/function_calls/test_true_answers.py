@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from bot.testing import a_group
 from bot.testing import call as a_call
 from config.texts import Texts
 from function_calls.call import Call
@@ -19,6 +18,7 @@ from services.refs import ErrorCode
 from tests.fakes.builders import a_message
 from tests.fakes.functions import Recorder
 from tests.fakes.model import Scripted, call, calls, says
+from tests.fakes.wired_model import a_group
 from tests.fakes.wired_model import each_protocol as each_protocol
 from tests.function_calls.routing import Routing, said
 

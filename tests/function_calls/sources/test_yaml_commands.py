@@ -13,6 +13,8 @@ from bot.testing import FAMILY, Group, call
 from config.texts import Texts
 from services.refs import Role
 from tests.fakes.command_tools import a_group_with, data_of, told, until
+from tests.fakes.wired_model import each_protocol as each_protocol
+from tests.fakes.wired_model import over_each_protocol
 
 EN = Texts().of("en")
 EVENTS = """
@@ -117,7 +119,8 @@ async def test_a_value_that_could_be_an_option_is_refused_before_anything_runs(t
         assert refused["message"] == EN.say("command_tools.word_option", name="word")
 
 
-@pytest.mark.requirement("C1")
+@pytest.mark.requirement("C1", "D28")
+@over_each_protocol
 async def test_a_model_goes_on_with_what_a_tool_gave(tmp_path: Path) -> None:
     async with a_group_with(tmp_path, echo()) as group:
         group.model.says(call("echo_it", word="one"), call("echo_it", word="two"), "Both are said.")
@@ -281,7 +284,8 @@ async def test_a_step_that_is_not_approved_does_not_run_and_the_run_ends_once(tm
         assert data_of(group)["error"] == "refused"
 
 
-@pytest.mark.requirement("C26")
+@pytest.mark.requirement("C26", "D28")
+@over_each_protocol
 async def test_the_model_is_told_of_success_error_and_rejection_apart(tmp_path: Path) -> None:
     async with a_group_with(tmp_path, HOOKED, EVENTS) as group:
         said = []
@@ -579,7 +583,8 @@ async def test_a_step_runs_only_when_it_is_wanted(tmp_path: Path) -> None:
         assert await group.say("Ann", "/maybe loud=yes") == ["LOUD\nfiles --"]
 
 
-@pytest.mark.requirement("C2", "C17")
+@pytest.mark.requirement("C2", "C17", "D28")
+@over_each_protocol
 async def test_a_tool_on_request_is_offered_when_its_group_is_at_hand(tmp_path: Path) -> None:
     tools = """
     tools: [{name: special, activation: on_request, effect: read, cmds: [[echo, special]]}]
