@@ -25,7 +25,9 @@ def is_told(wire: Wire, body: Any, request: ModelRequest) -> None:
     others, and has the turns that the protocol wants."""
     same("results", wire.told(body), [_as_told(wire, one.content) for one in request.messages if one.role == "tool"])
     offered = [one.name for one in request.offer.functions] if request.offer is not None else []
-    same("functions", _NAMES[wire.name].findall(wire.offered(body)), offered)
+    # Before the list of functions there may stand something of a group of them.
+    described = wire.offered(body).rpartition("\n\nFunctions:")[2]
+    same("functions", _NAMES[wire.name].findall(described), offered)
     _CHECKS.get(wire.name, _turns_alternate)(body, request)
 
 

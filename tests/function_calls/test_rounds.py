@@ -54,7 +54,7 @@ async def test_a_result_goes_back_to_the_model_which_then_answers() -> None:
     assert [len(request.messages) for request in routing.model.requests] == [2, 4]
 
 
-@pytest.mark.requirement("C1", "E39")
+@pytest.mark.requirement("C1", "C4", "E39")
 async def test_several_calls_of_one_answer_run_in_order_and_each_reads_what_those_before_it_wrote() -> None:
     async def add(context: MessageContext, arguments: dict[str, Any], call: Any) -> Any:
         return len(call.state.get("items", [])), {"items": [*call.state.get("items", []), arguments["city"]]}
@@ -228,6 +228,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.requirement("C6")
 @pytest.mark.parametrize(
     ("fault", "each_protocol"),
     [pytest.param(fault, way, id=f"{name_of(way)}-{fault}") for fault, ways in FAULTS.items() for way in ways],
