@@ -68,7 +68,11 @@ def pieces(
     if message.choices and not limits.choices:
         text = f"{text}\n{_in_words(message.choices, limits, texts, name)}"
     room += 0 if limits.sends_are_idempotent else _ROOM_FOR_A_NOTE
-    parts = split(text, limits.text_chars - room)
+    longest = limits.text_chars - room
+    choices = message.choices if limits.choices else ()
+    if len(text) <= longest:
+        return [Outgoing(chat, f"{key}:0", text, message.reply_to, message.mentions, files, choices, private_to)]
+    parts = split(text, longest)
     last = len(parts) - 1
     return [
         Outgoing(
@@ -78,7 +82,7 @@ def pieces(
             reply_to=message.reply_to if number == 0 else None,
             mentions=message.mentions if number == 0 else (),
             attachments=files if number == last else (),
-            choices=message.choices if number == last and limits.choices else (),
+            choices=choices if number == last else (),
             private_to=private_to,
         )
         for number, part in enumerate(parts)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.chats import Chats
 from bot.summaries import Part, Summaries, line_of
 from function_calls.context import MessageContext
-from function_calls.profile import ChatProfile
 from function_calls.turn import HistoryLine
 from services.store import history
 from services.store.port import Store
@@ -19,16 +19,16 @@ class Past:
         self,
         store: Store,
         summaries: Summaries,
+        chats: Chats,
         context: MessageContext,
         turn_id: int,
-        profile: ChatProfile,
         count: int,
     ) -> None:
         self._store = store
         self._summaries = summaries
         self._context = context
         self._turn_id = turn_id
-        self._profile = profile
+        self._chats = chats
         self._count = count
         self._part: Part | None = None
         self._is_cut = False
@@ -50,12 +50,12 @@ class Past:
     def is_over(self) -> None:
         """The turn has ended: what it could not be shown may be summarised for the next one."""
         if self._is_cut and self._part is not None:
-            self._summaries.consider(self._part, self._turn_id, self._profile)
+            self._summaries.consider(self._part, self._turn_id, self._chats.profile(self._context.chat))
 
     async def _its_part(self) -> Part:
         if self._part is None:
             chat = self._context.chat.key
-            scope = self._profile.context_scope if self._context.is_group else "chat"
+            scope = self._chats.profile(self._context.chat).context_scope if self._context.is_group else "chat"
             value = ""
             if scope == "member":
                 value = self._context.sender.ref.key

@@ -142,10 +142,9 @@ class Turns:
             log.unbind()
 
     def _past(self, job: Job) -> Past:
-        profile = self._chats.profile(job.context.chat)
         # One more than is shown tells that something is left out.
         count = self._settings.history_messages and self._settings.history_messages + 1
-        return Past(self._store, self._summaries, job.context, job.turn_id, profile, count)
+        return Past(self._store, self._summaries, self._chats, job.context, job.turn_id, count)
 
     def _turn(self, job: Job, log: StoreTurnLog, sign: TypingSign, past: Past) -> Turn:
         context = job.context
@@ -191,10 +190,10 @@ class Turns:
         return question is not None and await self._questions.claimed(self._store, question.id, job.turn_id)
 
     async def _outcome(self, job: Job, turn: Turn, log: StoreTurnLog, router: FunctionCallRouter) -> TurnOutcome:
-        texts = turn.profile().texts
         if job.attempts >= self._attempts:
             _log.error("turn_given_up", turn=turn.id, attempts=job.attempts)
-            return sent(ReasonCode.GAVE_UP, [Message(texts.say("failures.gave_up"))], "limits.attempts_per_turn")
+            text = turn.profile().texts.say("failures.gave_up")
+            return sent(ReasonCode.GAVE_UP, [Message(text)], "limits.attempts_per_turn")
         unserved = self._no_longer_served(job.context)
         if unserved is not None and job.question is None:
             return unserved
@@ -210,17 +209,15 @@ class Turns:
                 raise
             return stopped(turn)
         except TimeoutError:
-            return unserved or interrupted(
-                turn, ReasonCode.MODEL_FAILED, texts.say("model.timeout"), "router.turn_timeout_seconds"
-            )
+            text = turn.profile().texts.say("model.timeout")
+            return unserved or interrupted(turn, ReasonCode.MODEL_FAILED, text, "router.turn_timeout_seconds")
         except StoreError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the border where a failing turn becomes an answer
             short_id = uuid.uuid4().hex[:8]
             _log.error("turn_failed", turn=turn.id, id=short_id, exc_info=error)
-            return unserved or interrupted(
-                turn, ReasonCode.FUNCTION_FAILED, texts.say("failures.turn", id=short_id), short_id
-            )
+            text = turn.profile().texts.say("failures.turn", id=short_id)
+            return unserved or interrupted(turn, ReasonCode.FUNCTION_FAILED, text, short_id)
 
     def _no_longer_served(self, context: MessageContext) -> TurnOutcome | None:
         """The silent end of a turn whose chat was taken off the settings while it waited."""
@@ -240,7 +237,7 @@ class Turns:
         if router.has_filters or self._beginnings.is_due(context, turn, is_aside=job.immediate):
             # Filters, and what begins a chat, may do what a message that turns out to be known must not.
             await turn.log.until_kept()
-        if not self._beginnings.claim(context, turn, is_aside=job.immediate):
+        if turn.functions.beginning is None or not self._beginnings.claim(context, turn, is_aside=job.immediate):
             return await self._answered(context, turn, router)
         begun = await self._beginnings.begin(context, turn, router)
         outcome = await self._answered(context, turn, router)

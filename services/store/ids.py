@@ -7,16 +7,18 @@ from services.clock import Clock
 _EPOCH_MS = 1_735_689_600_000  # 2025-01-01 UTC
 _SEQUENCE_BITS = 14
 _NODE_BITS = 8
+_MS_SHIFT = _SEQUENCE_BITS + _NODE_BITS
+_LAST = (1 << _SEQUENCE_BITS) - 1
 
 
 def first_id_at(ms: int) -> int:
     """The lowest id that may be taken at that instant, in milliseconds since 1970 UTC: rows of older ids are older."""
-    return max(0, ms - _EPOCH_MS) << (_SEQUENCE_BITS + _NODE_BITS)
+    return max(0, ms - _EPOCH_MS) << _MS_SHIFT
 
 
 def taken_ms(id: int) -> int:
     """When `id` was taken, in milliseconds since 1970 UTC, by the clock of then."""
-    return (id >> (_SEQUENCE_BITS + _NODE_BITS)) + _EPOCH_MS
+    return (id >> _MS_SHIFT) + _EPOCH_MS
 
 
 class Ids:
@@ -31,7 +33,7 @@ class Ids:
 
     def go_on_after(self, newest: int) -> None:
         """Give only ids above `newest` from now on: those of an earlier process, whose clock may have been ahead."""
-        ms, sequence = newest >> (_SEQUENCE_BITS + _NODE_BITS), newest & ((1 << _SEQUENCE_BITS) - 1)
+        ms, sequence = newest >> _MS_SHIFT, newest & _LAST
         if (ms, sequence) > (self._ms, self._sequence):
             self._ms, self._sequence = ms, sequence
 
@@ -43,7 +45,7 @@ class Ids:
             self._sequence = 0
         else:
             self._sequence += 1
-            if self._sequence >> _SEQUENCE_BITS:
+            if self._sequence > _LAST:
                 self._ms += 1
                 self._sequence = 0
-        return (self._ms << (_SEQUENCE_BITS + _NODE_BITS)) | self._node | self._sequence
+        return (self._ms << _MS_SHIFT) | self._node | self._sequence

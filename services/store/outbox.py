@@ -64,17 +64,18 @@ def put(
 ) -> Write:
     """A message to send. `state` is `sending` where this process sends it at once and a second send does no harm, else
     `pending`. Nothing when an earlier attempt of the turn put it there."""
-    return _PUT.write(
-        id=id,
-        key=key,
-        turn_id=turn_id,
-        history_id=history_id,
-        chat=chat,
-        body=body,
-        state=state,
-        epoch=epoch,
-        at_ms=at_ms,
-    )
+    values = {
+        "id": id,
+        "key": key,
+        "turn_id": turn_id,
+        "history_id": history_id,
+        "chat": chat,
+        "body": body,
+        "state": state,
+        "epoch": epoch,
+        "at_ms": at_ms,
+    }
+    return Write(_PUT, values)
 
 
 def claim(id: int, epoch: int) -> Write:
