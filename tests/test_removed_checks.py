@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
+
+import pytest
 
 from tests.conftest import REPOSITORY
+from tests.harness.guarding_modules import GUARDING
 from tests.harness.removed_checks import conditions_of
 
 SOURCE = """\
@@ -56,3 +60,27 @@ def test_what_is_taken_out_of_a_module_is_noticed_by_its_tests() -> None:
     assert len(rows) > 10, done.stdout + done.stderr
     assert [row for row in rows if not row["noticed_by"]] == []
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("file", GUARDING)
+def test_what_is_said_to_be_harmless_stands_in_the_module_once_and_bears_a_reason(file: str) -> None:
+    names = Counter(one.name for one in conditions_of((REPOSITORY / file).read_text(encoding="utf-8")))
+    assert {name: names[name] for name in GUARDING[file].harmless if names[name] != 1} == {}
+    assert [name for name, reason in GUARDING[file].harmless.items() if len(reason.split()) < 4] == []
+
+
+def test_every_module_on_the_way_has_tests_that_see_it() -> None:
+    named = [test for guarding in GUARDING.values() for test in (guarding.tests or ("none",))]
+    assert [test for test in named if not (REPOSITORY / test).is_file()] == []
+
+
+def test_a_module_without_known_tests_is_named() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.harness.removed_checks", "function_calls/usage.py"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, "function_calls/usage.py" in done.stderr) == (2, True)

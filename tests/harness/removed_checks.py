@@ -1,16 +1,20 @@
 """Which conditions on the way to a handler no test would miss.
 
-    python -m tests.harness.removed_checks function_calls/approvals.py tests/bot/test_approvals.py …
+    python -m tests.harness.removed_checks                                    all that `guarding_modules` has
+    python -m tests.harness.removed_checks function_calls/approvals.py        one of them, with its tests there
+    python -m tests.harness.removed_checks function_calls/usage.py tests/function_calls tests/bot/test_rights.py …
 
-The first name is a module, the others are tests that can see it. Each of its conditions that lets something through or
-holds it back is taken out in turn, in a process of its own, and the tests are run until one fails. A line of JSON for
-each: what was taken out, and the test that noticed it; an empty one is a condition that matters to nobody. 1: there is
-one. What is only quicker with the condition is no fault; whoever reads the list has to judge.
+Modules first, then tests that can see them. Each condition that lets something through or holds it back is taken out
+in turn, in a process of its own, and those of the tests that come to it are run until one fails, quick ones first. A
+line of JSON for each: what was taken out, the test that noticed it, and how many come to it. What nobody noticed is a
+fault, unless `guarding_modules` has it with the reason why it is none; so is what stands there and is noticed after
+all. 1: there is a fault.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import inspect
 import itertools
@@ -18,15 +22,22 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import pytest
 
+from tests.harness.guarding_modules import GUARDING
+
 _LETS_THROUGH = frozenset({"None", "ALLOWED", "False", "True", "''", "[]"})
 _MOST_SECONDS = 120
+"""For one test."""
 
 
 class Condition(NamedTuple):
@@ -38,6 +49,11 @@ class Condition(NamedTuple):
     start: int
     end: int
     instead: str
+
+    @property
+    def name(self) -> str:
+        """Where it stands, and what."""
+        return f"{self.where}: {self.text}"
 
     def gone_from(self, source: bytes) -> str:
         """The source without it, line for line."""
@@ -84,29 +100,55 @@ def _parts(where: str, condition: ast.expr) -> Iterator[tuple[str, ast.expr, str
 def take_out(module: Any, condition: Condition) -> None:
     """From now on the function in this process is without the condition, and so is what copies the module's source."""
     source = condition.gone_from(Path(module.__file__).read_bytes())
-    names = condition.where.split(".")
-    found: Any = vars(module)[names[0]]
-    depth = 1
-    while inspect.isclass(found):
-        found, depth = vars(found)[names[depth]], depth + 1
-    found = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
-    function = inspect.unwrap(found)
-    assert isinstance(function, FunctionType), condition.where
-    code = compile(source, module.__file__, "exec", dont_inherit=True)
-    for name in names[:depth]:
-        code = next(one for one in code.co_consts if isinstance(one, CodeType) and one.co_name == name)
-    function.__code__ = code
+    _exchange(module, source, [condition.where])
+
+
+def _exchange(module: Any, source: str, functions: Sequence[str]) -> None:
+    """The functions of these names do what they would with this source, which is the module's own from now on."""
     as_it_is: Callable[[Any], str] = inspect.getsource
     inspect.getsource = lambda of: source if of is module else as_it_is(of)  # type: ignore[assignment]
+    compiled = compile(source, module.__file__, "exec", dont_inherit=True)
+    for where in functions:
+        names = where.split(".")
+        found: Any = vars(module)[names[0]]
+        depth = 1
+        while inspect.isclass(found):
+            found, depth = vars(found)[names[depth]], depth + 1
+        found = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
+        function = inspect.unwrap(found)
+        assert isinstance(function, FunctionType), where
+        code = compiled
+        for name in names[:depth]:
+            code = next(one for one in code.co_consts if isinstance(one, CodeType) and one.co_name == name)
+        function.__code__ = code
+
+
+def tell_of(module: Any, conditions: Sequence[Condition], reached: Callable[[int], None], first: int = 0) -> None:
+    """From now on `reached` is told of each condition that is looked at: its place in `conditions`, from `first` on."""
+    source = Path(module.__file__).read_bytes()
+    # At one place the longer one begins first and ends last.
+    marks = [(one.start, -one.end, f"(__reached__({number}) or (") for number, one in enumerate(conditions, first)]
+    marks += [(one.end, one.end - one.start, "))") for one in conditions]
+    for place, _, mark in sorted(marks, key=lambda mark: (mark[0], mark[2] != "))", mark[1]), reverse=True):
+        source = source[:place] + mark.encode() + source[place:]
+    vars(builtins)["__reached__"] = reached  # which copies of the module see as well
+    _exchange(module, source.decode(), list(dict.fromkeys(one.where for one in conditions)))
+
+
+class _Removal(NamedTuple):
+    file: str
+    module: Any
+    condition: Condition
 
 
 class _OneByOne:
     """Runs the collected tests once for each condition, in a copy of this process."""
 
-    def __init__(self, module: Any) -> None:
-        self._module = module
+    def __init__(self, files: Sequence[str]) -> None:
+        self._files = files
+        self._removals: list[_Removal] = []
         self._failed: list[str] = []
-        self.unnoticed = 0
+        self.faults = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         # A test that looks for the condition in the source, and does not find it, notices nothing.
@@ -115,49 +157,117 @@ class _OneByOne:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        for condition in conditions_of(inspect.getsource(self._module)):
-            noticed = self._noticed_by(session, condition)
-            self.unnoticed += not noticed
-            line = {"where": condition.where, "condition": condition.text, "instead": condition.instead}
-            sys.stdout.write(json.dumps({**line, "noticed_by": noticed}) + "\n")
-            sys.stdout.flush()
+        # Not before: pytest wants to be the first to import what the modules need.
+        self._removals = [one for file in self._files for one in _removals(file)]
+        coming = self._coming(session)
+        for number, removal in enumerate(self._removals):
+            tests = coming.get(number, [])
+            noticed = _in_a_copy(partial(self._noticing, removal, tests)) if tests else ""
+            self._tell(removal, noticed, len(tests))
         return True
 
-    def _noticed_by(self, session: pytest.Session, condition: Condition) -> str:
-        reading, writing = os.pipe()
-        process = os.fork()
-        if process == 0:
-            self._child(session, condition, writing)
-        os.close(writing)
-        with os.fdopen(reading, "rb") as pipe:
-            said = pipe.read().decode()
-        _, status = os.waitpid(process, 0)
-        return said or ("it hung or died" if status else "")
+    def _tell(self, removal: _Removal, noticed: str, tests: int) -> None:
+        file, _, (where, text, _, _, instead) = removal
+        reason = GUARDING[file].harmless.get(removal.condition.name, "") if file in GUARDING else ""
+        self.faults += bool(noticed) == bool(reason)
+        line = {"module": file, "where": where, "condition": text, "instead": instead}
+        told = {**line, "noticed_by": noticed, "tests": tests, **({"harmless": reason} if reason else {})}
+        sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
 
-    def _child(self, session: pytest.Session, condition: Condition, writing: int) -> None:
-        signal.alarm(_MOST_SECONDS)
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
-        take_out(self._module, condition)
-        for test, following in itertools.zip_longest(session.items, session.items[1:]):
-            test.config.hook.pytest_runtest_protocol(item=test, nextitem=following)
+    def _coming(self, session: pytest.Session) -> dict[int, list[pytest.Item]]:
+        """The tests that come to each condition, by its number, the quickest first."""
+        said = _in_a_copy(partial(self._watched, session.items))
+        runs = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        assert len(runs) == len(session.items), said[-2000:]
+        coming: dict[int, list[pytest.Item]] = {}
+        for test, run in sorted(zip(session.items, runs, strict=True), key=lambda one: one[1]["seconds"]):
+            if run["failed"]:
+                sys.stderr.write(f"fails with every condition in its place: {test.nodeid}\n")
+                continue
+            for number in run["reached"]:
+                coming.setdefault(number, []).append(test)
+        return coming
+
+    def _watched(self, tests: list[pytest.Item]) -> Iterator[str]:
+        """What each test comes to, as JSON."""
+        reached: set[int] = set()
+        numbers: dict[str, list[int]] = {}
+        for number, one in enumerate(self._removals):
+            numbers.setdefault(one.file, []).append(number)
+        for those in numbers.values():
+            conditions = [self._removals[number].condition for number in those]
+            tell_of(self._removals[those[0]].module, conditions, reached.add, those[0])
+        began = time.monotonic()
+        for _ in _run(tests):
+            ended = time.monotonic()
+            run = {"seconds": ended - began, "failed": bool(self._failed), "reached": sorted(reached)}
+            yield json.dumps(run) + "\n"
+            began = ended
+            reached.clear()
+            self._failed.clear()
+
+    def _noticing(self, removal: _Removal, tests: list[pytest.Item]) -> Iterator[str]:
+        """The first test that fails without the condition."""
+        take_out(removal.module, removal.condition)
+        for _ in _run(tests):
             if self._failed:
-                os.write(writing, self._failed[0].encode())
-                break
-        os._exit(0)
+                yield self._failed[0]
+                return
+
+
+def _removals(file: str) -> Iterator[_Removal]:
+    module = importlib.import_module(file.removesuffix(".py").replace("/", "."))
+    for condition in conditions_of(inspect.getsource(module)):
+        yield _Removal(file, module, condition)
+
+
+def _run(tests: Sequence[pytest.Item]) -> Iterator[None]:
+    for test, following in itertools.zip_longest(tests, tests[1:]):
+        signal.alarm(_MOST_SECONDS)
+        test.config.hook.pytest_runtest_protocol(item=test, nextitem=following)
+        yield
+    signal.alarm(0)
+
+
+def _in_a_copy(work: Callable[[], Iterator[str]]) -> str:
+    """What `work` gives in a copy of this process, whose own processes end with it."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            os.setpgid(0, 0)
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
+            with os.fdopen(writing, "w", buffering=1) as pipe:
+                pipe.writelines(work())
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    _, status = os.waitpid(process, 0)
+    with suppress(ProcessLookupError):
+        os.killpg(process, signal.SIGKILL)
+    return said or ("it hung or died" if status else "")
 
 
 def main(arguments: list[str]) -> int:
-    """Take out what the module has, and run the tests. 1: something was not noticed."""
-    if len(arguments) < 2:
-        sys.stderr.write(__doc__ or "")
+    """Take out what the modules have, and run the tests. 1: there is a fault."""
+    modules = [one for one in arguments if not one.startswith("tests/")] or list(GUARDING)
+    tests = [one for one in arguments if one.startswith("tests/")]
+    if unknown := [one for one in modules if one not in GUARDING and not tests]:
+        sys.stderr.write(f"no tests are known that see {', '.join(unknown)}: name some\n")
         return 2
-    file, *tests = arguments
-    one_by_one = _OneByOne(importlib.import_module(file.removesuffix(".py").replace("/", ".")))
-    quiet = ["-q", "--no-header", "--tb=line", "--capture=no", "-p", "no:cacheprovider"]
-    pytest.main([*quiet, *tests], plugins=[one_by_one])
-    return 1 if one_by_one.unnoticed else 0
+    tests = tests or list(dict.fromkeys(test for module in modules for test in GUARDING[module].tests))
+    one_by_one = _OneByOne(modules)
+    with tempfile.TemporaryDirectory() as folder:
+        quiet = ["-q", "--no-header", "--tb=line", "--capture=no", "-p", "no:cacheprovider"]
+        ended = pytest.main([*quiet, f"--basetemp={folder}/tests", *tests], plugins=[one_by_one])
+    return 1 if one_by_one.faults or ended else 0
 
 
 if __name__ == "__main__":
