@@ -5,10 +5,10 @@
     python -m tests.harness.removed_checks function_calls/usage.py tests/function_calls tests/bot/test_rights.py …
 
 Modules first, then tests that can see them. Each condition that lets something through or holds it back is taken out
-in turn, in a process of its own, and those of the tests that come to it are run until one fails, quick ones first. A
-line of JSON for each: what was taken out, the test that noticed it, and how many come to it. What nobody noticed is a
-fault, unless `guarding_modules` has it with the reason why it is none; so is what stands there and is noticed after
-all. 1: there is a fault.
+in turn, in a process of its own, and those of the tests in which it decides something are run until one fails, quick
+ones first. A line of JSON for each: what was taken out, the test that noticed it, and in how many it decides. What
+nobody noticed is a fault, unless `guarding_modules` has it with the reason why it is none; so is what stands there and
+is noticed after all. 1: there is a fault.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class Condition(NamedTuple):
     start: int
     end: int
     instead: str
+    is_asked: bool
+    """It matters whether it holds, and not what it gives."""
 
     @property
     def name(self) -> str:
@@ -66,16 +68,15 @@ def conditions_of(source: str) -> list[Condition]:
     text = source.encode()
     starts = [0, *itertools.accumulate(len(line) for line in text.splitlines(keepends=True))]
 
-    def gone(where: str, node: ast.expr, instead: str) -> Condition:
+    def gone(where: str, node: ast.expr, instead: str, is_asked: bool) -> Condition:
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
-        return Condition(where, " ".join(text[start:end].decode().split()), start, end, instead)
+        return Condition(where, " ".join(text[start:end].decode().split()), start, end, instead, is_asked)
 
-    found = [gone(where, node, instead) for where, node, instead in _places(ast.parse(source), "")]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(itertools.starmap(gone, _places(ast.parse(source), ""))))
 
 
-def _places(node: ast.AST, where: str) -> Iterator[tuple[str, ast.expr, str]]:
+def _places(node: ast.AST, where: str) -> Iterator[tuple[str, ast.expr, str, bool]]:
     for child in ast.iter_child_nodes(node):
         within = where
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -83,18 +84,21 @@ def _places(node: ast.AST, where: str) -> Iterator[tuple[str, ast.expr, str]]:
         if isinstance(child, ast.If) and within:
             last = child.body[-1]
             lets_through = isinstance(last, ast.Return) and ast.unparse(last).removeprefix("return ") in _LETS_THROUGH
-            yield within, child.test, str(lets_through)
-            yield from _parts(within, child.test)
+            yield within, child.test, str(lets_through), True
+            yield from _parts(within, child.test, is_asked=True)
         if isinstance(child, ast.Return) and child.value is not None:
-            yield from _parts(within, child.value)
+            yield from _parts(within, child.value, is_asked=False)
         yield from _places(child, within)
 
 
-def _parts(where: str, condition: ast.expr) -> Iterator[tuple[str, ast.expr, str]]:
-    for node in ast.walk(condition):
-        if isinstance(node, ast.BoolOp):
-            for part in node.values:
-                yield where, part, str(isinstance(node.op, ast.And))
+def _parts(where: str, node: ast.AST, *, is_asked: bool) -> Iterator[tuple[str, ast.expr, str, bool]]:
+    is_joined = isinstance(node, ast.BoolOp)
+    if isinstance(node, ast.BoolOp):
+        for part in node.values:
+            yield where, part, str(isinstance(node.op, ast.And)), is_asked
+    is_asked = is_asked and (is_joined or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)))
+    for child in ast.iter_child_nodes(node):
+        yield from _parts(where, child, is_asked=is_asked)
 
 
 def take_out(module: Any, condition: Condition) -> None:
@@ -124,14 +128,23 @@ def _exchange(module: Any, source: str, functions: Sequence[str]) -> None:
 
 
 def tell_of(module: Any, conditions: Sequence[Condition], reached: Callable[[int], None], first: int = 0) -> None:
-    """From now on `reached` is told of each condition that is looked at: its place in `conditions`, from `first` on."""
+    """From now on `reached` is told of each condition that gives something else than what would take its place: its
+    number in `conditions`, counted from `first`."""
+
+    def reach(number: int, value: object) -> object:
+        condition = conditions[number - first]
+        instead = condition.instead == "True"
+        if value is not instead and not (condition.is_asked and bool(value) is instead):
+            reached(number)
+        return value
+
     source = Path(module.__file__).read_bytes()
     # At one place the longer one begins first and ends last.
-    marks = [(one.start, -one.end, f"(__reached__({number}) or (") for number, one in enumerate(conditions, first)]
+    marks = [(one.start, -one.end, f"__reach_{first}__({number}, (") for number, one in enumerate(conditions, first)]
     marks += [(one.end, one.end - one.start, "))") for one in conditions]
     for place, _, mark in sorted(marks, key=lambda mark: (mark[0], mark[2] != "))", mark[1]), reverse=True):
         source = source[:place] + mark.encode() + source[place:]
-    vars(builtins)["__reached__"] = reached  # which copies of the module see as well
+    vars(builtins)[f"__reach_{first}__"] = reach  # which copies of the module see as well
     _exchange(module, source.decode(), list(dict.fromkeys(one.where for one in conditions)))
 
 
@@ -167,7 +180,7 @@ class _OneByOne:
         return True
 
     def _tell(self, removal: _Removal, noticed: str, tests: int) -> None:
-        file, _, (where, text, _, _, instead) = removal
+        file, _, (where, text, _, _, instead, _) = removal
         reason = GUARDING[file].harmless.get(removal.condition.name, "") if file in GUARDING else ""
         self.faults += bool(noticed) == bool(reason)
         line = {"module": file, "where": where, "condition": text, "instead": instead}
@@ -176,7 +189,7 @@ class _OneByOne:
         sys.stdout.flush()
 
     def _coming(self, session: pytest.Session) -> dict[int, list[pytest.Item]]:
-        """The tests that come to each condition, by its number, the quickest first."""
+        """The tests in which each condition decides something, by its number, the quickest first."""
         said = _in_a_copy(partial(self._watched, session.items))
         runs = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
         assert len(runs) == len(session.items), said[-2000:]

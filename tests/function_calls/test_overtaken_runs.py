@@ -1,0 +1,87 @@
+"""What becomes of a run whose intent cannot be noted, since another turn was faster, and of one that can only end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from function_calls.call import Resumed
+from function_calls.policies import ALLOWED, Open, Policies, Verdict
+from function_calls.spec import FunctionResult
+from function_calls.turn import MemoryTurnLog, Run, StoredRun
+from services.refs import ErrorCode
+from services.store.port import Conflict, Write
+from tests.fakes.functions import CITY, Recorder
+from tests.function_calls.routing import Routing
+
+SPENT = FunctionResult.fail(ErrorCode.REFUSED, "No units are left.")
+
+
+class TakenFirst(MemoryTurnLog):
+    """Another turn was faster with what an intent takes, each time."""
+
+    def __init__(self, stored: StoredRun | None = None) -> None:
+        super().__init__()
+        self._stored = stored
+
+    def stored_run(self, key: str) -> StoredRun | None:
+        return self._stored
+
+    async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
+        raise Conflict
+
+
+class Budget:
+    """A budget with so many looks at it before it is spent."""
+
+    def __init__(self, looks: int) -> None:
+        self._left = looks
+
+    async def judge(self, *_: Any) -> Verdict:
+        self._left -= 1
+        return ALLOWED if self._left >= 0 else Verdict(SPENT)
+
+
+def with_budget(act: Recorder, looks: int) -> Routing:
+    """A chat with this function and this budget."""
+    return Routing(act, policies=Policies(Budget(looks), Open(), Open()))
+
+
+async def test_who_was_overtaken_in_the_last_of_a_budget_is_told_so() -> None:
+    act = Recorder("act", effect="once")
+    routing = with_budget(act, 1)
+    result = await routing.invoke("act", turn=routing.a_turn(log=TakenFirst()))
+    assert (result, act.runs) == (SPENT, [])
+
+
+@pytest.mark.parametrize("effect", ["read", "idempotent", "once"])
+async def test_what_could_not_be_noted_for_another_reason_than_the_budget_does_not_run(effect: str) -> None:
+    act = Recorder("act", effect=effect)
+    routing = with_budget(act, 2)
+    with pytest.raises(Conflict):
+        await routing.invoke("act", turn=routing.a_turn(log=TakenFirst()))
+    assert (act.runs, routing.recorded) == ([], [])
+
+
+@pytest.mark.parametrize("effect", ["read", "idempotent"])
+async def test_a_run_that_was_paid_for_before_a_crash_is_never_refused_by_a_budget_that_is_spent_now(
+    effect: str,
+) -> None:
+    act = Recorder("act", effect=effect)
+    routing = with_budget(act, 0)
+    with pytest.raises(Conflict):
+        await routing.invoke("act", turn=routing.a_turn(log=TakenFirst(StoredRun("act", None))))
+    assert (act.runs, routing.recorded) == ([], [])
+
+
+@pytest.mark.parametrize("kind", ["expired", "cancelled"])
+async def test_a_run_that_is_only_to_end_and_whose_arguments_fit_no_more_is_turned_away_once(kind: Any) -> None:
+    act = Recorder("act", CITY, effect="once")
+    routing = Routing(act)
+    turn = routing.a_turn()
+    turn.resuming["asked"] = Resumed({}, "", kind)
+    result = await routing.invoke("act", raw={"city": 5}, turn=turn, key="asked")
+    assert (result.error and result.error.code, act.runs) == (ErrorCode.BAD_ARGUMENTS, [])
+    assert [run.key for run, _ in routing.recorded] == ["asked"]
