@@ -136,9 +136,10 @@ async def test_what_never_began_is_no_unknown_outcome(options: dict[str, Any]) -
 
 async def test_a_filter_that_does_not_exist_keeps_the_function_from_running() -> None:
     guarded = Recorder("guarded", filters=["guard"])
-    with capture_logs():
+    with capture_logs() as logs:
         result = await Routing(guarded).invoke("guarded")
     assert (code_of(result), guarded.runs) == (ErrorCode.FAILED, [])
+    assert "it names the filter 'guard', which does not exist any more" in str(logs[0]["exc_info"])
 
 
 async def test_a_cancelled_turn_is_cancelled_and_not_a_failure() -> None:
