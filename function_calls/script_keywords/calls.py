@@ -22,5 +22,6 @@ async def call(run: ScriptRun, name: Value, arguments: Value = None, named: Valu
     function gives: facts, and its words as `text`."""
     if not isinstance(name, str) or not name.strip():
         raise RunFault(RunCode.BAD_VALUE, run.call.say("basic.call.no_name"))
-    given = [named] if named is not None else arguments if isinstance(arguments, list) else []
-    return await call_function(run, name, given)
+    if isinstance(named, dict):
+        return await call_function(run, name, {str(one): value for one, value in named.items()})
+    return await call_function(run, name, arguments if isinstance(arguments, list) else [])

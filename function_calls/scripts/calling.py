@@ -122,19 +122,24 @@ def arguments_of_call(run: ScriptRun, meant: Meant, given: Sequence[Value] | Map
 def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value] | Mapping[str, Value]) -> JsonObject:
     """The arguments of a call by their names: a map has them already, and so has a map that is the only value, unless
     the first parameter is one; others fill the parameters in order. What is NULL is left out. Raises RunFault."""
-    if isinstance(given, Mapping):
-        return {name: value for name, value in given.items() if value is not None}
     properties: Mapping[str, JsonObject] = spec.parameters["properties"]
     first = next(iter(properties.values()), {})
-    if len(given) == 1 and isinstance(given[0], dict) and first.get("type") != "object":
-        folded = {name.casefold(): name for name in properties}
-        named: JsonObject = {folded.get(str(name).casefold(), str(name)): value for name, value in given[0].items()}
+    if isinstance(given, Mapping):
+        named = _by_name(properties, given)
+    elif len(given) == 1 and isinstance(given[0], dict) and first.get("type") != "object":
+        named = _by_name(properties, given[0])
     elif len(given) > len(properties):
         text = run.call.say("basic.call.too_many", name=spec.name, most=len(properties), count=len(given))
         raise RunFault(RunCode.BAD_VALUE, text)
     else:
         named = dict(zip(properties, given, strict=False))
     return {name: value for name, value in named.items() if value is not None}
+
+
+def _by_name(properties: Mapping[str, JsonObject], given: Mapping[str, Value]) -> JsonObject:
+    """`given` under the names of the parameters: scripts need not write them in the same case."""
+    folded = {name.casefold(): name for name in properties}
+    return {name if name in properties else folded.get(name.casefold(), name): one for name, one in given.items()}
 
 
 async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapping[str, Value]) -> Value | Asks:

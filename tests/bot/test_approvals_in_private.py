@@ -69,3 +69,18 @@ async def test_the_reason_of_a_private_no_is_not_told_in_public() -> None:
         code = await asked(group)
         said = await group.say("Bob", f"reject {code} because it is late", **ADMIN)
         assert said == ["Bob said no to “post”: it is late"]
+
+
+async def test_the_reason_of_a_private_no_is_told_where_it_was_asked_for_in_private_too() -> None:
+    async with a_group([post().spec], settings=needing()) as group:
+        code = await asked(group, who="Bob", private=True, **ADMIN)
+        said = await group.say("Bob", f"reject {code} because it is late", private=True, **ADMIN)
+        assert said == ["Bob said no to “post”: it is late"]
+
+
+async def test_whose_request_was_refused_is_said_where_others_wait_unless_they_took_it_back_themselves() -> None:
+    async with a_group([post().spec], settings=needing()) as group:
+        codes = [await asked(group, city) for city in ("Oslo", "Rome", "Bonn")]
+        assert await group.say("Ann", f"no {codes[0]}") == ["Ann said no to “post”."]
+        assert await group.say("Bob", f"no {codes[1]}", **ADMIN) == ["Bob said no to “post”, which Ann asked for."]
+        assert await group.say("Bob", f"no {codes[2]}", **ADMIN) == ["Bob said no to “post”."]

@@ -12,7 +12,7 @@ from config.texts import Texts
 from function_calls.context import MessageContext
 from function_calls.permissions import callable_here, refusal
 from function_calls.turn import Path
-from services.refs import ErrorCode, ReasonCode, Role
+from services.refs import ErrorCode, MemberRef, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import Recorder
 from tests.fakes.model import call, calls, says
@@ -218,3 +218,39 @@ async def test_switching_function_calling_off_holds_at_once_within_a_turn_too() 
     assert request.offer is not None
     assert request.offer.functions == ()
     assert routing.recorded[-1][1].metadata["refused_by"] == "chats.family"
+
+
+async def test_whose_role_nobody_tells_may_still_call_what_is_open_to_all() -> None:
+    async def nobody_tells(member: MemberRef) -> None:
+        return None
+
+    act, look = Recorder("act", roles="admin", effect="once"), Recorder("look")
+    routing = Routing(act, look)
+    turn, olga = routing.a_turn(live_role=nobody_tells), a_message(sender=a_member("Olga", Role.ADMIN))
+    refused = await routing.invoke("act", turn=turn, message=olga)
+    assert refused.error is not None
+    assert refused.error.text == EN.say("refusals.role_untold", name="act", detail="admin")
+    assert (await routing.invoke("look", turn=turn, message=olga)).ok
+    assert callable_here(olga, turn, Path.MODEL) == [act.spec, look.spec]
+    assert (act.runs, len(look.runs)) == ([], 1)
+
+
+async def test_an_admin_is_asked_for_no_more_than_the_rest_of_the_rules_allows() -> None:
+    asked: list[MemberRef] = []
+
+    async def tells(member: MemberRef) -> Role:
+        asked.append(member)
+        return Role.ADMIN
+
+    olga = a_message(sender=a_member("Olga", Role.ADMIN))
+    for options, runs, times in (
+        ({"roles": "admin", "effect": "once", "scope": "private"}, 0, 0),
+        ({"roles": "admin", "effect": "once"}, 1, 1),
+        ({"roles": "admin", "effect": "read"}, 1, 0),
+        ({"roles": "member", "effect": "once"}, 1, 0),
+    ):
+        act = Recorder("act", **options)
+        routing = Routing(act)
+        await routing.invoke("act", turn=routing.a_turn(live_role=tells), message=olga)
+        assert (len(act.runs), len(asked)) == (runs, times), options
+        asked.clear()

@@ -1,0 +1,119 @@
+"""What a function is given that a script calls, what comes back of it, and the questions between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.texts import Texts
+from function_calls.context import Attachment
+from function_calls.spec import Choice, FunctionResult, Message, Question
+from tests.bot.basic_group import a_group_with
+from tests.fakes.functions import CITY, Recorder
+
+EN = Texts().of("en")
+DAYS = {"days": {"type": "integer", "description": "How many"}}
+WHERE = {"where": {"type": "object", "description": "The place", "required": True, "additionalProperties": True}}
+YES_OR_NO = (Choice("Yes", "yes"), Choice("No", "no"))
+
+
+def stopped(code: str, line: int, detail: str) -> str:
+    return f"{EN.say(f'basic.stopped.{code}', name='quiz', line=line)} {detail}".strip()
+
+
+@pytest.mark.parametrize(
+    ("called", "given"),
+    [
+        ('CALL "heaven", "Oslo 2"', {"city": "Oslo", "days": 2}),
+        ('CALL "sky", "Oslo 2"', {"city": "Oslo 2"}),
+        ('CALL "heaven", "Oslo 2", 3', {"city": "Oslo 2", "days": 3}),
+        ('CALL "heaven", {"city": "Oslo 2", "days": 3}', {"city": "Oslo 2", "days": 3}),
+        ('CALL "heaven" WITH city = "Oslo 2"', {"city": "Oslo 2"}),
+    ],
+)
+async def test_a_single_text_behind_a_command_word_is_read_as_people_type_it_and_nothing_else_is(
+    called: str, given: dict[str, Any], tmp_path: Path
+) -> None:
+    sky = Recorder("sky", {**CITY, **DAYS}, commands=["heaven"])
+    async with a_group_with(tmp_path, [sky.spec], quiz=called) as group:
+        await group.say("Ann", "/quiz")
+    assert sky.runs == [given]
+
+
+async def test_a_number_behind_a_command_word_is_the_first_argument(tmp_path: Path) -> None:
+    sky = Recorder("sky", DAYS, commands=["heaven"])
+    async with a_group_with(tmp_path, [sky.spec], quiz='CALL "heaven", 7') as group:
+        await group.say("Ann", "/quiz")
+    assert sky.runs == [{"days": 7}]
+
+
+async def test_a_map_is_the_value_of_a_first_parameter_that_is_one_and_else_holds_all_arguments(tmp_path: Path) -> None:
+    go, sky = Recorder("go", WHERE), Recorder("sky", CITY)
+    script = 'CALL "go", {"city": "Oslo"}\nCALL "sky", {"CITY": "Rome"}\nplace = {"city": "Bonn"}'
+    script += '\nCALL "go" WITH WHERE = place\nCALL "sky" WITH City = "Bern"'
+    async with a_group_with(tmp_path, [go.spec, sky.spec], quiz=script) as group:
+        await group.say("Ann", "/quiz")
+    assert (go.runs, sky.runs) == (
+        [{"where": {"city": "Oslo"}}, {"where": {"city": "Bonn"}}],
+        [{"city": "Rome"}, {"city": "Bern"}],
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "words", "value"),
+    [
+        ({"sun": 9}, "", {"sun": 9}),
+        ({"sun": 9}, "Sunny.", {"sun": 9, "text": "Sunny."}),
+        ({"text": "its own"}, "Sunny.", {"text": "its own"}),
+    ],
+)
+async def test_words_stand_beside_facts_as_their_text_unless_they_have_one(
+    data: Any, words: str, value: Any, tmp_path: Path
+) -> None:
+    sky = Recorder("sky", gives=FunctionResult(messages=(Message(words),) if words else (), data=data))
+    keep = Recorder("keep", WHERE)
+    script = 'x = CALL "sky"\nCALL "keep" WITH where = x'
+    async with a_group_with(tmp_path, [sky.spec, keep.spec], quiz=script) as group:
+        await group.say("Ann", "/quiz")
+    assert keep.runs == [{"where": value}]
+
+
+async def test_a_file_that_a_function_gives_goes_to_the_chat(tmp_path: Path) -> None:
+    picture = Attachment("sky.png", "image/png", "https://example.org/sky.png")
+    sky = Recorder("sky", gives=FunctionResult(messages=(Message("Look.", attachments=(picture,)),), data=1))
+    async with a_group_with(tmp_path, [sky.spec], quiz='x = CALL "sky"\nTALK "seen " + x') as group:
+        assert await group.say("Ann", "/quiz") == ["Look.\nsky.png: https://example.org/sky.png", "seen 1"]
+
+
+@pytest.mark.parametrize("handled", [True, False])
+async def test_that_nobody_knows_what_became_of_an_effect_is_said_whatever_the_script_makes_of_it(
+    handled: bool, tmp_path: Path
+) -> None:
+    pay = Recorder("pay", effect="once", gives=RuntimeError("gone"))
+    unknown = EN.say("failures.unknown_outcome", name="pay")
+    script = 'ON ERROR RESUME NEXT\nCALL "pay"\nTALK "All is well"' if handled else 'TALK "All is well"\nCALL "pay"'
+    settings = {"source": {"may_call": ["*"]}}
+    async with a_group_with(tmp_path, [pay.spec], settings=settings, quiz=script) as group:
+        said = await group.say("Ann", "/quiz")
+    assert said.count(unknown) == 1
+    assert "All is well" in said
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        (Question("argument", "Which city?", "stubborn", {}, field="city"), "Oslo"),
+        (Question("confirm", "Really?", "stubborn", {"city": "Oslo"}, choices=YES_OR_NO), "yes"),
+    ],
+)
+async def test_a_function_that_asks_for_what_it_was_given_stops_the_script(
+    question: Question, answer: str, tmp_path: Path
+) -> None:
+    city = {"city": {"type": "string", "description": "The place"}}
+    stubborn = Recorder("stubborn", city, gives=FunctionResult(question=question))
+    async with a_group_with(tmp_path, [stubborn.spec], quiz='CALL "stubborn"') as group:
+        assert await group.say("Ann", "/quiz") == [question.text]
+        told = EN.say("basic.call.needs_yes", name="stubborn")
+        assert await group.say("Ann", answer) == [stopped("not_allowed", 2, told)]

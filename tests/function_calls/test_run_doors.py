@@ -1,0 +1,172 @@
+"""What a run reaches beyond itself: other functions, its caller's model, the people who are asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from config.texts import Texts
+from function_calls.beginning import BEGINS_CHATS
+from function_calls.call import Resumed
+from function_calls.policies import Open, Policies, Verdict
+from function_calls.spec import FunctionResult
+from function_calls.turn import Path
+from services.refs import ErrorCode
+from tests.fakes.asking import Asking
+from tests.fakes.functions import CITY, Recorder
+from tests.function_calls.code_copies import Code
+from tests.function_calls.routing import Routing, said
+from tests.function_calls.waiting import OSLO, Waiting, act, rule
+
+EN = Texts().of("en")
+ANSWERED = Resumed({"answers": []}, "Ann")
+
+
+def code_of(result: FunctionResult) -> ErrorCode | None:
+    """Why the run gave nothing."""
+    return result.error.code if result.error else None
+
+
+def calling(name: str = "inner", **options: Any) -> Recorder:
+    """A function that gives what another one gives."""
+
+    async def does(context: Any, arguments: Any, call: Any) -> FunctionResult:
+        result: FunctionResult = await call.invoke(name, {}, **options)
+        return result
+
+    return Recorder("outer", does=does)
+
+
+# -- the caller's model
+
+
+@pytest.mark.requirement("D37")
+@pytest.mark.parametrize("outside", [True, False])
+async def test_a_run_that_was_given_words_of_others_does_not_ask_the_callers_model(outside: bool) -> None:
+    lent: list[Any] = []
+
+    async def does(context: Any, arguments: Any, call: Any) -> None:
+        await call.invoke("inner", {})
+        lent.append(call.callers_model)
+
+    model: Any = object()
+    inner = Recorder("inner", gives=FunctionResult(data=1, outside=outside))
+    routing = Routing(Recorder("outer", does=does), inner)
+    await routing.invoke("outer", turn=routing.a_turn(callers_model=model))
+    assert lent == [None if outside else model]
+
+
+@pytest.mark.parametrize(("role", "lends"), [("admin", False), ("member", True)])
+async def test_a_run_that_may_only_end_asks_nobodys_model(role: str, lends: bool) -> None:
+    lent: list[Any] = []
+
+    async def does(context: Any, arguments: Any, call: Any) -> None:
+        lent.append(call.callers_model is not None)
+
+    routing = Routing(Recorder("outer", does=does, roles=role))
+    turn = routing.a_turn(callers_model=object(), resuming={"asked": Resumed({}, "", "expired")})
+    await routing.invoke("outer", turn=turn, key="asked")
+    assert lent == [lends]
+
+
+# -- other functions
+
+
+async def test_the_beginning_of_chats_is_called_by_nobody_but_goes_on_once_it_has_asked() -> None:
+    begin = Recorder("inner", metadata={BEGINS_CHATS: True})
+    assert code_of(await Routing(calling(), begin).invoke("outer")) is ErrorCode.NOT_FOUND
+    assert begin.runs == []
+    assert (await Routing(calling(goes_on=ANSWERED), begin).invoke("outer")).ok
+    assert len(begin.runs) == 1
+
+
+async def runs_of_act(function: Recorder, *runs: dict[str, Any]) -> list[FunctionResult]:
+    """What a function is given that calls `act`, which waits for an admin's yes, once with each of these options."""
+    given: list[FunctionResult] = []
+
+    async def does(context: Any, arguments: Any, call: Any) -> None:
+        for one in runs:
+            given.append(await call.invoke("act", **{"arguments": OSLO, **one}))
+
+    await Waiting(Code(), function, Recorder("outer", does=does), **rule()).routing.invoke("outer")
+    return given
+
+
+async def digest_of(function: Recorder) -> str:
+    """Which yes a run of `act` in Oslo needs."""
+    [asked] = await runs_of_act(function, {})
+    assert asked.question is not None
+    assert asked.question.terms is not None
+    return asked.question.terms.digest
+
+
+async def test_a_run_within_another_goes_on_by_the_yes_that_it_was_given_before_it_asked() -> None:
+    fill = Asking("act", parameters=CITY, effect="once")
+    digest = await digest_of(fill.recorder)
+    goes_on = {"goes_on": ANSWERED}
+    [by_it, by_another, by_none] = await runs_of_act(
+        fill.recorder, {**goes_on, "allowed": digest}, {**goes_on, "allowed": "another"}, goes_on
+    )
+    assert (by_it.data, by_another.question is not None, by_none.question is not None) == (["Ann"], True, True)
+    assert fill.runs == [("answered", "Ann")]
+
+
+async def test_a_yes_that_the_run_did_not_come_to_is_good_for_no_other() -> None:
+    function = act()
+    digest = await digest_of(function)
+    [wrong, right] = await runs_of_act(function, {"arguments": {"city": 5}, "allowed": digest}, {})
+    assert (code_of(wrong), right.question is not None) == (ErrorCode.BAD_ARGUMENTS, True)
+    assert function.runs == []
+
+
+# -- those who are asked
+
+
+@pytest.mark.parametrize("path", [Path.API, Path.MCP, Path.TIMER, Path.CLI])
+async def test_a_yes_that_a_function_within_wants_is_handed_on_where_nobody_answers_a_run(path: Path) -> None:
+    inner = Recorder("inner", confirm="Really?", effect="once")
+    result = await Routing(calling(), inner).invoke("outer", path=path)
+    assert (result.question and result.question.kind, inner.runs) == ("confirm", [])
+
+
+@pytest.mark.parametrize("kind", ["cancelled", "expired"])
+async def test_a_run_that_is_to_end_asks_no_more(kind: Any) -> None:
+    nag = Recorder("nag", gives=FunctionResult.ask("Really?", resume={}))
+    routing = Routing(nag)
+    turn = routing.a_turn(resuming={"asked": Resumed({}, "", kind)})
+    with capture_logs() as logs:
+        result = await routing.invoke("nag", turn=turn, key="asked")
+    assert (result.question, len(nag.runs)) == (None, 1)
+    assert [(one["event"], one["kind"]) for one in logs] == [("asked_after_the_end", kind)]
+
+
+class Refuses:
+    """Nobody may say yes any more."""
+
+    def judge(self, *_: Any) -> Verdict:
+        return Verdict(FunctionResult.fail(ErrorCode.REFUSED, "Too many wait."))
+
+
+async def test_a_run_that_may_not_wait_for_a_yes_now_is_refused_and_hears_that_it_is_over() -> None:
+    fill = Asking()
+    routing = Routing(fill.spec, policies=Policies(Open(), Open(), Refuses()))
+    result = await routing.invoke("fill", turn=routing.a_turn(resuming={"asked": ANSWERED}), key="asked")
+    assert (result.error and result.error.text, fill.runs) == ("Too many wait.", [("expired", "")])
+
+
+async def test_that_nobody_knows_how_a_run_ended_is_said_beside_what_came_of_the_other() -> None:
+    async def asks(context: Any, arguments: Any, call: Any) -> FunctionResult:
+        if call.resumed is None:
+            return FunctionResult.ask("Go on?")
+        raise RuntimeError("gone")
+
+    async def keeps_it(context: Any, arguments: Any, call: Any) -> FunctionResult:
+        await call.invoke("inner", {})
+        return FunctionResult.say("All is done.")
+
+    inner, outer = Recorder("inner", does=asks, effect="once"), Recorder("outer", does=keeps_it, commands=["outer"])
+    with capture_logs():
+        outcome = await Routing(inner, outer).hears("/outer")
+    assert said(outcome) == ["All is done.", EN.say("failures.unknown_outcome", name="inner")]
