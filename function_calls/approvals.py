@@ -124,7 +124,7 @@ class Approvals:
         approved = turn.approved
         if approved is not None and approved.digest == terms.digest:
             turn.approved = None
-            if approved.always and terms.grant:
+            if approved.always:
                 turn.granted = terms.grant[:CODE_CHARS]
             return Verdict(writes=tuple(self._allowed(context, spec, values, terms, approved)))
         if is_granted:

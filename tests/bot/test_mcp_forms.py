@@ -1,0 +1,54 @@
+"""Forms of the Model Context Protocol: what has to be filled in, what a bad answer is, and how many may wait."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from bot.direct_calls import Caller
+from bot.mcp_callers import McpCaller
+from bot.mcp_questions import MOST_WAITING, Waiting, reply_of
+from function_calls.answering import Reply
+from function_calls.spec import Choice
+from function_calls.turn import Path
+from services.refs import ChatRef, MemberRef, Role
+from tests.bot.test_mcp_questions import User, called
+from tests.fakes.asking import Asking
+from tests.harness.mcp_programs import MODERN
+
+BLACK_OR_WHITE = [Choice("Black", "b"), Choice("White", "w")]
+
+
+def a_program(name: str) -> McpCaller:
+    """A program of that name, which is an admin now."""
+    member, chat = MemberRef("mcp", "programs", name), ChatRef("mcp", "programs", name)
+    caller = Caller(member, name, Role.MEMBER, chat, is_group=False, path=Path.MCP)
+    return McpCaller(caller, role_now=lambda _member, _role: Role.ADMIN)
+
+
+@pytest.mark.parametrize(("choices", "required"), [([], ["answer"]), (BLACK_OR_WHITE, None)])
+async def test_the_only_field_of_a_form_has_to_be_filled_in(choices: list[Choice], required: Any) -> None:
+    user = User("b")
+    await called([Asking(choices=choices).spec], user, MODERN, "fill")
+    assert user.asked[0].requested_schema.get("required") == required
+
+
+@pytest.mark.parametrize("result", [None, "b", {"action": "accept", "content": {"answer": "b"}}])
+def test_what_no_client_should_send_is_an_empty_answer_of_who_asks_as_they_are_now(result: object) -> None:
+    assert reply_of(result, a_program("editor")) == Reply("answered", "", Role.ADMIN)
+
+
+def test_only_so_many_calls_of_all_programs_wait_for_answers() -> None:
+    waiting = Waiting()
+    with ExitStack() as open_now, capture_logs() as logs:
+        let_in = [open_now.enter_context(waiting.one_more(a_program(f"p{n // 16}"))) for n in range(MOST_WAITING)]
+        assert (all(let_in), len(waiting)) == (True, MOST_WAITING)
+        with waiting.one_more(a_program("newcomer")) as may_wait:
+            assert not may_wait
+    assert [one["waiting"] for one in logs] == [MOST_WAITING]
+    with waiting.one_more(a_program("newcomer")) as may_wait:
+        assert may_wait
+    assert len(waiting) == 0
