@@ -15,6 +15,7 @@ from function_calls.beginning import begins_chats
 from function_calls.call import Call, Resumed, ResumedKind
 from function_calls.commands import arguments_of, plan_for, value_of
 from function_calls.questions import fingerprint
+from function_calls.run_ends import unknown_end
 from function_calls.scripts.ending import HeldUpWithin
 from function_calls.scripts.faults import count_up
 from function_calls.scripts.rights import may_call, tool_name
@@ -165,6 +166,9 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapp
     run.outside = run.outside or result.outside
     run.heard = True
     if result.question is not None:
+        if asked.waits is not None and result.question.goes_on is not None:
+            # It would go on with a yes that has come to be needed, and no script waits for that.
+            await _ended(run, asked.waits)
         return _held_up(run, called, result, result.question, asked)
     return _value(run, result)
 
@@ -177,8 +181,7 @@ async def end_within(call: Call, resumed: Resumed) -> FunctionResult:
     if waits is None:
         return FunctionResult()
     result = await _given(call, waits, "", resumed.kind)
-    is_unknown = result.error is not None and result.error.code is ErrorCode.UNKNOWN_OUTCOME
-    return result if is_unknown else FunctionResult()
+    return result if unknown_end(result) else FunctionResult()
 
 
 async def _goes_on(run: ScriptRun, waits: JsonObject) -> FunctionResult:
@@ -189,9 +192,16 @@ async def _goes_on(run: ScriptRun, waits: JsonObject) -> FunctionResult:
     if spec is not None and waits["edition"] != fingerprint(spec):
         raise RunFault(RunCode.UNAVAILABLE, run.call.say("questions.changed", name=name))
     if spec is not None and not may_call(spec, run.grants):
-        await _given(run.call, waits, "", "expired")
+        await _ended(run, waits)
         raise RunFault(RunCode.NOT_ALLOWED, run.call.say("basic.call.not_granted", name=name))
     return await _given(run.call, waits, run.answer or "", "answered")
+
+
+async def _ended(run: ScriptRun, waits: JsonObject) -> None:
+    """Let the run that has asked something come to its end. Of that the chat hears only what it has to."""
+    result = await _given(run.call, waits, "", "expired")
+    for message in unknown_end(result):
+        run.say(message)
 
 
 async def _given(call: Call, waits: JsonObject, answer: str, kind: ResumedKind) -> FunctionResult:

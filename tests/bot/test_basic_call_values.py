@@ -11,6 +11,7 @@ from config.texts import Texts
 from function_calls.context import Attachment
 from function_calls.spec import Choice, FunctionResult, Message, Question
 from tests.bot.basic_group import a_group_with
+from tests.bot.test_reload import reload
 from tests.fakes.functions import CITY, Recorder
 
 EN = Texts().of("en")
@@ -117,3 +118,40 @@ async def test_a_function_that_asks_for_what_it_was_given_stops_the_script(
         assert await group.say("Ann", "/quiz") == [question.text]
         told = EN.say("basic.call.needs_yes", name="stubborn")
         assert await group.say("Ann", answer) == [stopped("not_allowed", 2, told)]
+
+
+@pytest.mark.requirement("C18")
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_run_that_has_come_to_need_a_yes_stops_the_script_that_called_it_and_ends(
+    fails: bool, tmp_path: Path
+) -> None:
+    ends: list[str] = []
+
+    async def does(context: Any, arguments: Any, call: Any) -> FunctionResult:
+        if call.resumed is None:
+            return FunctionResult.ask("Your name?", resume={})
+        ends.append(call.resumed.kind)
+        if fails:
+            raise RuntimeError("gone")
+        return FunctionResult.say("Nobody is to hear this.")
+
+    fill = Recorder("fill", does=does, effect="once", touches="stays_here")
+    async with a_group_with(tmp_path, [fill.spec], quiz='CALL "fill"') as group:
+        assert await group.say("Ann", "/quiz") == ["Your name?"]
+        assert await reload(group, functions={"fill": {"approval": "admin"}})
+        told = EN.say("basic.call.needs_yes", name="fill")
+        unknown = [EN.say("failures.unknown_outcome", name="fill")] if fails else []
+        assert await group.say("Ann", "Ann") == [*unknown, stopped("not_allowed", 2, told)]
+    assert ends == ["expired"]
+
+
+async def test_what_asks_and_is_switched_off_while_it_does_so_stops_the_script(tmp_path: Path) -> None:
+    async def does(context: Any, arguments: Any, call: Any) -> FunctionResult:
+        if call.resumed is None:
+            assert await reload(group, functions={"fill": {"enabled": False}})
+        return FunctionResult.ask("Your name?")
+
+    fill = Recorder("fill", does=does)
+    async with a_group_with(tmp_path, [fill.spec], quiz='CALL "fill"') as group:
+        told = EN.say("basic.call.asks_itself", name="fill")
+        assert await group.say("Ann", "/quiz") == [stopped("not_allowed", 2, told)]

@@ -4,6 +4,7 @@ taken out without a test noticing it: with the reason why that is no fault."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -11,8 +12,125 @@ class Guarding(NamedTuple):
     """One module."""
 
     tests: tuple[str, ...]
-    harmless: Mapping[str, str]
+    harmless: Mapping[str, str] = MappingProxyType({})
     """The reason why it is no fault, for the condition by its name: the function, a colon, the condition."""
 
 
-GUARDING: Mapping[str, Guarding] = {}
+def _bot(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/bot/test_{name}.py" for name in names)
+
+
+def _calls(*names: str) -> tuple[str, ...]:
+    folders = [name.rpartition("/") for name in names]
+    return tuple(f"tests/function_calls/{folder}{slash}test_{name}.py" for folder, slash, name in folders)
+
+
+_QUESTIONS = _bot("ends_of_questions", "handler_question_rights", "handler_questions", "nested_questions")
+
+GUARDING: Mapping[str, Guarding] = {
+    "function_calls/invocation.py": Guarding(
+        (
+            *_QUESTIONS,
+            *_bot("budgets", "hijacked_model", "rights", "taint", "timers"),
+            *_calls("every_approval_check_matters", "every_check_matters", "every_taint_check_matters", "filters"),
+            *_calls("invocation", "overtaken_runs", "permissions", "questions", "run_doors", "stored_runs"),
+            *_calls("script_keywords/mcp"),
+        ),
+        {
+            "Invoker.invoke: context.sender.role is not _MEMBER": (
+                "a shortcut: what is risky a mere member may not call, and was refused it already"
+            ),
+            "Invoker._decided: turn.resuming": "a shortcut: nothing is found in what is empty",
+            "Invoker._decided: judged is ALLOWED": "a shortcut: ALLOWED refuses nothing and writes nothing",
+            "Invoker._run: run.spec.touches or turn.outside": "a shortcut: is_from_outside looks at both itself",
+        },
+    ),
+    "function_calls/permissions.py": Guarding(
+        (
+            *_bot("rights", "timers"),
+            *_calls("handlers/chat_control", "invocation", "permissions", "remembered_offers", "router"),
+            *_calls("every_approval_check_matters", "every_check_matters"),
+        ),
+    ),
+    "function_calls/approvals.py": Guarding(
+        (
+            *_bot("approvals", "approvals_in_private", "ends_of_questions", "handler_question_rights"),
+            *_bot("hijacked_model", "late_approvals", "taint", "waiting_approvals"),
+            *_calls("approval_rules", "every_approval_check_matters"),
+        ),
+        {
+            "Approvals.judge: turn.taint": "a shortcut: where nothing taints, is_tainted says no",
+            "Approvals._ruled: len(self._known) >= _REMEMBERED": "it bounds the memory: what is gone is found again",
+        },
+    ),
+    "function_calls/approval_terms.py": Guarding(
+        (*_bot("approval_answers", "approvals", "approvals_in_private"), *_calls("every_approval_check_matters"))
+    ),
+    "function_calls/budgets.py": Guarding(
+        (
+            *_bot("budget_limits", "budgets"),
+            *_calls("handlers/summary", "script_keywords/forms_beyond_the_chat"),
+        ),
+        {
+            "RequestBudgets.settled: used[share.limit.kind] != share.amount": (
+                "one write fewer: what is settled by nothing stays as it is"
+            ),
+        },
+    ),
+    "function_calls/shares.py": Guarding(
+        (*_bot("budget_limits", "budgets", "explanations"), *_calls("handlers/summary")),
+    ),
+    "function_calls/taint.py": Guarding(
+        (
+            *_bot("handler_question_rights", "taint"),
+            *_calls("every_approval_check_matters", "every_taint_check_matters", "handlers/reminders"),
+        ),
+        {"Taint.judge: not turn.taint": "a shortcut: where nothing taints, is_tainted says no"},
+    ),
+    "function_calls/touches.py": Guarding(
+        (*_bot("taint"), *_calls("every_taint_check_matters", "handlers/reminders", "touches")),
+    ),
+    "function_calls/handler_questions.py": Guarding(
+        (*_QUESTIONS, *_bot("mcp_questions"), *_calls("handlers/reminders", "run_doors")),
+        {
+            "with_its_run: question is None": "for the types alone: whoever calls it has a question",
+            "with_its_run: not too_much": "a shortcut: of two reasons to stop a run the log has the first",
+            "has_asked: question is None": "for the types alone: whoever calls it has a question",
+            "has_asked: depth": "a run within another is on a way of its own, which is none of the unanswered ones",
+        },
+    ),
+    "function_calls/doors.py": Guarding(
+        (
+            *_QUESTIONS,
+            *_bot("at_hand", "basic_calls", "mcp_words"),
+            *_calls("filters", "invocation", "run_doors"),
+        ),
+    ),
+    "function_calls/run_ends.py": Guarding(
+        (
+            *_QUESTIONS,
+            *_calls("every_check_matters", "permissions", "run_doors", "tool_modules/human"),
+        ),
+        {"held_up: resumed is None": "a question that goes on from nothing says so already"},
+    ),
+    "bot/taking.py": Guarding(
+        _bot("at_hand", "taking"),
+        {
+            "Taking.read: not names": "a shortcut: nothing is found where there is nothing to find",
+            'Taking.read: "@" not in text and "＠" not in text': "a shortcut: no name is found without such a sign",
+            "Taking.read: context.mentions": "a shortcut: where nobody is mentioned no member is meant",
+        },
+    ),
+    "bot/mcp_questions.py": Guarding(_bot("mcp_forms", "mcp_questions", "mcp_server")),
+    "function_calls/scripts/rights.py": Guarding((*_bot("basic_calls"), *_calls("script_keywords/mcp"))),
+    "function_calls/scripts/calling.py": Guarding(
+        (
+            *_bot("basic_call_values", "basic_calls", "basic_questions"),
+            *_calls("script_keywords/mcp", "scripts/handler"),
+        ),
+        {
+            '_goes_on: ""': "for the types alone: a run goes on with an answer, be it an empty one",
+            "_waits: {}": "for the types alone: what a run asks in its midst has what it goes on from",
+        },
+    ),
+}
