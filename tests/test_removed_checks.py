@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ class Door:
             return "no"
         if self.is_open:
             return None
+        known = self.known or [one for one in who.keys if one.fits]
         return self.key == who.key and who.old > 3
 """
 
@@ -34,6 +36,9 @@ def test_every_condition_and_each_of_its_parts_is_listed() -> None:
         ("Door.opens", "who.is_bot", "True"),
         ("Door.opens", "not who.is_ours", "True"),
         ("Door.opens", "self.is_open", "True"),
+        ("Door.opens", "self.known", "False"),
+        ("Door.opens", "[one for one in who.keys if one.fits]", "False"),
+        ("Door.opens", "one.fits", "True"),
         ("Door.opens", "self.key == who.key", "True"),
         ("Door.opens", "who.old > 3", "True"),
     ]
@@ -46,10 +51,10 @@ def test_without_one_the_rest_stays_line_for_line() -> None:
     compile(changed, "door", "exec")
 
 
-def test_what_is_taken_out_of_a_module_is_noticed_by_its_tests() -> None:
-    command = [sys.executable, "-m", "tests.harness.removed_checks", "function_calls/touches.py"]
+def tried(*arguments: str) -> tuple[int, list[dict[str, Any]], str]:
+    """What the harness ends with, what it tells of each condition, and of what it was given."""
     done = subprocess.run(
-        [*command, "tests/function_calls/test_touches.py", "tests/function_calls/test_every_taint_check_matters.py"],
+        [sys.executable, "-m", "tests.harness.removed_checks", *arguments],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
@@ -57,9 +62,22 @@ def test_what_is_taken_out_of_a_module_is_noticed_by_its_tests() -> None:
         check=False,
     )
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert len(rows) > 10, done.stdout + done.stderr
-    assert [row for row in rows if not row["noticed_by"]] == []
-    assert done.returncode == 0
+    return done.returncode, rows, done.stderr
+
+
+def test_what_is_taken_out_of_a_module_is_noticed_by_its_tests() -> None:
+    tests = ("test_touches.py", "test_every_taint_check_matters.py")
+    returned, rows, told = tried("function_calls/touches.py", *(f"tests/function_calls/{test}" for test in tests))
+    assert len(rows) > 10, told
+    assert [row for row in rows if not row["noticed_by"] or not row["tests"]] == []
+    assert returned == 0
+
+
+def test_what_no_test_notices_is_a_fault_unless_it_is_known_to_be_harmless() -> None:
+    returned, rows, _ = tried("function_calls/taint.py", "tests/function_calls/test_touches.py")
+    assert [(row["tests"], row["noticed_by"]) for row in rows if "harmless" not in row] == [(0, "")] * 3
+    assert [row["condition"] for row in rows if "harmless" in row] == ["not turn.taint"]
+    assert returned == 1
 
 
 @pytest.mark.parametrize("file", GUARDING)
@@ -75,12 +93,5 @@ def test_every_module_on_the_way_has_tests_that_see_it() -> None:
 
 
 def test_a_module_without_known_tests_is_named() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.harness.removed_checks", "function_calls/usage.py"],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, "function_calls/usage.py" in done.stderr) == (2, True)
+    returned, rows, told = tried("function_calls/usage.py")
+    assert (returned, rows, "function_calls/usage.py" in told) == (2, [], True)

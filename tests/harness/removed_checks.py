@@ -36,6 +36,7 @@ import pytest
 from tests.harness.guarding_modules import GUARDING
 
 _LETS_THROUGH = frozenset({"None", "ALLOWED", "False", "True", "''", "[]"})
+_GIVES = ast.Return | ast.Assign | ast.AnnAssign | ast.NamedExpr
 _MOST_SECONDS = 60
 """For one test."""
 
@@ -64,7 +65,8 @@ class Condition(NamedTuple):
 
 
 def conditions_of(source: str) -> list[Condition]:
-    """The conditions before a `return` or `raise`, and the parts of those that are joined by `and` and `or`."""
+    """The conditions of `if`, in comprehensions too; and the parts of what `and` and `or` join there, in what is
+    returned and in what is given a name."""
     text = source.encode()
     starts = [0, *itertools.accumulate(len(line) for line in text.splitlines(keepends=True))]
 
@@ -73,7 +75,9 @@ def conditions_of(source: str) -> list[Condition]:
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         return Condition(where, " ".join(text[start:end].decode().split()), start, end, instead, is_asked)
 
-    return list(dict.fromkeys(itertools.starmap(gone, _places(ast.parse(source), ""))))
+    found = itertools.starmap(gone, _places(ast.parse(source), ""))
+    # The same may be found as a part of one and in another one: the first counts.
+    return list({(one.start, one.end, one.instead): one for one in reversed([*found])}.values())[::-1]
 
 
 def _places(node: ast.AST, where: str) -> Iterator[tuple[str, ast.expr, str, bool]]:
@@ -86,7 +90,11 @@ def _places(node: ast.AST, where: str) -> Iterator[tuple[str, ast.expr, str, boo
             lets_through = isinstance(last, ast.Return) and ast.unparse(last).removeprefix("return ") in _LETS_THROUGH
             yield within, child.test, str(lets_through), True
             yield from _parts(within, child.test, is_asked=True)
-        if isinstance(child, ast.Return) and child.value is not None:
+        if isinstance(child, ast.comprehension) and within:
+            for test in child.ifs:
+                yield within, test, "True", True
+                yield from _parts(within, test, is_asked=True)
+        if isinstance(child, _GIVES) and child.value is not None and within:
             yield from _parts(within, child.value, is_asked=False)
         yield from _places(child, within)
 
