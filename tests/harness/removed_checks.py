@@ -103,7 +103,8 @@ def _parts(where: str, node: ast.AST, *, is_asked: bool) -> Iterator[tuple[str, 
     is_joined = isinstance(node, ast.BoolOp)
     if isinstance(node, ast.BoolOp):
         for part in node.values:
-            yield where, part, str(isinstance(node.op, ast.And)), is_asked
+            # What the last of them gives is given; the others only decide.
+            yield where, part, str(isinstance(node.op, ast.And)), is_asked or part is not node.values[-1]
     is_asked = is_asked and (is_joined or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)))
     for child in ast.iter_child_nodes(node):
         yield from _parts(where, child, is_asked=is_asked)
