@@ -44,6 +44,11 @@ def test_every_condition_and_each_of_its_parts_is_listed() -> None:
     ]
 
 
+def test_those_that_are_written_alike_are_told_apart() -> None:
+    names = [one.name for one in conditions_of("def f(a, b):\n    if a or b:\n        return 1\n    return b or 2\n")]
+    assert names == ["f: a or b", "f: a", "f: b", "f: b (2)", "f: 2"]
+
+
 def test_without_one_the_rest_stays_line_for_line() -> None:
     changed = conditions_of(SOURCE)[0].gone_from(SOURCE.encode())
     assert changed.count("\n") == SOURCE.count("\n")

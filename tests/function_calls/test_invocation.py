@@ -424,7 +424,7 @@ async def test_an_effect_that_the_outer_function_did_not_see_end_is_an_unknown_o
     async def forever(*_: Any) -> None:
         await asyncio.Event().wait()
 
-    pay = Recorder("pay", does=forever, effect="once")
+    pay = Recorder("pay", does=forever, effect="once", commands=["buy"])
     outer_ = Recorder(
         "outer", does=outer, commands=["outer"], effect=effect, timeout_seconds=5, retry={"max": 1, "delay": 0}
     )
@@ -434,7 +434,7 @@ async def test_an_effect_that_the_outer_function_did_not_see_end_is_an_unknown_o
     await routing.clock.advance(6)
     routing.deadlines.expire()
     outcome = await task
-    assert said(outcome) == [EN.say("failures.unknown_outcome", name="pay")]
+    assert said(outcome) == [EN.say("failures.unknown_outcome", name="/buy")]
     assert (outcome.error, len(pay.runs), routing.turn.in_flight) == (ErrorCode.UNKNOWN_OUTCOME, 1, "")
     for one in waiting:
         one.cancel()

@@ -76,6 +76,14 @@ async def test_a_run_that_was_paid_for_before_a_crash_is_never_refused_by_a_budg
     assert (act.runs, routing.recorded) == ([], [])
 
 
+@pytest.mark.parametrize("effect", ["read", "idempotent"])
+async def test_what_another_function_was_paid_for_under_the_same_key_pays_for_nothing(effect: str) -> None:
+    act = Recorder("act", effect=effect)
+    routing = with_budget(act, 0)
+    result = await routing.invoke("act", turn=routing.a_turn(log=TakenFirst(StoredRun("other", None))))
+    assert (result, act.runs) == (SPENT, [])
+
+
 @pytest.mark.parametrize("kind", ["expired", "cancelled"])
 async def test_a_run_that_is_only_to_end_and_whose_arguments_fit_no_more_is_turned_away_once(kind: Any) -> None:
     act = Recorder("act", CITY, effect="once")

@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from config.texts import Texts
+from function_calls.approval_terms import Approved
 from function_calls.beginning import BEGINS_CHATS
 from function_calls.call import Resumed
 from function_calls.policies import Open, Policies, Verdict
@@ -18,7 +19,7 @@ from tests.fakes.asking import Asking
 from tests.fakes.functions import CITY, Recorder
 from tests.function_calls.code_copies import Code
 from tests.function_calls.routing import Routing, said
-from tests.function_calls.waiting import OSLO, Waiting, act, rule
+from tests.function_calls.waiting import ANN, OSLO, Waiting, act, rule
 
 EN = Texts().of("en")
 ANSWERED = Resumed({"answers": []}, "Ann")
@@ -129,6 +130,30 @@ async def test_a_yes_that_a_function_within_wants_is_handed_on_where_nobody_answ
     inner = Recorder("inner", confirm="Really?", effect="once")
     result = await Routing(calling(), inner).invoke("outer", path=path)
     assert (result.question and result.question.kind, inner.runs) == ("confirm", [])
+
+
+@pytest.mark.parametrize("path", [Path.API, Path.MCP, Path.TIMER, Path.CLI])
+async def test_who_asked_where_nobody_answers_ends_with_what_it_has_left(path: Path) -> None:
+    async def does(context: Any, arguments: Any, call: Any) -> FunctionResult:
+        ends.append(call.resumed)
+        return FunctionResult.ask("Which one?", resume={"booked": 7})
+
+    ends: list[Resumed | None] = []
+    result = await Routing(Recorder("book", does=does)).invoke("book", path=path)
+    assert code_of(result) is ErrorCode.REFUSED
+    assert ends == [None, Resumed({"booked": 7}, "", "expired")]
+
+
+async def test_a_yes_to_another_run_is_not_kept_with_what_a_run_asks() -> None:
+    fill = Asking("act", parameters=CITY)
+    chat = Waiting(Code(), fill.recorder)
+    for needs, kept in ((False, False), (True, True)):
+        chat.with_rules(**(rule() if needs else {}))
+        digest = await digest_of(fill.recorder)
+        yes = Approved(digest, ANN, always=False)
+        question = (await chat.invoke(chat.a_turn(approved=yes))).question
+        assert question is not None
+        assert (question.kind, question.allowed == digest) == ("input", kept)
 
 
 @pytest.mark.parametrize("kind", ["cancelled", "expired"])

@@ -31,17 +31,21 @@ GUARDING: Mapping[str, Guarding] = {
     "function_calls/invocation.py": Guarding(
         (
             *_QUESTIONS,
-            *_bot("budgets", "hijacked_model", "rights", "taint", "timers"),
+            *_bot("budgets", "hijacked_model", "rights", "taint", "timers", "wiring"),
             *_calls("every_approval_check_matters", "every_check_matters", "every_taint_check_matters", "filters"),
             *_calls("invocation", "overtaken_runs", "permissions", "questions", "run_doors", "stored_runs"),
             *_calls("script_keywords/mcp"),
         ),
         {
+            "Invoker.__init__: faults": "crashes are tested in processes of their own, which this does not reach",
+            "Invoker.__init__: threads": "nobody gives others than its own so far",
+            "Invoker._asked: {}": "for the types alone: what a run asks in its midst has what it goes on from",
             "Invoker.invoke: context.sender.role is not _MEMBER": (
                 "a shortcut: what is risky a mere member may not call, and was refused it already"
             ),
             "Invoker._decided: turn.resuming": "a shortcut: nothing is found in what is empty",
             "Invoker._decided: judged is ALLOWED": "a shortcut: ALLOWED refuses nothing and writes nothing",
+            "Invoker._run: abandoned (2)": "for the types alone: what was begun in this turn is found in it",
             "Invoker._run: run.spec.touches or turn.outside": "a shortcut: is_from_outside looks at both itself",
         },
     ),

@@ -24,6 +24,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -52,11 +53,13 @@ class Condition(NamedTuple):
     instead: str
     is_asked: bool
     """It matters whether it holds, and not what it gives."""
+    number: int = 1
+    """Among those in the function that are written alike."""
 
     @property
     def name(self) -> str:
-        """Where it stands, and what."""
-        return f"{self.where}: {self.text}"
+        """Where it stands, and what; from the second one on that is written alike with its number."""
+        return f"{self.where}: {self.text}" + (f" ({self.number})" if self.number > 1 else "")
 
     def gone_from(self, source: bytes) -> str:
         """The source without it, line for line."""
@@ -75,9 +78,15 @@ def conditions_of(source: str) -> list[Condition]:
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         return Condition(where, " ".join(text[start:end].decode().split()), start, end, instead, is_asked)
 
-    found = itertools.starmap(gone, _places(ast.parse(source), ""))
-    # The same may be found as a part of one and in another one: the first counts.
-    return list({(one.start, one.end, one.instead): one for one in reversed([*found])}.values())[::-1]
+    found: dict[tuple[int, int, str], Condition] = {}
+    for one in itertools.starmap(gone, _places(ast.parse(source), "")):
+        # The same may be found as a part of one and in another one: the first counts.
+        found.setdefault((one.start, -one.end, one.instead), one)
+    seen: Counter[str] = Counter()
+    for key, one in sorted(found.items()):
+        seen[one.name] += 1
+        found[key] = one._replace(number=seen[one.name])
+    return [found[key] for key in sorted(found)]
 
 
 def _places(node: ast.AST, where: str) -> Iterator[tuple[str, ast.expr, str, bool]]:
@@ -183,7 +192,7 @@ class _OneByOne:
         self._removals = [one for file in self._files for one in _removals(file)]
         coming = self._coming(session)
         for number, removal in enumerate(self._removals):
-            file, _, (where, text, _, _, instead, _) = removal
+            file, _, (where, text, _, _, instead, *_) = removal
             line: dict[str, object] = {"module": file, "where": where, "condition": text, "instead": instead}
             reason = GUARDING[file].harmless.get(removal.condition.name) if file in GUARDING else None
             if reason is None:
