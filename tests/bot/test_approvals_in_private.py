@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.testing import a_group
 from services.store.grants import GRANTS
-from tests.bot.test_approvals import ADMIN, ANN, WORK, asked, code_in, needing, post
+from tests.bot.test_approvals import ADMIN, ANN, EN, WORK, asked, code_in, needing, post
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import kept, last_reason
 
@@ -84,3 +84,12 @@ async def test_whose_request_was_refused_is_said_where_others_wait_unless_they_t
         assert await group.say("Ann", f"no {codes[0]}") == ["Ann said no to “post”."]
         assert await group.say("Bob", f"no {codes[1]}", **ADMIN) == ["Bob said no to “post”, which Ann asked for."]
         assert await group.say("Bob", f"no {codes[2]}", **ADMIN) == ["Bob said no to “post”."]
+
+
+async def test_what_waits_in_private_is_not_spoken_of_in_the_group() -> None:
+    async with a_group([post().spec], settings=needing()) as group:
+        private = await asked(group, who="Bob", private=True, **ADMIN)
+        assert await asked(group, who="Bob", **ADMIN) != private
+        [refused] = await group.say("Bob", "/post Oslo", **ADMIN)
+        assert refused == EN.say("approvals.waits_already", function="post", code=code_in([refused]))
+        assert private not in refused

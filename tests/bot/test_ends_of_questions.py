@@ -246,6 +246,19 @@ async def test_who_cancels_a_run_that_may_not_go_on_hears_that_it_is_dropped_and
     assert fill.runs == [BEGAN, CANCELLED]
 
 
+async def test_a_run_that_ends_has_what_it_left_when_it_asked_whatever_held_it_up_since() -> None:
+    fill = Asking(questions=["Name?", "Age?"])
+    async with a_group([fill.spec]) as group:
+        assert await group.say("Ann", "/fill") == ["Name?"]
+        assert await group.say("Ann", "Ann") == ["Age?"]
+        assert await reload(group, **BY_ADMIN)
+        code_in(await group.say("Ann", "7"))
+        await expire(group, 601)
+    ended = fill.resumed[-1]
+    assert ended is not None
+    assert (ended.kind, ended.state) == ("expired", {"answers": ["Ann"]})
+
+
 # -- a question that goes no further than the function that called
 
 

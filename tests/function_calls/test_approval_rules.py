@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from config.chat_settings import ResolvedFunction
 from function_calls.approvals import Rule
 from function_calls.spec import TAINTING
 from services.refs import Role
@@ -50,3 +51,18 @@ async def test_a_yes_that_was_given_before_words_from_outside_were_read_is_not_e
     # A run that had been allowed before it read them is the same run.
     noted = chat.a_turn(approved=yes._replace(is_noted=True), taint=TAINTING)
     assert (await chat.invoke(noted)).ok
+
+
+@pytest.mark.parametrize(("said", "role"), [(None, Role.ADMIN), ("moderator", Role.MODERATOR), ("none", None)])
+async def test_settings_that_say_nothing_of_whose_yes_it_needs_leave_it_as_the_function_declares_it(
+    said: str | None, role: Role | None
+) -> None:
+    function = act(approval="admin")
+    chat = Waiting(Code(), function)
+    setting = ResolvedFunction(
+        enabled=True, roles=None, timeout_seconds=None, require_at=None, scope=None, layers={}, approval=said
+    )
+    chat.routing.set_profile(functions={"act": setting})
+    question = (await chat.invoke(chat.a_turn())).question
+    assert (question.terms.role if question and question.terms else None) is role
+    assert len(function.runs) == (role is None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,10 +13,11 @@ from function_calls.approval_terms import Approved
 from function_calls.beginning import BEGINS_CHATS
 from function_calls.call import Resumed
 from function_calls.policies import Open, Policies, Verdict
-from function_calls.spec import FunctionResult
+from function_calls.spec import FunctionResult, Message
 from function_calls.turn import Path
 from services.refs import ErrorCode
 from tests.fakes.asking import Asking
+from tests.fakes.builders import a_member
 from tests.fakes.functions import CITY, Recorder
 from tests.function_calls.code_copies import Code
 from tests.function_calls.routing import Routing, said
@@ -195,3 +197,23 @@ async def test_that_nobody_knows_how_a_run_ended_is_said_beside_what_came_of_the
     with capture_logs():
         outcome = await Routing(inner, outer).hears("/outer")
     assert said(outcome) == ["All is done.", EN.say("failures.unknown_outcome", name="inner")]
+
+
+async def test_a_run_whose_question_is_kept_back_ends_under_its_own_key_with_what_it_has_left() -> None:
+    async def keeps_it(context: Any, arguments: Any, call: Any) -> FunctionResult:
+        await call.invoke("fill", {})
+        return FunctionResult.say("All is done.")
+
+    fill = Asking()
+    routing = Routing(Recorder("outer", does=keeps_it), fill.spec)
+    await routing.invoke("outer")
+    assert [run.key for run, _ in routing.recorded] == ["turn-2:0.0", "turn-2:0.0.end", "turn-2:0"]
+    assert fill.resumed == [None, Resumed({"answers": []}, "", "expired")]
+
+
+async def test_what_is_said_to_somebody_else_is_no_part_of_what_was_said_when_a_run_asked() -> None:
+    bob = a_member("Bob").ref
+    asked = replace(FunctionResult.ask("Which one?"), messages=(Message("psst", to=bob), Message("Look.")))
+    result = await Routing(Recorder("book", gives=asked)).invoke("book")
+    assert result.question is not None
+    assert result.question.said == ("Look.", "Which one?")

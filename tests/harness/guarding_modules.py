@@ -45,6 +45,7 @@ GUARDING: Mapping[str, Guarding] = {
             ),
             "Invoker._decided: turn.resuming": "a shortcut: nothing is found in what is empty",
             "Invoker._decided: judged is ALLOWED": "a shortcut: ALLOWED refuses nothing and writes nothing",
+            "Invoker._once: self._chains.get(spec)": "a shortcut: the chain is built again, and the first one is kept",
             "Invoker._run: abandoned (2)": "for the types alone: what was begun in this turn is found in it",
             "Invoker._run: run.spec.touches or turn.outside": "a shortcut: is_from_outside looks at both itself",
         },
@@ -64,6 +65,10 @@ GUARDING: Mapping[str, Guarding] = {
         ),
         {
             "Approvals.judge: turn.taint": "a shortcut: where nothing taints, is_tainted says no",
+            "Approvals.decide: terms.grant": "a shortcut: nothing is allowed for always under an empty key",
+            "Approvals._no_room: one.question.terms is not None": (
+                "for the types alone: what waits for a yes says what for"
+            ),
             "Approvals._ruled: len(self._known) >= _REMEMBERED": "it bounds the memory: what is gone is found again",
         },
     ),
@@ -98,6 +103,7 @@ GUARDING: Mapping[str, Guarding] = {
         (*_QUESTIONS, *_bot("mcp_questions"), *_calls("handlers/reminders", "run_doors")),
         {
             "with_its_run: question is None": "for the types alone: whoever calls it has a question",
+            "with_its_run: {}": "an empty state is read from whatever is false",
             "with_its_run: not too_much": "a shortcut: of two reasons to stop a run the log has the first",
             "has_asked: question is None": "for the types alone: whoever calls it has a question",
             "has_asked: depth": "a run within another is on a way of its own, which is none of the unanswered ones",
@@ -115,11 +121,15 @@ GUARDING: Mapping[str, Guarding] = {
             *_QUESTIONS,
             *_calls("every_check_matters", "permissions", "run_doors", "tool_modules/human"),
         ),
-        {"held_up: resumed is None": "a question that goes on from nothing says so already"},
+        {
+            "Ended.of: {}": "for the types alone: what a run asks in its midst has what it goes on from",
+            "held_up: resumed is None": "a question that goes on from nothing says so already",
+        },
     ),
     "bot/taking.py": Guarding(
         _bot("at_hand", "taking"),
         {
+            "Taking.read: one is not None": "for the types alone: only what can be taken is found",
             "Taking.read: not names": "a shortcut: nothing is found where there is nothing to find",
             'Taking.read: "@" not in text and "＠" not in text': "a shortcut: no name is found without such a sign",
             "Taking.read: context.mentions": "a shortcut: where nobody is mentioned no member is meant",
