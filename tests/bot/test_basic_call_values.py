@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from config.texts import Texts
+from function_calls.beginning import BEGINS_CHATS
 from function_calls.context import Attachment
 from function_calls.spec import Choice, FunctionResult, Message, Question
 from tests.bot.basic_group import a_group_with
@@ -155,3 +156,27 @@ async def test_what_asks_and_is_switched_off_while_it_does_so_stops_the_script(t
     async with a_group_with(tmp_path, [fill.spec], quiz='CALL "fill"') as group:
         told = EN.say("basic.call.asks_itself", name="fill")
         assert await group.say("Ann", "/quiz") == [stopped("not_allowed", 2, told)]
+
+
+async def test_no_script_calls_the_beginning_of_chats(tmp_path: Path) -> None:
+    begin = Recorder("greeting", metadata={BEGINS_CHATS: True})
+    async with a_group_with(tmp_path, [begin.spec], quiz='CALL "greeting"') as group:
+        told = stopped("no_such_thing", 2, EN.say("basic.call.unknown", name="greeting"))
+        assert await group.say("Ann", "/quiz") == ["done", told]
+        assert len(begin.runs) == 1
+
+
+@pytest.mark.requirement("D37")
+@pytest.mark.parametrize("outside", [True, False])
+async def test_what_a_script_keeps_after_it_was_given_words_of_others_is_theirs(outside: bool, tmp_path: Path) -> None:
+    page = Recorder("page", gives=FunctionResult(data="a page", outside=outside))
+    hello, post = Recorder("hello"), Recorder("post", CITY, effect="once", gives="posted")
+    scripts = {
+        "first": 'CALL "page"\nCALL "hello"\nSET USER MEMORY "k", "Oslo"\nTALK "kept"',
+        "second": 'x = GET USER MEMORY("k")\nCALL "post", x\nTALK "sent"',
+    }
+    settings = {"source": {"may_call": ["*"]}}
+    async with a_group_with(tmp_path, [page.spec, hello.spec, post.spec], settings=settings, **scripts) as group:
+        assert await group.say("Ann", "/first") == ["kept"]
+        said = await group.say("Ann", "/second")
+    assert (said == ["sent"], len(post.runs)) == (not outside, not outside)

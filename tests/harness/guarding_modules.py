@@ -143,6 +143,8 @@ GUARDING: Mapping[str, Guarding] = {
             *_calls("script_keywords/mcp", "scripts/handler"),
         ),
         {
+            "call_function: asked.waits is not None": "for the types alone: what goes on is what a script waits for",
+            '_Asked.answered: ""': "for the types alone: a script that has asked goes on with an answer",
             '_goes_on: ""': "for the types alone: a run goes on with an answer, be it an empty one",
             "_waits: {}": "for the types alone: what a run asks in its midst has what it goes on from",
         },
