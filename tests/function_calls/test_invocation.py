@@ -142,6 +142,15 @@ async def test_a_filter_that_does_not_exist_keeps_the_function_from_running() ->
     assert "it names the filter 'guard', which does not exist any more" in str(logs[0]["exc_info"])
 
 
+def test_only_filters_that_nobody_knows_are_a_problem_of_a_function_that_names_them() -> None:
+    async def lets_through(invocation: Invocation, proceed: Proceed) -> FunctionResult:
+        return await proceed(invocation)
+
+    guarded = Recorder("guarded", filters=["guard", "gaurd"])
+    told = Routing(guarded, named_filters={"guard": lets_through}).invoker.problems_of(guarded.spec)
+    assert told == ["it names the filter 'gaurd', which does not exist; did you mean 'guard'?"]
+
+
 async def test_a_cancelled_turn_is_cancelled_and_not_a_failure() -> None:
     async def wait(*_: Any) -> None:
         await asyncio.Event().wait()

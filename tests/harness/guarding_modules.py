@@ -31,7 +31,7 @@ GUARDING: Mapping[str, Guarding] = {
     "function_calls/invocation.py": Guarding(
         (
             *_QUESTIONS,
-            *_bot("budgets", "hijacked_model", "rights", "taint", "timers", "wiring"),
+            *_bot("budgets", "hijacked_model", "rights", "taint", "timers"),
             *_calls("every_approval_check_matters", "every_check_matters", "every_taint_check_matters", "filters"),
             *_calls("invocation", "overtaken_runs", "permissions", "questions", "run_doors", "stored_runs"),
             *_calls("script_keywords/mcp"),
