@@ -112,7 +112,7 @@ GUARDING: Mapping[str, Guarding] = {
     "function_calls/doors.py": Guarding(
         (
             *_QUESTIONS,
-            *_bot("at_hand", "basic_calls", "mcp_words"),
+            *_bot("at_hand", "basic_calls", "mcp_words", "what_a_run_knows"),
             *_calls("filters", "invocation", "run_doors"),
         ),
     ),
@@ -143,7 +143,7 @@ GUARDING: Mapping[str, Guarding] = {
             *_calls("script_keywords/mcp", "scripts/handler"),
         ),
         {
-            "call_function: asked.waits is not None": "for the types alone: what goes on is what a script waits for",
+            "call_function: asked.waits is not None (2)": "for the types alone: what goes on is what it waits for",
             '_Asked.answered: ""': "for the types alone: a script that has asked goes on with an answer",
             '_goes_on: ""': "for the types alone: a run goes on with an answer, be it an empty one",
             "_waits: {}": "for the types alone: what a run asks in its midst has what it goes on from",
