@@ -208,7 +208,7 @@ class StoreTurnLog:
             self._store.post(writes)
             return
         try:
-            await self._store.commit(writes if keeping is None else [inbox.waits(self._turn_id), *writes])
+            await self._store.commit(writes if keeping is None else self._behind_its_message(writes))
         except Conflict:
             await self.until_kept()
             raise
@@ -219,6 +219,11 @@ class StoreTurnLog:
         self._keeping = None
         self._is_answer_new = False
         self._reach("llm.after_persist")
+
+    def _behind_its_message(self, writes: list[Write]) -> list[Write]:
+        """`writes`, all of which are undone when the message turns out not to be there."""
+        intent = ledger.of_waiting(writes[0])
+        return [inbox.waits(self._turn_id), *writes] if intent is None else [intent, *writes[1:]]
 
     def rest(self) -> list[Write]:
         """What is not in the store yet: it goes with the end of the turn."""

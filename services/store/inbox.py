@@ -30,13 +30,13 @@ INBOX = table(
     integer("epoch"),
     integer("attempts"),
 )
-_WAITING: ColumnElement[str] = literal_column("'waiting'")
+WAITING: ColumnElement[str] = literal_column("'waiting'")
 Index("inbox_once", INBOX.c.key, unique=True)
 Index(
     "inbox_waiting",
     INBOX.c.id,
-    sqlite_where=INBOX.c.reason == _WAITING,
-    postgresql_where=INBOX.c.reason == _WAITING,
+    sqlite_where=INBOX.c.reason == WAITING,
+    postgresql_where=INBOX.c.reason == WAITING,
 )
 
 _TAKEN = (
@@ -58,19 +58,17 @@ _ACCEPT_ENDED = _accept("inbox.accept_ended", "ended_ms")
 _TAKE_UP = Statement(
     "inbox.take_up",
     update(INBOX)
-    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == _WAITING)
+    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == WAITING)
     .values(epoch=bindparam("new_epoch"), attempts=INBOX.c.attempts + literal_column("1")),
 )
 _WAITS = Statement(
     "inbox.waits",
-    update(INBOX)
-    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == _WAITING)
-    .values(attempts=INBOX.c.attempts),
+    update(INBOX).where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == WAITING).values(attempts=INBOX.c.attempts),
 )
 _END = Statement(
     "inbox.end",
     update(INBOX)
-    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == _WAITING)
+    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == WAITING)
     .values(
         reason=bindparam("new_reason"),
         detail=bindparam("new_detail"),
@@ -81,13 +79,13 @@ _END = Statement(
 _REPLACE = Statement(
     "inbox.replace",
     update(INBOX)
-    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == _WAITING)
+    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == WAITING)
     .values(body=bindparam("new_body")),
 )
 _WAITING_ROWS = Statement(
     "inbox.waiting",
     select(INBOX.c.id, INBOX.c.body, INBOX.c.question_id, INBOX.c.attempts)
-    .where(INBOX.c.reason == _WAITING)
+    .where(INBOX.c.reason == WAITING)
     .order_by(INBOX.c.id),
 )
 _KNOWN = Statement("inbox.known", select(INBOX.c.id).where(INBOX.c.key == bindparam("key")))
@@ -99,7 +97,7 @@ _NEWEST_RECEIVED = Statement(
 )
 _FORGET = Statement(
     "inbox.forget",
-    delete(INBOX).where(INBOX.c.id < bindparam("before_id"), INBOX.c.reason != _WAITING),
+    delete(INBOX).where(INBOX.c.id < bindparam("before_id"), INBOX.c.reason != WAITING),
 )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, exists, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from services.store.inbox import INBOX, WAITING
 from services.store.port import Query, Statement, Write
 from services.store.schema import integer, table, text
 
@@ -29,18 +31,20 @@ LEDGER = table(
     rows_in_key_order=True,
 )
 
-_BEGUN = ("turn_id", "key", "chat", "member", "function", "arguments", "effect", "path", "round", "at_ms", "taint")
+_BINDS = {column.name: bindparam(column.name, type_=column.type) for column in LEDGER.columns}
+_ENDS = ("code", "ended_ms")
+_RUN = {name: bind for name, bind in _BINDS.items() if name not in (*_ENDS, "result")}
+_BEGUN: dict[str, ColumnElement[Any]] = {**_RUN, "code": literal_column("''")}
 
 
-def _once(name: str, values: Mapping[str, object]) -> Statement:
-    given = {column: bindparam(column, type_=LEDGER.c[column].type) for column in _BEGUN}
-    return Statement(
-        name, insert(LEDGER).values({**given, **values}).on_conflict_do_nothing(index_elements=["turn_id", "key"])
-    )
+def _once(name: str, values: Mapping[str, ColumnElement[Any]]) -> Statement:
+    return Statement(name, insert(LEDGER).values(values).on_conflict_do_nothing(index_elements=["turn_id", "key"]))
 
 
-_INTEND = _once("ledger.intend", {"code": ""})
-_NOTE = _once("ledger.note", {name: bindparam(name, type_=LEDGER.c[name].type) for name in ("code", "ended_ms")})
+_INTEND = _once("ledger.intend", _BEGUN)
+_NOTE = _once("ledger.note", {**_RUN, **{name: _BINDS[name] for name in _ENDS}})
+_OF_WAITING = select(*_BEGUN.values()).where(exists().where(INBOX.c.id == _BINDS["turn_id"], INBOX.c.reason == WAITING))
+_INTEND_OF_WAITING = Statement("ledger.intend_of_waiting", insert(LEDGER).from_select(list(_BEGUN), _OF_WAITING))
 _RESULT = Statement(
     "ledger.result",
     update(LEDGER)
@@ -97,6 +101,12 @@ def begun(
         return Write(_INTEND, values)
     values["code"], values["ended_ms"] = code, ended_ms
     return Write(_NOTE, values)
+
+
+def of_waiting(begun: Write) -> Write | None:
+    """The intent `begun` of a turn that has noted nothing yet; the unit is undone when that turn is not there, or over.
+    None where it is none."""
+    return Write(_INTEND_OF_WAITING, begun.values, 1) if begun.statement is _INTEND else None
 
 
 def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, taint: str) -> Write:
