@@ -11,6 +11,7 @@ from function_calls.turn import Turn
 from services.refs import Effect, Role
 
 _NOTHING: frozenset[Touch] = frozenset()
+_OUTSIDE = frozenset({Touch.READS_OUTSIDE})
 
 
 def reaches_out(spec: FunctionSpec) -> bool:
@@ -34,10 +35,10 @@ def is_tainted(spec: FunctionSpec, turn: Turn) -> bool:
 def taint_of(context: MessageContext, notes: Sequence[ChatNote]) -> frozenset[Touch]:
     """What a model reads with the message beside the words of who asks: a quoted message is somebody else's, unless it
     is the bot's own, and so is what scripts have noted of others."""
-    if context.reply_to is None and not notes:
-        return _NOTHING
     quoted, asker = context.reply_to, context.sender.ref.key
-    is_quoted = quoted is not None and quoted.text and not quoted.from_bot
-    if is_quoted or any(note.from_outside or note.of_member not in ("", asker) for note in notes):
-        return frozenset({Touch.READS_OUTSIDE})
+    if quoted is not None and quoted.text and not quoted.from_bot:
+        return _OUTSIDE
+    for note in notes:
+        if note.from_outside or note.of_member not in ("", asker):
+            return _OUTSIDE
     return _NOTHING
