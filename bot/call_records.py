@@ -25,10 +25,10 @@ class CallRecords:
 
     def record(self, context: MessageContext, run: Run, result: FunctionResult, turn_id: str, duration_us: int) -> None:
         """Note one run."""
-        spec, metadata = run.spec, result.metadata
-        outcome = ended_as(result)
-        self._metrics.called(spec.name, outcome, duration_us)
-        arguments = spec.arguments.dump(run.arguments)
+        key, spec, given, path, round_number, request_id = run
+        metadata, outcome, function = result.metadata, ended_as(result), spec.name
+        self._metrics.called(function, outcome, duration_us)
+        arguments = spec.arguments.dump(given)
         for name, value in arguments.items():
             if name in spec.sensitive:
                 arguments[name] = HIDDEN
@@ -37,16 +37,16 @@ class CallRecords:
         line: JsonObject = {
             "at": self._clock.now(),
             "turn": turn_id,
-            "key": run.key,
+            "key": key,
             "chat": context.chat.key,
             "member": context.sender.ref.key,
-            "function": spec.name,
+            "function": function,
             "arguments": arguments,
-            "path": str(run.path),
-            "round": run.round_number,
+            "path": str(path),
+            "round": round_number,
             "duration_ms": duration_us / 1000,
             "outcome": outcome,
-            "request_id": run.request_id,
+            "request_id": request_id,
         }
         if FAILURE_ID in metadata:
             line["failure_id"] = metadata[FAILURE_ID]

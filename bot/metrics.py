@@ -28,12 +28,10 @@ class Metrics:
 
     def called(self, function: str, outcome: str, duration_us: int) -> None:
         """One run of a function ended."""
-        counted = (function, outcome)
+        counted, seconds = (function, outcome), duration_us / 1e6
         self._calls[counted] = self._calls.get(counted, 0) + 1
-        seconds = duration_us / 1e6
-        try:
-            series = self._seconds[function]
-        except KeyError:
+        series = self._seconds.get(function)
+        if series is None:
             series = self._seconds[function] = [0.0] * (len(_BUCKETS_SECONDS) + 2)
         series[bisect_left(_BUCKETS_SECONDS, seconds)] += 1
         series[-1] += seconds

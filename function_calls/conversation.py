@@ -56,6 +56,8 @@ def system_message(profile: ChatProfile, prompts: str = "") -> ModelMessage:
     """The instructions: the same bytes for every turn of a chat, so that providers can cache them, as long as no script
     gives others. `prompts`: what the groups of functions say that the chat has taken to hand."""
     told = _instructions(profile.bot_name, profile.persona.strip(), profile.texts.language)
+    if not profile.notes and not prompts:
+        return told
     further = [note.words for note in profile.notes if note.is_instruction]
     if prompts:
         further.append(f"{_AT_HAND}\n\n{prompts}")
@@ -101,7 +103,7 @@ def _opening(
     """What changes from turn to turn stands after the instructions, and `prompts` at their end."""
     now = _moment(int(context.sent_at.timestamp()) // _MINUTE_SECONDS, profile.timezone)
     messages = [system_message(profile, prompts)]
-    noted = _noted(profile.notes)
+    noted = _noted(profile.notes) if profile.notes else ""
     if noted:
         messages.append(ModelMessage("user", noted))
     if before:

@@ -322,7 +322,7 @@ def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:
 
 
 def _assistant_said(answer: ModelAnswer) -> ModelMessage:
-    return ModelMessage("assistant", answer.text, answer.calls, opaque=answer.opaque, by=answer.by)
+    return ModelMessage("assistant", answer.text, answer.calls, "", answer.opaque, answer.by)
 
 
 def _printable(name: str) -> str:

@@ -237,8 +237,14 @@ class Progress:
         if self.failed and not self.called:
             # The model has put it in words; what it was, the log knows.
             return sent(ReasonCode.FUNCTION_FAILED, messages, ", ".join(self.failed.values()), self.error)
+        return sent(reason, messages, self._named(), self.error)
+
+    def _named(self) -> str:
+        """The functions that were called, each once, and of those that failed the ids."""
+        if len(self.called) == 1 and not self.failed:
+            return self.called[0]
         failed = [f"{name} (✗ {short_id})" for name, short_id in self.failed.items()]
-        return sent(reason, messages, ", ".join([*dict.fromkeys(self.called), *failed]), self.error)
+        return ", ".join([*dict.fromkeys(self.called), *failed])
 
     def gave_up(self, turn: Turn, text: str) -> TurnOutcome:
         """The rounds are used up, the model runs in a circle, or it keeps making faulty calls."""

@@ -61,6 +61,8 @@ class BotFunctions:
         for spec in self.specs:
             plan = plan_for(spec)
             for word in spec.commands:
+                if not all(map(is_command_word, word.split(" "))):
+                    continue
                 self._commands[word] = (spec, plan)
                 if " " in word:
                     self._first_words.add(word.split(" ", 1)[0])
@@ -85,6 +87,7 @@ class BotFunctions:
         if is_bare and not bare:
             return None
         word, rest = _first_word(text if is_bare else text[1:])
+        # Case is all that is folded: what cannot be seen stays, and is in no command.
         folded = word.casefold()
         if self._first_words and folded in self._first_words:
             second, after = _first_word(rest)
@@ -93,7 +96,7 @@ class BotFunctions:
             if found is not None and not (is_bare and _is_said(found[0], after, is_clear=True)):
                 return CommandLine(found[0], found[1], pair, after, is_bare)
         found = self._commands.get(folded)
-        if found is None or not is_command_word(word):
+        if found is None:
             return None
         spec, plan = found
         if is_bare and _is_said(spec, rest, is_clear=False):

@@ -146,7 +146,7 @@ def _checked(raw: str, text: str, value: JsonObject) -> Reading:
 def is_surely_exact(text: str, value: JsonObject) -> bool:
     """True for the usual small object. Each key needs a colon, so as many colons as keys leave no room for a second
     value of a key; a whole number that does not fit was read as a float, so an object without floats has none."""
-    return text.count(":") == len(value) and all(type(item) in _FLAT_TYPES for item in value.values())
+    return text.count(":") == len(value) and _FLAT_TYPES.issuperset(map(type, value.values()))
 
 
 def _fault_at(position: int, text: str) -> ErrorCode:

@@ -52,6 +52,9 @@ def usage(value: JsonValue) -> Usage:
 
 
 def _calls(entries: list[JsonValue]) -> tuple[ToolCall, ...] | None:
+    if len(entries) == 1:
+        only = _call(entries[0])
+        return None if only is None else (only,)
     calls: dict[str, ToolCall] = {}
     for entry in entries:
         call = _call(entry)
