@@ -4,7 +4,6 @@ have it or it is given up."""
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -99,7 +98,7 @@ class Delivery:
             lane = self._lane(parcel.outgoing)
             self._queues.setdefault(lane, deque()).append(parcel)
             if lane not in self._tasks:
-                self._begin(lane)
+                self._tasks[lane] = asyncio.get_running_loop().create_task(self._work_off(lane))
 
     def _lane(self, outgoing: Outgoing) -> Lane:
         chat = outgoing.chat
@@ -178,40 +177,32 @@ class Delivery:
             task.cancel()
         if unfinished:
             await asyncio.wait(unfinished)
-
-    def _begin(self, lane: Lane) -> None:
-        task = self._tasks[lane] = asyncio.create_task(self._work_off(lane))
-        task.add_done_callback(functools.partial(self._worked_off, lane))
-
-    def _worked_off(self, lane: Lane, task: asyncio.Task[None]) -> None:
-        del self._tasks[lane]
-        if task.cancelled():
-            return
-        problem = task.exception()
-        if problem is not None:
-            _log.critical("delivery_failed", chat=_chat(lane).key, exc_info=problem)
-            if isinstance(problem, StoreError):
-                # The process is about to end; what waits is in the outbox.
-                return
-            # A platform that breaks its promise about errors must not mute the chat.
-            self._give_up(self._queues[lane].popleft(), f"{type(problem).__name__} while sending")
-        if self._queues.get(lane):
-            self._begin(lane)
-        else:
-            self._queues.pop(lane, None)
+        # One that was cancelled before its first step has not said that it is gone.
+        self._tasks.clear()
 
     async def _work_off(self, lane: Lane) -> None:
         queue = self._queues[lane]
-        while queue and not self._is_closing:
-            try:
-                await self._deliver(queue[0])
-            except StoreFull as problem:
-                # Nothing is lost: the row stays in the outbox until there is room to claim it.
-                _log.error("outbox_cannot_be_claimed", chat=_chat(lane).key, problem=str(problem))
-                await self._clock.sleep(self._settings.longest_delay_seconds)
-                continue
-            queue.popleft()
-        del self._queues[lane]
+        try:
+            while queue and not self._is_closing:
+                try:
+                    await self._deliver(queue[0])
+                except StoreFull as problem:
+                    # Nothing is lost: the row stays in the outbox until there is room to claim it.
+                    _log.error("outbox_cannot_be_claimed", chat=_chat(lane).key, problem=str(problem))
+                    await self._clock.sleep(self._settings.longest_delay_seconds)
+                    continue
+                except StoreError as problem:
+                    # The process is about to end; what waits is in the outbox.
+                    _log.critical("delivery_failed", chat=_chat(lane).key, exc_info=problem)
+                    return
+                except Exception as problem:  # noqa: BLE001 - a platform that breaks its promise must not mute the chat
+                    _log.critical("delivery_failed", chat=_chat(lane).key, exc_info=problem)
+                    self._give_up(queue[0], f"{type(problem).__name__} while sending")
+                queue.popleft()
+        finally:
+            del self._tasks[lane]
+            if not queue:
+                del self._queues[lane]
 
     async def _deliver(self, parcel: Parcel) -> None:
         chat = parcel.outgoing.chat

@@ -139,8 +139,9 @@ class EmbeddedEngine:
 
     def abandon(self, job: Job) -> None:
         """End `job`, which turned out not to be one, wherever it is by now."""
+        job.abandoned = True
         running = self._running.get(job.context.chat)
-        if running is not None and running[0] is job:
+        if running is not None and running[0] is job and job.begun:
             running[1].cancel()
 
     async def drain(self, seconds: float) -> None:
@@ -172,11 +173,10 @@ class EmbeddedEngine:
                 continue
             job = queue.popleft()
             self._waiting -= 1
-            task = asyncio.create_task(self._guarded(job))
-            self._running[chat] = (job, task)
-            task.add_done_callback(functools.partial(self._done, chat))
+            self._running[chat] = (job, asyncio.get_running_loop().create_task(self._guarded(job)))
 
-    def _done(self, chat: ChatRef, task: asyncio.Task[None]) -> None:
+    def _over(self, chat: ChatRef) -> None:
+        """The turn of `chat` that ran has ended: the next one begins."""
         del self._running[chat]
         if self._queues.get(chat):
             self._ready.append(chat)
@@ -197,7 +197,8 @@ class EmbeddedEngine:
     async def _guarded(self, job: Job) -> None:
         job.begun = True
         try:
-            await self._run(job)
+            if not job.abandoned:
+                await self._run(job)
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - what a turn could not turn into a value ends the process, loudly
@@ -207,6 +208,8 @@ class EmbeddedEngine:
         finally:
             if job.ended is not None:
                 job.ended()
+            if not job.immediate:
+                self._over(job.context.chat)
 
 
 def _is_message(job: Job, native_id: str) -> bool:

@@ -26,6 +26,8 @@ class Job:
     begun: bool = False
     begun_ms: int = 0
     """When the attempt that runs began."""
+    abandoned: bool = False
+    """It turned out not to be one: nothing is done for it."""
     stopped: bool = False
     """Somebody ended it with /stop."""
     answered: bool = False
