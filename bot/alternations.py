@@ -51,14 +51,15 @@ class Alternations:
         so."""
         if not self._most or not context.is_group or not verdict.is_for_us:
             return None
-        now, member = self._clock.monotonic(), context.sender.ref
-        is_talk = context.kind is Kind.MESSAGE and not verdict.is_command and verdict.question is None
-        if is_talk and self._is_paused(context.chat, member, now):
-            return Verdict(ReasonCode.LIKE_A_BOT, SETTING)
-        if not is_talk or not self._continues(context.chat, member, now):
+        if verdict.is_command or verdict.question is not None or context.kind is not Kind.MESSAGE:
             self._streaks.pop(context.chat, None)
-            if is_talk:
-                self._keep(context.chat, _Streak(member, 0, now))
+            return None
+        now, member = self._clock.monotonic(), context.sender.ref
+        if self._is_paused(context.chat, member, now):
+            return Verdict(ReasonCode.LIKE_A_BOT, SETTING)
+        if not self._continues(context.chat, member, now):
+            self._streaks.pop(context.chat, None)
+            self._keep(context.chat, _Streak(member, 0, now))
             return None
         streak = self._streaks[context.chat]
         streak.count, streak.heard_at = streak.count + 1, now

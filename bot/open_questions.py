@@ -67,6 +67,11 @@ class OpenQuestions:
             return None
         return asked[0]
 
+    @property
+    def any_waiting(self) -> bool:
+        """Whether anything may wait anywhere."""
+        return bool(self._waiting or self._approvals)
+
     def any_in(self, chat: str, member: str) -> bool:
         """Whether anything waits in `chat` that `member` may answer."""
         return self.of(chat, member) is not None or bool(self.approvals_in(chat))

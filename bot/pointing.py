@@ -21,6 +21,8 @@ class Pointing:
     def question(self, context: MessageContext, pointed: Pointed | None) -> OpenQuestion | None:
         """What the message may answer: what it points to, and then nothing else; what its sender was asked; or what is
         plainly meant. `pointed`: the question whose message it quotes."""
+        if not self._questions.any_waiting:
+            return None
         chat = context.chat
         own = self._questions.of(chat.key, context.sender.ref.key)
         waiting = self._questions.approvals_in(chat.key)
