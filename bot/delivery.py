@@ -215,12 +215,12 @@ class Delivery:
         delay = self._settings.first_delay_seconds
         for attempt in range(1, self._settings.attempts + 1):
             if linked is not None or not is_claimed:
-                await self._made_ready(parcel, outgoing, linked, is_claimed=is_claimed)
+                await self._make_ready(parcel, outgoing, linked, is_claimed=is_claimed)
                 is_claimed = True
             if attempt == 1:
                 self._reach("reply.after_outbox_before_send")
-            if not self._may_at_once(chat, platform.limits.sends_per_minute):
-                await self._until_it_may(chat, platform.limits.sends_per_minute)
+            if not self._takes_place(chat, platform.limits.sends_per_minute):
+                await self._waits_for_place(chat, platform.limits.sends_per_minute)
             try:
                 self._reach("reply.during_send")
                 # What waited for its turn or for the network may have become late only there.
@@ -253,14 +253,16 @@ class Delivery:
             # To try the whole delivery again would send it twice now; like this, at worst after a restart.
             _log.error("sent_but_not_marked", outbox=parcel.row_id, problem=str(problem))
 
-    async def _made_ready(self, parcel: Parcel, outgoing: Outgoing, linked: Linked | None, *, is_claimed: bool) -> None:
+    async def _make_ready(self, parcel: Parcel, outgoing: Outgoing, linked: Linked | None, *, is_claimed: bool) -> None:
+        """Wait until who it is for is there, and say in the outbox that it is being sent."""
         if linked is not None:
             await linked.until_reachable(outgoing, parcel.said_at_ms)
         if not is_claimed:
             await self._store.commit([outbox.claim(parcel.row_id, self._epoch)])
 
-    def _may_at_once(self, chat: ChatRef, sends_per_minute: int) -> bool:
-        """Whether the chat may take another message now, as nearly always: then it counts as sent."""
+    def _takes_place(self, chat: ChatRef, sends_per_minute: int) -> bool:
+        """Count one more message of this minute. False, and nothing is counted, where the chat may not take it now, or
+        where another process may be leading."""
         now, times = self._clock.monotonic(), self._sent_at.get(chat)
         if times is None:
             if len(self._sent_at) >= _CHATS_PACED:
@@ -273,13 +275,13 @@ class Delivery:
         times.append(now)
         return True
 
-    async def _until_it_may(self, chat: ChatRef, sends_per_minute: int) -> None:
-        """Wait until the chat may take another message."""
+    async def _waits_for_place(self, chat: ChatRef, sends_per_minute: int) -> None:
+        """Wait until the chat may take it, and count it then. Raises StoreError where another process leads."""
         times = self._sent_at[chat]
-        if len(times) >= sends_per_minute:
+        while len(times) >= sends_per_minute:
+            # Other lanes of the chat may wait for the same moment: one of them takes the place.
             await self._clock.sleep(times[0] + _WINDOW_SECONDS - self._clock.monotonic())
-            # Another lane of the chat may have waited for the same moment.
-            if times:
+            while times and times[0] <= self._clock.monotonic() - _WINDOW_SECONDS:
                 times.popleft()
         times.append(self._clock.monotonic())
         if not self._lead.holds():

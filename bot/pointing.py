@@ -69,7 +69,9 @@ class Pointing:
 
     def _names_a_code(self, context: MessageContext, question: OpenQuestion | None = None) -> bool:
         """Whether it decides about what has a code, which is not that of `question`."""
-        if context.text.startswith("/") or (question is not None and question.question.terms is not None):
+        if question is not None and question.question.terms is not None:
+            return False
+        if context.text.startswith("/"):
             # A command answers nothing.
             return False
         return is_about_a_code(context.text, self._chats.profile(context.chat).texts, clearly=not context.calls_bot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from bot.engine.job import Job
@@ -10,9 +10,10 @@ from bot.open_questions import Asked
 from function_calls.context import MessageContext
 from function_calls.failed_runs import unknown
 from function_calls.questions import naming
+from function_calls.results import storable_text
 from function_calls.spec import Message
-from function_calls.turn import OpenQuestion, Turn, TurnOutcome, sent
-from services.refs import ReasonCode
+from function_calls.turn import OpenQuestion, StoredRun, Turn, TurnOutcome, sent
+from services.refs import Effect, ReasonCode
 from services.store.port import Write
 
 _NOTE_CHARS = 80
@@ -83,6 +84,18 @@ def explained(chat: TurnOutcome, routed: TurnOutcome, turn: Turn) -> TurnOutcome
     if routed.reason is not ReasonCode.FUNCTIONS_OFF or chat.reason is not ReasonCode.CHAT:
         return chat
     return replace(chat, reason=ReasonCode.FUNCTIONS_OFF, detail=turn.profile().layers["functions_on"])
+
+
+def unfit(turn: Turn, runs: Iterable[StoredRun], short_id: str) -> TurnOutcome:
+    """The end of a turn whose own end could not be kept: what its effects have said, in words alone, and that something
+    went wrong, of which the log has more under `short_id`."""
+    said: list[Message] = []
+    for run in runs:
+        spec = turn.functions.find(run.function)
+        if run.result is not None and spec is not None and spec.effect is not Effect.READ:
+            said += [Message(storable_text(message.text)) for message in run.result.for_chat()]
+    sorry = Message(turn.profile().texts.say("failures.turn", id=short_id))
+    return sent(ReasonCode.FUNCTION_FAILED, [*said, sorry], short_id)
 
 
 def stopped(turn: Turn) -> TurnOutcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -141,8 +141,6 @@ class StoreTurnLog:
             self._must_be_durable = True
         elif not spec.is_quick:
             await self.until_kept()
-        if not self._collected:
-            return
         try:
             await self.settle()
         except Conflict:
@@ -180,8 +178,7 @@ class StoreTurnLog:
     def result(self, run: Run, result: FunctionResult) -> None:
         taint = self._taint
         self._runs[run.key] = StoredRun(run.spec.name, result)
-        if taint:
-            self._read_by_runs[run.key] = taint
+        self._read_by_runs[run.key] = taint
         code = ended_as(result)
         now_ms, is_read = self._clock.now_ms(), run.spec.effect is _READ
         # After a crash a read is simply run again, so its result is not kept.
@@ -224,6 +221,16 @@ class StoreTurnLog:
         """`writes`, all of which are undone when the message turns out not to be there."""
         intent = ledger.of_waiting(writes[0])
         return [inbox.waits(self._turn_id), *writes] if intent is None else [intent, *writes[1:]]
+
+    def drop(self) -> None:
+        """Forget what is not in the store yet: something of it cannot be kept."""
+        self._collected = []
+        self._must_be_durable = self._is_answer_new = False
+
+    @property
+    def results(self) -> Mapping[str, StoredRun]:
+        """What this process and earlier ones know of the turn's runs, by their keys."""
+        return self._runs
 
     def rest(self) -> list[Write]:
         """What is not in the store yet: it goes with the end of the turn."""

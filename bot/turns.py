@@ -21,7 +21,7 @@ from bot.outbox_rows import Address, Origin, OutboxRows
 from bot.outgoing import Due, addressed_to
 from bot.past import Past
 from bot.summaries import Summaries
-from bot.turn_ends import explained, interrupted, stopped, told, unheeded, worded
+from bot.turn_ends import explained, interrupted, stopped, told, unfit, unheeded, worded
 from bot.turn_log import StoreTurnLog
 from bot.typing_sign import TypingSign, TypingSigns
 from config.settings import RouterSettings
@@ -38,7 +38,7 @@ from services.fault_points import FaultPoints
 from services.refs import ChatRef, ReasonCode
 from services.store import inbox
 from services.store.ids import Ids
-from services.store.port import Conflict, Store, StoreError, StoreFull, Write
+from services.store.port import BadUnit, Conflict, Store, StoreError, StoreFull, Write
 from services.timer import ms_of
 
 _log = structlog.get_logger("turns")
@@ -105,8 +105,9 @@ class Turns:
         self._attempts = attempts
 
     async def run(self, job: Job) -> None:
-        """Answer the message of `job`, unless that turns out to be none. Raises StoreError when its end cannot be kept;
-        nothing else."""
+        """Answer the message of `job`, unless that turns out to be none. Raises StoreError when nothing can be
+        kept. Where only the end of this turn cannot, it is said that something went wrong, unless that cannot be kept
+        either: then it raises why."""
         # One log for all attempts: what is known and could not be written yet is known to the next one.
         log = StoreTurnLog(self._store, job.runs_for, job.turn_id, self._clock, self._faults, job.keeping)
         while True:
@@ -115,12 +116,19 @@ class Turns:
             except StoreError as problem:
                 if job.keeping is not None and not await job.keeping.succeeds():
                     return
+                if isinstance(problem, BadUnit) and not job.unfit:
+                    _end_otherwise(job, log, problem)
+                    continue
                 if not isinstance(problem, StoreFull):
                     raise
                 _log.error("turn_waits_for_room", turn=job.turn_id, problem=str(problem))
                 job.answered = True
                 await self._clock.sleep(_FULL_DISK_SECONDS)
                 job.repeated = True
+            except Exception as problem:
+                if job.unfit:
+                    raise
+                _end_otherwise(job, log, problem)
             else:
                 return
 
@@ -133,7 +141,10 @@ class Turns:
             # An earlier attempt may have begun the chat, however this one ends.
             turn.begins = self._beginnings.claim(job.context, turn, is_aside=job.immediate)
         try:
-            outcome = stopped(turn) if job.stopped else await self._outcome(job, turn, log, self._router)
+            if job.unfit:
+                outcome = unfit(turn, log.results.values(), job.unfit)
+            else:
+                outcome = stopped(turn) if job.stopped else await self._outcome(job, turn, log, self._router)
             job.answered = True
             await self._close(job, turn, log, outcome)
             past.is_over()
@@ -153,12 +164,12 @@ class Turns:
         is_silent = context.private or job.runs_for.private or context.kind is _EXPIRY
 
         turn = Turn(
-            str(job.turn_id),
-            self._functions(context.bot),
-            lambda: profiles.profile(chat),
-            self._clock.monotonic() + self._settings.turn_timeout_seconds,
-            log,
-            job.addressed,
+            id=str(job.turn_id),
+            functions=self._functions(context.bot),
+            profile=lambda: profiles.profile(chat),
+            deadline=self._clock.monotonic() + self._settings.turn_timeout_seconds,
+            log=log,
+            addressed=job.addressed,
             history=past.lines,
             recall=past.recall,
             live_role=functools.partial(self._members.role, chat),
@@ -362,6 +373,13 @@ class Turns:
         if job.context.timer is not None or job.context.kind is Kind.EXPIRY:
             return False
         return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)
+
+
+def _end_otherwise(job: Job, log: StoreTurnLog, problem: Exception) -> None:
+    """The next attempt of `job` only says that something went wrong: one message must not be the end of all chats."""
+    job.unfit, job.repeated = uuid.uuid4().hex[:8], True
+    log.drop()
+    _log.error("turn_cannot_be_kept", turn=job.turn_id, id=job.unfit, exc_info=problem)
 
 
 def _due(job: Job, now_ms: int) -> Due | None:

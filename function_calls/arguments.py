@@ -114,7 +114,7 @@ class SchemaArguments:
             raise ArgumentFault({"": None}) from None
 
     def dump(self, arguments: Any) -> JsonObject:
-        """The same dict."""
+        """The same, in a dict of its own."""
         return dict(arguments)
 
     def _fault(self, values: JsonObject) -> ArgumentFault:

@@ -97,9 +97,14 @@ class FunctionCallLLM:
         tool_choice = "none" if last else "auto" if progress.round_number else self._tool_choice
         sent, everything = self._shortlist.offer(context, turn, wanted=tool_choice) if offered else (None, None)
         messages = [*progress.messages, last_round_message()] if last and progress.round_number else progress.messages
-        seconds = max(1.0, turn.deadline - self._clock.monotonic())
-        language = turn.profile().texts.language
-        request = ModelRequest(paired(messages), sent, everything, tool_choice, seconds, language)
+        request = ModelRequest(
+            messages=paired(messages),
+            offer=sent,
+            everything=everything,
+            tool_choice=tool_choice,
+            timeout_seconds=max(1.0, turn.deadline - self._clock.monotonic()),
+            language=turn.profile().texts.language,
+        )
         round_ = Round(context, turn, progress.round_number, request)
         answer = await self._ask(round_)
         turn.log.answer(progress.round_number, answer, round_.writes)

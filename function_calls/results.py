@@ -69,9 +69,8 @@ def storable(result: FunctionResult) -> FunctionResult:
     """`result` with what every store and network can hold: texts without NUL and lone surrogates, and facts that plain
     JSON has: keys that are no texts and numbers beyond 64 bits become texts."""
     for message in result.messages:
-        if storable_text(message.text) != message.text:
-            messages = tuple(replace(one, text=storable_text(one.text)) for one in result.messages)
-            result = replace(result, messages=messages)
+        if storable_text(message.text) != message.text or not _is_plain(message):
+            result = replace(result, messages=tuple(map(_fit_message, result.messages)))
             break
     if result.question is not None:
         result = replace(result, question=_fit_question(result.question))
@@ -85,12 +84,38 @@ def storable(result: FunctionResult) -> FunctionResult:
     return replace(result, data=data, context_updates=updates, metadata=metadata)
 
 
+def _is_plain(message: Message) -> bool:
+    """Whether `message` is nothing but a text for the chat that it answers."""
+    has_more = message.attachments or message.choices or message.mentions or message.reply_to
+    return message.to is None and not has_more
+
+
+def _fit_message(message: Message) -> Message:
+    """`message` as every store and network can hold it; names of files may be no text for anybody."""
+    return replace(
+        message,
+        text=storable_text(message.text),
+        to=None if message.to is None else message.to._replace(native=storable_text(message.to.native)),
+        reply_to=None if message.reply_to is None else storable_text(message.reply_to),
+        mentions=tuple(one._replace(native=storable_text(one.native)) for one in message.mentions),
+        attachments=tuple(map(_fit_attachment, message.attachments)),
+        choices=_fit_choices(message.choices),
+    )
+
+
+def _fit_attachment(file: Attachment) -> Attachment:
+    size = file.size_bytes if file.size_bytes is None or abs(file.size_bytes) < 2**63 else None
+    return Attachment(storable_text(file.name), storable_text(file.media_type), storable_text(file.url), size)
+
+
+def _fit_choices(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    return tuple(replace(one, label=storable_text(one.label), value=storable_text(one.value)) for one in choices)
+
+
 def _fit_question(question: Question) -> Question:
     """`question` as every store and network can hold it."""
-    choices = tuple(
-        replace(one, label=storable_text(one.label), value=storable_text(one.value)) for one in question.choices
-    )
-    return replace(question, text=storable_text(question.text), choices=choices, resume=plain(question.resume))
+    text, choices = storable_text(question.text), _fit_choices(question.choices)
+    return replace(question, text=text, choices=choices, resume=plain(question.resume))
 
 
 def plain(value: Any) -> Any:

@@ -247,7 +247,7 @@ class ArgumentParser(Protocol):
         """The typed arguments. Raises ArgumentFault."""
 
     def dump(self, arguments: Any) -> JsonObject:
-        """The arguments as plain JSON: what the ledger and the call log hold."""
+        """The arguments as plain JSON, in a dict that may be changed: what the ledger and the call log hold."""
 
 
 class Activation(StrEnum):

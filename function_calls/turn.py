@@ -99,8 +99,6 @@ class TurnLog(Protocol):
 class MemoryTurnLog:
     """Remembers nothing beyond the turn: for calls outside a daemon, and for tests."""
 
-    __slots__ = ("runs",)
-
     def __init__(self) -> None:
         self.runs: list[tuple[Run, FunctionResult]] = []
 

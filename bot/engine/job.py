@@ -40,6 +40,8 @@ class Job:
     """Its message was changed while it was being answered."""
     repeated: bool = False
     """It was tried in this process before, so something of it may be stored."""
+    unfit: str = ""
+    """The id under which the log has why its end could not be kept as it was."""
     ended: Callable[[], None] | None = None
     """Called when the engine is done with it, however it ended."""
     taken: tuple[OpenQuestion, int] | None = None

@@ -72,7 +72,7 @@ class ArgumentsLater:
         return said(raw, self._parameters, self._reads, profile)
 
     def dump(self, arguments: Any) -> JsonObject:
-        """The same dict."""
+        """The same, in a dict of its own."""
         return dict(arguments)
 
 

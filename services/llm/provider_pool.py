@@ -69,7 +69,8 @@ class Pool(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectTimeout(str(error), request=request) from error
         except aiohttp.ClientConnectorError as error:
             raise httpx2.ConnectError(str(error), request=request) from error
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            # A ValueError: an address or a header that cannot be sent.
             raise _read_error(error) from error
         return httpx2.Response(response.status, headers=response.raw_headers, stream=_Answer(response), request=request)
 
@@ -85,9 +86,9 @@ class Pool(httpx2.AsyncBaseTransport):
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
             raise
         except aiohttp.ClientConnectionError:
-            if parcel.data is None:
+            if parcel.data is None or self._session is None:
                 raise
-        # The server had ended a connection that was kept, and nothing was sent over it.
+        # The connection was ended before anything was sent over it, most often one that was kept.
         return await self._ask_once(method, usual, parcel)
 
     async def _ask_once(self, method: str, usual: _Usual, parcel: Parcel) -> aiohttp.ClientResponse:
@@ -194,4 +195,6 @@ class _Answer(httpx2.AsyncByteStream):
 
 
 def _read_error(error: Exception) -> httpx2.ReadError:
-    return httpx2.ReadError(f"{type(error).__name__}: {error}")
+    # What aiohttp says of a response that it cannot read has the whole address with it.
+    text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    return httpx2.ReadError(f"{type(error).__name__}: {text}")

@@ -197,28 +197,20 @@ def heard(
     reply_to: str | None,
     reply_to_name: str,
 ) -> Write:
-    """A member's message, in the unit that accepts it, with the `id` of its row there: written only when that was."""
+    """A member's message, in the unit that accepts it. `id` is its row's in the inbox: where that was not written since
+    the message was known, neither is this."""
+    values = {
+        "id": id,
+        "chat": chat,
+        "native_id": native_id,
+        "sender": sender,
+        "sender_name": sender_name,
+        "text": said,
+        "at_ms": at_ms,
+    }
     if reply_to is None:
-        return _HEARD.write(
-            id=id,
-            chat=chat,
-            native_id=native_id,
-            sender=sender,
-            sender_name=sender_name,
-            text=said,
-            at_ms=at_ms,
-        )
-    return _REPLIED.write(
-        id=id,
-        chat=chat,
-        native_id=native_id,
-        sender=sender,
-        sender_name=sender_name,
-        text=said,
-        at_ms=at_ms,
-        reply_to=reply_to,
-        reply_to_name=reply_to_name,
-    )
+        return Write(_HEARD, values)
+    return Write(_REPLIED, {**values, "reply_to": reply_to, "reply_to_name": reply_to_name})
 
 
 def said(

@@ -118,8 +118,8 @@ def accept(
     ended_ms: int | None = None,
     epoch: int = 0,
 ) -> Write:
-    """Take an event in; touches no row when one with this key was taken before. It is a turn of its own unless it has
-    `ended_ms`. `epoch` is the process that is to answer it, `question_id` what it answers."""
+    """Take an event in; touches no row when one with this key was taken before. It is a turn of its own, which the
+    process `epoch` is to answer and which may answer the question `question_id`, unless it has `ended_ms` already."""
     values = {
         "id": id,
         "key": key,

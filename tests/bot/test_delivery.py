@@ -203,6 +203,26 @@ async def test_what_waits_for_one_absent_member_holds_up_nobody_else_and_keeps_i
         assert (texts(group), platform.said_at_ms) == (["A secret."], [said_at_ms])
 
 
+async def test_the_rate_of_a_chat_holds_over_what_is_for_single_members_too() -> None:
+    members = [MemberRef("test", "bot", name) for name in ("ann", "bob", "cy", "di", "eve")]
+    tell = Recorder(
+        "tell", commands=["tell"], gives=FunctionResult(messages=tuple(Message("hi", to=one) for one in members))
+    )
+    platform = Distant()
+    platform.limits = replace(platform.limits, sends_are_idempotent=True, sends_per_minute=2)
+    platform.is_up.set()
+    platform.member_is_there.set()
+    async with a_group([tell.spec], platform=platform) as group:
+        await group.hear("Ann", "/tell")
+        await group.daemon.engine.idle()
+        sent_by: list[int] = []
+        for _ in range(4):
+            await group.clock.settle()
+            sent_by.append(len(platform.sent))
+            await group.clock.advance(60)
+    assert sent_by == [2, 4, 5, 5]
+
+
 async def test_what_is_being_sent_at_the_end_is_sent_and_what_waits_behind_it_is_sent_after_the_next_start(
     tmp_path: Path,
 ) -> None:

@@ -29,6 +29,7 @@ from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held, until
 from tests.fakes.kept import heard, kept, last_reason, reasons
 from tests.fakes.openai_server import OpenAIServer
+from tests.fakes.picky_store import PickyStore
 from tests.fakes.wired_model import a_group, over_each_protocol
 from tests.fakes.wired_model import each_protocol as each_protocol
 
@@ -269,6 +270,23 @@ async def test_a_full_disk_delays_an_answer_and_changes_nothing_else() -> None:
         await group.clock.advance(5)
         await group.settle()
         assert [one.text for one in group.platform.sent] == ["done: it"]
+
+
+async def test_an_end_that_cannot_be_kept_is_an_apology_and_the_end_of_nothing_else() -> None:
+    picky = PickyStore("poison")
+    tell = Recorder("tell", commands=["tell"], gives="poison")
+    sent = FunctionResult(messages=(Message("It is sent."),), data="poison")
+    send = Recorder("send", commands=["send"], effect="once", gives=sent)
+    async with a_group([tell.spec, send.spec], around_store=picky.under) as group:
+        told = await group.say("Ann", "/tell")
+        sent_for = await group.say("Ann", "/send")
+        picky.refuses = ""
+        assert await group.say("Bo", "/tell") == ["poison"]
+        (first, id_), (second, other_id), (third, _) = await reasons(group)
+    assert (first, second, third) == ("function_failed", "function_failed", "command")
+    assert told == [EN.say("failures.turn", id=id_)]
+    assert sent_for == ["It is sent.", EN.say("failures.turn", id=other_id)]
+    assert len(send.runs) == 1
 
 
 @pytest.mark.parametrize(

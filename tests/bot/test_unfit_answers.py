@@ -4,6 +4,7 @@ daemon, now or at its next start."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 from pydantic import SecretStr
 
 from bot.testing import Group, a_group, call
+from function_calls.context import Attachment
+from function_calls.spec import Choice, FunctionResult, Message
 from services.clock import SystemClock
 from services.llm.model import ModelAnswer
 from services.llm.openai_chat import OpenAIChat
+from services.refs import ChatRef, MemberRef
 from tests.bot.test_turns import ModelProfile
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.openai_server import OpenAIServer
@@ -89,3 +93,29 @@ async def test_what_a_function_is_given_and_gives_may_hold_nul(settings: dict[st
         group.model.says([call("act", x=f"a{NUL}b")], "ok")
         assert await answer(group, "x1") == ["c\ufffdd", "ok"]
     assert [run["x"] for run in act.runs] == [f"a{NUL}b"]
+
+
+@pytest.mark.parametrize("unfit", [NUL, "\ud800"], ids=["NUL", "a lone surrogate"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        lambda unfit: {"choices": (Choice(f"A{unfit}", "a"), Choice("B", f"b{unfit}"))},
+        lambda unfit: {
+            "attachments": (Attachment(f"{unfit}.txt", f"text/{unfit}", f"https://x.example/{unfit}", 10**30),)
+        },
+        lambda unfit: {"reply_to": f"m{unfit}"},
+        lambda unfit: {"mentions": (MemberRef("test", "bot", f"ann{unfit}"),)},
+        lambda unfit: {"to": MemberRef("test", "bot", f"ann{unfit}")},
+        lambda unfit: {"to": ChatRef("test", "bot", f"room{unfit}")},
+    ],
+    ids=["choices", "files", "a quoted message", "mentions", "to a member", "to a chat"],
+)
+async def test_what_a_function_says_beside_words_may_be_unfit(
+    more: Callable[[str], dict[str, Any]], unfit: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    messages = (Message("Here.", **more(unfit)), Message("And here."))
+    act = Recorder("act", commands=["act"], gives=FunctionResult(messages=messages), effect="once")
+    async with a_group([act.spec], home=tmp_path, settings=settings) as group:
+        group.model.says(call("act"), "ok")
+        said = await answer(group, "x1")
+        assert [one.split("\n")[0] for one in said[-2:]] == ["And here.", "ok"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import ssl
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -227,6 +229,40 @@ async def test_what_was_closed_opens_no_connection() -> None:
         with pytest.raises(httpx2.ConnectError):
             await client.send(httpx2.Request("POST", server.origin, content=b"{}"))
     assert server.ended == []
+
+
+async def test_a_request_that_was_connecting_when_all_was_closed_is_not_sent(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificate.with_suffix(".key"))
+    asked: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.read(1))
+        writer.close()
+
+    loop, knocked = asyncio.get_running_loop(), asyncio.Event()
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        loop.add_reader(door, knocked.set)
+        client = OneServerClient()
+        url = f"https://127.0.0.1:{door.getsockname()[1]}"
+        sending = asyncio.create_task(client.send(httpx2.Request("POST", url, content=b"{}")))
+        await asyncio.wait_for(knocked.wait(), 10)
+        loop.remove_reader(door)
+        await client.aclose()
+        async with await asyncio.start_server(serve, sock=door, ssl=context):
+            with pytest.raises(httpx2.TransportError):
+                await asyncio.wait_for(sending, 10)
+    assert asked in ([], [b""])
+
+
+async def test_a_port_that_is_none_is_an_error_of_the_model_and_not_of_the_turn() -> None:
+    async with a_model("http://127.0.0.1:114340") as model:
+        error = await failure(model)
+    assert error.retryable
+    assert "114340" not in str(error)
 
 
 # Proxies and certificates of the environment

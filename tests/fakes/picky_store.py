@@ -1,0 +1,26 @@
+"""A store whose database refuses what holds a certain word, as another refuses what it cannot hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+
+from services.store.port import BadUnit, Write
+from tests.fakes.full_disk import FullDisk
+
+
+class PickyStore(FullDisk):
+    """Refuses units in which `refuses` stands; without a word, none."""
+
+    def __init__(self, refuses: str) -> None:
+        super().__init__()
+        self.refuses = refuses
+
+    def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
+        values = [value for write in writes for value in write.values.values()]
+        if not self.refuses or not any(self.refuses in str(value) for value in values):
+            return super().commit(writes)
+        self.refused += 1
+        refused: asyncio.Future[list[int]] = asyncio.get_running_loop().create_future()
+        refused.set_exception(BadUnit(f"a value holds {self.refuses}"))
+        return refused
