@@ -1,51 +1,44 @@
-"""Run one turn: dispatch, then commit its result, its messages and its end together, then hand them to delivery."""
+"""Run one turn: dispatch, then let its end be kept; what fails on the way becomes an answer."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import structlog
 
 from bot.beginnings import Beginnings, with_beginning
 from bot.chats import Chats
+from bot.closing import Closing
 from bot.decisions import Decisions
-from bot.delivery import Delivery, Parcel
 from bot.engine.job import Job
-from bot.metrics import Metrics
 from bot.open_questions import OpenQuestions
-from bot.outbox_rows import Address, Origin, OutboxRows
-from bot.outgoing import Due, addressed_to
 from bot.past import Past
 from bot.summaries import Summaries
-from bot.turn_ends import explained, interrupted, stopped, told, unfit, unheeded, worded
+from bot.turn_ends import explained, interrupted, stopped, unfit
 from bot.turn_log import StoreTurnLog
-from bot.typing_sign import TypingSign, TypingSigns
+from bot.typing_sign import Show, TypingSign, TypingSigns
 from config.settings import RouterSettings
 from function_calls.approval_terms import Became
-from function_calls.context import Kind, MessageContext, without_words
+from function_calls.context import Kind, MessageContext
 from function_calls.ports import Members
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import Message
-from function_calls.turn import OpenQuestion, OutcomeKind, Turn, TurnOutcome, sent
+from function_calls.turn import OutcomeKind, Turn, TurnOutcome, sent
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
-from services.refs import ChatRef, ReasonCode
-from services.store import inbox
-from services.store.ids import Ids
-from services.store.port import BadUnit, Conflict, Store, StoreError, StoreFull, Write
-from services.timer import ms_of
+from services.refs import ReasonCode
+from services.store.port import BadUnit, Store, StoreError, StoreFull
 
 _log = structlog.get_logger("turns")
 _GRACE_SECONDS = 5.0
 _FULL_DISK_SECONDS = 5.0
 _EXPIRY, _SENT = Kind.EXPIRY, OutcomeKind.SENT  # a module's name is found faster than a member of an enumeration
-_STOPPED = ReasonCode.STOPPED
 _KEPT_REASONS = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.EXPIRED})
 """Of turns that say nothing: why says more than that."""
 
@@ -63,20 +56,17 @@ class Turns:
         questions: OpenQuestions,
         decisions: Decisions,
         beginnings: Beginnings,
+        closing: Closing,
         store: Store,
-        delivery: Delivery,
+        show: Show,
         summaries: Summaries,
         deadlines: Deadlines,
-        metrics: Metrics,
         settings: RouterSettings,
         attempts: int,
         clock: Clock,
-        ids: Ids,
-        epoch: int,
         faults: FaultPoints,
-        after: Callable[[str, ChatRef], None] | None = None,
     ) -> None:
-        """`after` is told of each turn that has ended, once its messages are handed over."""
+        """`show` tells a chat that an answer is on its way."""
         self._router = router
         self._functions = functions
         self._chats = chats
@@ -84,19 +74,15 @@ class Turns:
         self._questions = questions
         self._decisions = decisions
         self._beginnings = beginnings
+        self._closing = closing
         self._store = store
-        self._delivery = delivery
-        self._signs = TypingSigns(delivery.typing)
+        self._signs = TypingSigns(show)
         self._summaries = summaries
         self._deadlines = deadlines
-        self._metrics = metrics
         self._settings = settings
         self._attempts = attempts
         self._clock = clock
-        self._ids = ids
-        self._rows = OutboxRows(ids, epoch)
         self._faults = faults
-        self._after = after
 
     def use(self, router: FunctionCallRouter, settings: RouterSettings, attempts: int) -> None:
         """Turns that begin from now on go this way; those that run go on as they began."""
@@ -146,7 +132,7 @@ class Turns:
             else:
                 outcome = stopped(turn) if job.stopped else await self._outcome(job, turn, log, self._router)
             job.answered = True
-            await self._close(job, turn, log, outcome)
+            await self._closing.close(job, turn, log, outcome)
             past.is_over()
         finally:
             sign.take_down()
@@ -266,128 +252,12 @@ class Turns:
             return replace(outcome, kind=OutcomeKind.SILENT, reason=ReasonCode.SILENT)
         return outcome
 
-    async def _close(self, job: Job, turn: Turn, log: StoreTurnLog, outcome: TurnOutcome) -> None:
-        now_ms = self._clock.now_ms()
-        writes = log.rest()
-        due = _due(job, now_ms) if outcome.reason is not _STOPPED else None
-        given_back = unheeded(job, turn, outcome)
-        asker, question, question_id = turn.asker or job.context, outcome.question, 0
-        chat, member = asker.chat.key, asker.sender.ref.key
-        left: OpenQuestion | None = None
-        closes: tuple[str, ...] = ()
-        if question is not None or job.question is not None:
-            left = self._left(job, turn, outcome)
-            closes = await self._closed(job, left, is_heeded=given_back is None) if outcome.messages else ()
-        said, parcels = self._said(job, turn, worded(job, turn, outcome, left, asker), now_ms, due, closes)
-        writes += said
-        writes += told(turn, outcome.messages)
-        if question is not None:
-            is_told, question_id = question.question.is_of_a_run, self._ids.next()
-            question = replace(question, private=asker.private, asker=without_words(asker) if is_told else None)
-            writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
-        if given_back is not None:
-            writes += self._questions.give_back(chat, job.context.sender.ref.key, given_back, job.turn_id)
-        if turn.begins:
-            writes.append(self._beginnings.note(job.context))
-        writes.append(inbox.end(job.turn_id, outcome.reason.value, outcome.detail, now_ms))
-        self._faults.reach("reply.before_outbox")
-        try:
-            await self._store.commit(writes)
-        except Conflict:
-            await log.until_kept()
-            _log.warning("turn_ended_elsewhere", turn=job.turn_id)
-            return
-        self._metrics.turn_ended(outcome.reason)
-        if turn.begins:
-            self._beginnings.is_noted(job.context)
-        if question is not None:
-            self._questions.waits(question_id, question, chat, member)
-        if given_back is not None:
-            self._questions.put_back(chat, job.context.sender.ref.key, given_back)
-        self._delivery.hand_over(parcels)
-        if self._after is not None:
-            self._after(turn.id, job.context.chat)
-
-    def _left(self, job: Job, turn: Turn, outcome: TurnOutcome) -> OpenQuestion | None:
-        """The question that no longer waits because of what this turn asks."""
-        if outcome.question is None or outcome.question.question.terms is not None:
-            return None
-        asker = turn.asker or job.context
-        return self._questions.of(asker.chat.key, asker.sender.ref.key)
-
-    async def _closed(self, job: Job, left: OpenQuestion | None, *, is_heeded: bool) -> tuple[str, ...]:
-        """The messages whose choices lead nowhere any more once this turn has ended."""
-        ids = [left.id] if left is not None else []
-        question = job.question
-        if question is not None and is_heeded and (question.question.terms is None or await self._claimed(job)):
-            ids.append(question.id)
-        return await self._questions.messages_of(self._store, ids)
-
-    def _said(
-        self,
-        job: Job,
-        turn: Turn,
-        messages: Sequence[Message],
-        now_ms: int,
-        due: Due | None,
-        closes: tuple[str, ...],
-    ) -> tuple[list[Write], list[Parcel]]:
-        """The writes and parcels of what is to be said; the first of them is `due` and `closes` earlier ones. A key is
-        the same on every attempt of the turn."""
-        # What was asked for in private is answered in private, whoever allowed it.
-        context, profile = turn.asker or job.context, turn.profile()
-        writes: list[Write] = []
-        parcels: list[Parcel] = []
-        for number, message in enumerate(messages):
-            if context.private and message.to is None:
-                message = replace(message, to=context.sender.ref)
-            chat, private_to = addressed_to(message, context.chat)
-            if not message.text.strip() and not message.attachments:
-                continue
-            platform = self._delivery.platform(chat)
-            if platform is None or (chat != context.chat and self._chats.of(chat).allowed_by is None):
-                _log.error("message_to_a_chat_that_is_not_served", turn=turn.id, chat=chat.key, setting="chats.allow")
-                continue
-            if number == 0 and message.to is None and message.reply_to is None and self._needs_quote(job):
-                message = replace(message, reply_to=job.context.key.native_id)
-            origin = Origin(
-                turn_id=job.turn_id,
-                number=number,
-                asked_by=context.sender.ref,
-                bot_name=profile.bot_name,
-                texts=profile.texts,
-                # What is due was worded by whoever set it, perhaps for somebody else.
-                outside=bool(turn.outside) or job.context.timer is not None,
-                due=due,
-                closes=closes if chat == context.chat else (),
-            )
-            rows, pieces = self._rows.of(message, Address(chat, private_to, platform), origin, now_ms)
-            writes += rows
-            parcels += pieces
-            due = None
-            closes = () if chat == context.chat else closes
-        return writes, parcels
-
-    def _needs_quote(self, job: Job) -> bool:
-        """In a group where others have spoken meanwhile, an answer says whom it answers."""
-        if job.context.timer is not None or job.context.kind is Kind.EXPIRY:
-            return False
-        return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)
-
 
 def _end_otherwise(job: Job, log: StoreTurnLog, problem: Exception) -> None:
     """The next attempt of `job` only says that something went wrong: one message must not be the end of all chats."""
     job.unfit, job.repeated = uuid.uuid4().hex[:8], True
     log.drop()
     _log.error("turn_cannot_be_kept", turn=job.turn_id, id=job.unfit, exc_info=problem)
-
-
-def _due(job: Job, now_ms: int) -> Due | None:
-    """When what a timer says at `now_ms` was to be said; the time that its function took is nobody's delay."""
-    timer = job.context.timer
-    if timer is None:
-        return None
-    return Due(ms_of(timer.due_at) + now_ms - job.begun_ms, was_away=job.attempts > 0 or timer.was_away)
 
 
 async def _nothing_is_shown(text: str) -> None:

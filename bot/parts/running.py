@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.closing import Closing
 from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
 from bot.parts.calling import Calling
@@ -41,6 +42,19 @@ def running_of(
     """By the settings at the start; nothing runs yet."""
     settings = ground.settings
     summaries = Summaries(ground.store, models.paid, settings.router, settings.memory, ground.clock)
+    closing = Closing(
+        chats=ground.chats,
+        questions=consent.questions,
+        beginnings=leaning.beginnings,
+        store=ground.store,
+        delivery=sending.delivery,
+        metrics=ground.metrics,
+        clock=ground.clock,
+        ids=ground.ids,
+        epoch=ground.epoch,
+        faults=ground.faults,
+        after=routing.shadow.turn_ended if routing.shadow else None,
+    )
     turns = Turns(
         router=routing.router,
         functions=ground.registry.of,
@@ -49,18 +63,15 @@ def running_of(
         questions=consent.questions,
         decisions=consent.decisions,
         beginnings=leaning.beginnings,
+        closing=closing,
         store=ground.store,
-        delivery=sending.delivery,
+        show=sending.delivery.typing,
         summaries=summaries,
         deadlines=ground.deadlines,
-        metrics=ground.metrics,
         settings=settings.router,
         attempts=settings.limits.attempts_per_turn,
         clock=ground.clock,
-        ids=ground.ids,
-        epoch=ground.epoch,
         faults=ground.faults,
-        after=routing.shadow.turn_ended if routing.shadow else None,
     )
     direct_calls = DirectCalls(
         registry=ground.registry,
