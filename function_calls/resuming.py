@@ -94,12 +94,11 @@ class Resuming:
     async def _unanswered(self, context: MessageContext, turn: Turn, open_question: OpenQuestion) -> TurnOutcome:
         """Tell the run that nobody answered; the chat hears of it where a person's yes was waited for."""
         question, on = open_question.question, open_question.continuation
-        if question.goes_on is not None:
-            texts, terms = turn.profile().texts, question.terms
-            said = texts.say("approvals.expired", function=question.function)
-            if terms is not None:
-                said = not_in_time(terms, question.function, texts, others_wait=turn.others_wait())
-            told = Message(said)
+        if question.terms is not None:
+            others_wait = turn.others_wait()
+            told = Message(
+                not_in_time(question.terms, question.function, turn.profile().texts, others_wait=others_wait)
+            )
             return sent(ReasonCode.EXPIRED, [told, *await self.end(context, turn, open_question)], question.function)
         spec = turn.functions.find(question.function)
         if spec is None or fingerprint(spec) != on.fingerprint:
@@ -123,7 +122,7 @@ class Resuming:
         result, key = await resumed_run(self._invoker, context, turn, question, on, spec, resumed)
         if resumed.kind == "expired":
             return _unheard(spec, result)
-        by_model = Path(on.path) is Path.MODEL and bool(on.transcript)
+        by_model = bool(on.transcript)
         if resumed.kind == "cancelled":
             result = replace(result, messages=()) if key in turn.ending else result
             result = self._cancelled(turn, result, by_model=by_model)
@@ -173,7 +172,7 @@ class Resuming:
             return await self._go_on(asker, turn, on, spec, question.arguments, confirmed=True, nested=question.nested)
         said = rejection(context, asker, spec.name, answer.value, texts, others_wait=turn.others_wait())
         ended = [] if question.goes_on is None else await self._end(asker, turn, question, on, "cancelled")
-        if Path(on.path) is not Path.MODEL or not on.transcript:
+        if not on.transcript:
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(said), *ended], spec.name)
         turn.state.update(on.state)
         turn.taint |= _taint(on)
@@ -194,10 +193,10 @@ class Resuming:
     ) -> TurnOutcome:
         """Run what a question held up, by the way on which it was held up, and what was to follow it."""
         result = await run_held_up(self._invoker, context, turn, on, spec, raw, confirmed=confirmed, nested=nested)
-        turn.answered, path = "", Path(on.path)
-        if path is Path.MODEL and on.transcript and (on.calls or not _is_usage(result)):
+        turn.answered = ""
+        if on.transcript and (on.calls or not _is_usage(result)):
             return await self._llm.resume(context, turn, on, result, spec.name, raw)
-        asked_on = path if path is Path.TIMER else Path.COMMAND
+        asked_on = Path.TIMER if Path(on.path) is Path.TIMER else Path.COMMAND
         return outcome_of(turn, spec, result, ReasonCode.ANSWERED_QUESTION, tuple(on.asked), asked_on)
 
 
@@ -238,7 +237,7 @@ async def run_held_up(
     path = Path(on.path)
     profile = turn.profile()
     refused = switched_on(profile, path) if nested else None
-    if refused is not None and not (key and only_ends(key, turn)):
+    if refused is not None and not only_ends(key, turn):
         if key:
             resumed = replace(turn.resuming[key], answer="", kind="expired")
             ended = Ended(spec.name, raw, Path.NESTED, resumed, end_key(key))
@@ -271,7 +270,7 @@ def note_changed(question: Question, context: MessageContext, spec: FunctionSpec
 def _with_what_was_said(result: FunctionResult, before: Question) -> FunctionResult:
     """`result` of a run that had asked `before`; a further question of it knows what was said since it began."""
     asked = result.question
-    if asked is None or not asked.is_of_a_run or asked.function != before.function:
+    if asked is None or asked.function != before.function:
         return result
     return replace(result, question=replace(asked, said=before.said + asked.said))
 

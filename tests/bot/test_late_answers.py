@@ -6,18 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from bot.testing import a_group, call
+from bot.testing import FAMILY, Group, a_group, call
 from config.texts import Texts
-from function_calls.spec import FunctionResult, Message
-from services.refs import MemberRef
+from function_calls.spec import FunctionResult
 from tests.bot.test_approvals import ADMIN, asked, needing, post
+from tests.bot.test_ends_of_questions import ANSWERED, BY_ADMIN, CANCELLED, EXPIRED, held_up
 from tests.bot.test_handler_questions import BEGAN, expire
+from tests.bot.test_reload import reload
 from tests.fakes.asking import Asking
 from tests.fakes.functions import Recorder
+from tests.fakes.held import Held
 
 EN = Texts().of("en")
-BOB = MemberRef("test", "bot", "bob")
+OFF = {"chats": {"allow": ["*"], "settings": {FAMILY.key: {"enabled": False}}}}
+FUNCTIONS_OFF = {"chats": {"allow": ["*"], "settings": {FAMILY.key: {"functions_on": False}}}}
 
 
 async def test_that_nobody_knows_how_a_run_ended_which_nobody_answered_is_told_once() -> None:
@@ -57,16 +61,113 @@ async def test_a_decision_about_a_function_that_is_gone_is_told_so(answer: str, 
     assert function.runs == []
 
 
-async def test_what_a_cancelled_run_says_to_somebody_else_no_model_reads() -> None:
-    async def does(context: Any, arguments: Any, own: Any) -> FunctionResult:
-        if own.resumed is None:
-            return FunctionResult.ask("Your name?")
-        return FunctionResult(messages=(Message("psst", to=BOB), Message("Put away.")))
+# -- a function that is gone or another one when nobody has said yes in time
 
-    fill = Recorder("fill", does=does)
+
+@pytest.mark.parametrize("now", [(), (Asking(effect="idempotent"),)], ids=["gone", "changed"])
+async def test_that_nobody_said_yes_is_told_where_the_run_cannot_be_ended_any_more(
+    now: tuple[Asking, ...], tmp_path: Path
+) -> None:
+    fill = Asking(effect="once")
+    async with a_group([fill.spec], home=tmp_path) as group:
+        await held_up(group)
+        clock = group.clock
+    async with a_group([one.spec for one in now], home=tmp_path, clock=clock, settings=BY_ADMIN) as group:
+        with capture_logs() as logs:
+            await expire(group, 4000)
+        assert [one.text for one in group.platform.sent] == [EN.say("approvals.expired", function="fill")]
+    assert [one["function"] for one in logs if one["event"] == "waiting_run_not_ended"] == ["fill"]
+    assert (fill.runs, [one.runs for one in now]) == ([BEGAN], [[] for _ in now])
+
+
+async def test_among_several_it_is_said_whose_run_got_no_yes_in_time() -> None:
+    fill = Asking(effect="once")
     async with a_group([fill.spec]) as group:
-        group.model.says(call("fill"), "As you like.")
-        assert await group.say("Ann", "@Rollcall fill it in please") == ["Your name?"]
-        assert await group.say("Ann", "cancel") == ["psst", "Put away.", "As you like."]
-        told = group.model.requests[-1].messages[-1].content
-    assert ("Put away." in told, "psst" in told) == (True, False)
+        await held_up(group)
+        await group.clock.advance(300)
+        await group.say("Cleo", "/fill")
+        await expire(group, 301)
+        said = group.platform.sent[-1].text
+    assert said == EN.say("approvals.expired_of", function="fill", asker="Ann")
+
+
+# -- a chat that is served no more when the answer's turn comes
+
+
+async def answered_while_off(group: Group, held: Held, who: str, text: str, **facts: Any) -> None:
+    """`who` answers, and before the answer has its turn the chat is switched off."""
+    await group.hear("Dora", f"/{held.spec.name} it")
+    await held.has_begun("it")
+    await group.hear(who, text, **facts)
+    assert await reload(group, **OFF)
+    held.let_go()
+    await group.settle()
+
+
+async def test_an_answer_in_a_chat_that_is_switched_off_ends_the_run_that_waited() -> None:
+    fill, held = Asking(effect="once"), Held(effect="read")
+    async with a_group([fill.spec, held.spec]) as group:
+        await group.say("Ann", "/fill")
+        await answered_while_off(group, held, "Ann", "Ann")
+        await expire(group)
+    assert fill.runs == [BEGAN, EXPIRED]
+
+
+async def test_a_yes_in_a_chat_that_is_switched_off_runs_nothing() -> None:
+    wipe, held = Recorder("wipe", commands=["wipe"], confirm="Really?", effect="once"), Held(effect="read")
+    async with a_group([wipe.spec, held.spec]) as group:
+        assert await group.say("Ann", "/wipe") == ["Really?"]
+        await answered_while_off(group, held, "Ann", "yes")
+        await expire(group)
+    assert wipe.runs == []
+
+
+async def test_a_decision_in_a_chat_that_is_switched_off_leaves_the_run_waiting() -> None:
+    fill, held = Asking(effect="once"), Held(effect="read")
+    async with a_group([fill.spec, held.spec]) as group:
+        code = await held_up(group)
+        await answered_while_off(group, held, "Bob", f"approve {code}", **ADMIN)
+        assert fill.runs == [BEGAN]
+        await expire(group, 4000)
+    assert fill.runs == [BEGAN, EXPIRED]
+
+
+# -- function calling that is switched off when the answer to an inner function comes
+
+
+def outer_of(fill: Asking) -> Recorder:
+    """A function that gives what `fill` does."""
+
+    async def does(context: Any, arguments: Any, own: Any) -> FunctionResult:
+        result: FunctionResult = await own.invoke(fill.spec.name, {})
+        return result
+
+    return Recorder("outer", does=does, effect="idempotent")
+
+
+async def asked_within(group: Group) -> None:
+    """A function that a model has called calls another one, which asks Ann; then function calling is switched off."""
+    group.model.says(call("outer"))
+    assert await group.say("Ann", "@Rollcall fill it in please") == ["Your name?"]
+    assert await reload(group, **FUNCTIONS_OFF)
+
+
+@pytest.mark.parametrize(("text", "told", "end"), [("Ann", "refused", EXPIRED), ("cancel", "cancelled", CANCELLED)])
+async def test_an_inner_run_only_ends_once_function_calling_is_off(text: str, told: str, end: Any) -> None:
+    fill = Asking(effect="once")
+    async with a_group([fill.spec, outer_of(fill).spec]) as group:
+        await asked_within(group)
+        group.model.says("So it is.")
+        assert await group.say("Ann", text) == ["So it is."]
+        assert f'"{told}"' in group.model.requests[-1].messages[-1].content
+    assert fill.runs == [BEGAN, end]
+
+
+async def test_an_inner_run_that_nobody_answers_hears_of_it_though_function_calling_is_off() -> None:
+    fill = Asking(effect="once")
+    async with a_group([fill.spec, outer_of(fill).spec]) as group:
+        await asked_within(group)
+        await expire(group)
+        await expire(group)
+        assert len(group.platform.sent) == 1
+    assert fill.runs == [BEGAN, EXPIRED]

@@ -235,6 +235,14 @@ async def test_whose_role_nobody_tells_may_still_call_what_is_open_to_all() -> N
     assert (act.runs, len(look.runs)) == ([], 1)
 
 
+async def test_where_nobody_can_be_asked_for_a_role_the_callers_own_counts() -> None:
+    act = Recorder("act", roles="admin", effect="once")
+    routing = Routing(act)
+    for caller in (a_member("Olga", Role.ADMIN), a_member("Ann")):
+        await routing.invoke("act", path=Path.MCP, message=a_message(sender=caller))
+    assert [one.sender.name for one in act.contexts] == ["Olga"]
+
+
 async def test_an_admin_is_asked_for_no_more_than_the_rest_of_the_rules_allows() -> None:
     asked: list[MemberRef] = []
 

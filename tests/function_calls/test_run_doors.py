@@ -61,6 +61,21 @@ async def test_a_run_that_was_given_words_of_others_does_not_ask_the_callers_mod
     assert lent == [None if outside else model]
 
 
+@pytest.mark.requirement("D37")
+@pytest.mark.parametrize(
+    ("touches", "lends"), [("reads_outside", False), ("reads_private", False), ("reaches_out", True)]
+)
+async def test_a_run_that_reads_what_taints_does_not_ask_the_callers_model_meanwhile(touches: str, lends: bool) -> None:
+    lent: list[Any] = []
+
+    async def does(context: Any, arguments: Any, call: Any) -> None:
+        lent.append(call.callers_model is not None)
+
+    routing = Routing(Recorder("outer", does=does, touches=touches))
+    await routing.invoke("outer", turn=routing.a_turn(callers_model=object()))
+    assert lent == [lends]
+
+
 @pytest.mark.parametrize(("role", "lends"), [("admin", False), ("member", True)])
 async def test_a_run_that_may_only_end_asks_nobodys_model(role: str, lends: bool) -> None:
     lent: list[Any] = []

@@ -26,6 +26,7 @@ def _calls(*names: str) -> tuple[str, ...]:
 
 
 _QUESTIONS = _bot("ends_of_questions", "handler_question_rights", "handler_questions", "nested_questions")
+_ANSWERS = (*_QUESTIONS, *_bot("cancelled_runs", "late_answers"), *_calls("answered_questions", "questions"))
 
 GUARDING: Mapping[str, Guarding] = {
     "function_calls/invocation.py": Guarding(
@@ -124,6 +125,30 @@ GUARDING: Mapping[str, Guarding] = {
         {
             "Ended.of: {}": "for the types alone: what a run asks in its midst has what it goes on from",
             "held_up: resumed is None": "a question that goes on from nothing says so already",
+        },
+    ),
+    "function_calls/resuming.py": Guarding(
+        (
+            *_ANSWERS,
+            *_bot("approvals", "late_approvals", "mcp_questions", "open_questions", "resumed_rounds"),
+            *_bot("waiting_approvals", "yes_to_an_edition"),
+            *_calls("every_approval_check_matters"),
+        ),
+    ),
+    "function_calls/single_runs.py": Guarding(
+        (*_ANSWERS, *_bot("budget_limits", "budgets", "explanations", "timers"), *_calls("permissions", "router")),
+    ),
+    "function_calls/failed_runs.py": Guarding(_calls("invocation")),
+    "function_calls/turn.py": Guarding(
+        (
+            *_QUESTIONS,
+            *_bot("taint"),
+            *_calls("every_check_matters", "every_taint_check_matters", "invocation", "overtaken_runs", "permissions"),
+            *_calls("questions", "run_doors", "stored_runs", "true_answers"),
+        ),
+        {
+            "Turn.begin: run.spec.touches": "a shortcut: what touches nothing has nothing that taints",
+            "Turn.is_from_outside: bool(self.outside)": "a shortcut: nothing is found in what is empty",
         },
     ),
     "bot/taking.py": Guarding(

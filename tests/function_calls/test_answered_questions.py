@@ -1,0 +1,80 @@
+"""What comes of a question once it is answered, or is not: what the run is given, and what people and models hear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from config.texts import Texts
+from function_calls.context import Kind
+from function_calls.spec import FunctionResult, Question, ToolError
+from function_calls.turn import OutcomeKind
+from services.refs import ErrorCode
+from tests.fakes.asking import Asking
+from tests.fakes.builders import a_message
+from tests.fakes.functions import CITY, Recorder
+from tests.fakes.model import call, calls, says
+from tests.function_calls.routing import Routing, restarted, said
+
+EN = Texts().of("en")
+
+
+@pytest.mark.parametrize(("kind", "word"), [("answered", "Ann"), ("cancelled", "cancel"), ("expired", "")])
+async def test_a_run_that_left_nothing_goes_on_from_an_empty_state(kind: str, word: str) -> None:
+    states: list[Any] = []
+
+    async def does(context: Any, arguments: Any, own: Any) -> FunctionResult:
+        if own.resumed is None:
+            return FunctionResult.ask("Your name?")
+        states.append((own.resumed.kind, own.resumed.state))
+        return FunctionResult.say("Thanks.")
+
+    routing = Routing(Recorder("fill", does=does, commands=["fill"]))
+    asked = await routing.hears("/fill")
+    message = a_message(word, kind=Kind.MESSAGE if word else Kind.EXPIRY)
+    await routing.hears(message, answering=(restarted(asked), word))
+    assert states == [(kind, {})]
+
+
+async def test_of_a_question_that_a_run_hands_on_a_model_is_told_what_was_said_in_the_run_that_asks_it() -> None:
+    async def asks_and_hands_on(context: Any, arguments: Any, own: Any) -> FunctionResult:
+        if own.resumed is None:
+            return FunctionResult.ask("Which form?")
+        result: FunctionResult = await own.invoke("fill", {})
+        return result
+
+    fill, outer = Asking(questions=["Name?", "Age?"], effect="once"), Recorder("outer", does=asks_and_hands_on)
+    routing = Routing(outer, fill.spec, script=[calls(call("outer")), says("Good.")])
+    outcome = await routing.hears("fill it in")
+    for question, answer in (("Which form?", "A1"), ("Name?", "Ann"), ("Age?", "7")):
+        assert said(outcome) == [question]
+        outcome = await routing.hears_answer(outcome, answer)
+    assert said(outcome)[-1] == "Good."
+    assert '"said_in_chat":["Name?","Age?"' in routing.model.requests[-1].messages[-1].content
+
+
+async def test_a_model_hears_that_what_an_answer_completed_has_failed() -> None:
+    rain = Recorder("rain", CITY, ask={"city": "Where?"}, gives=ToolError("No such place.", ErrorCode.NOT_FOUND))
+    routing = Routing(rain, script=[calls(call("rain")), says("I know of no such place.")])
+    outcome = await routing.hears_answer(await routing.hears("rain?"), "Atlantis")
+    assert said(outcome) == ["I know of no such place."]
+    assert '"not_found"' in routing.model.requests[-1].messages[-1].content
+
+
+@pytest.mark.parametrize(("effect", "kind"), [("read", OutcomeKind.SILENT), ("once", OutcomeKind.SENT)])
+async def test_an_answer_that_leads_to_nothing_to_say_is_acknowledged_where_something_was_done(
+    effect: str, kind: OutcomeKind
+) -> None:
+    note = Recorder("note", CITY, commands=["note"], gives=FunctionResult(), effect=effect)
+    routing = Routing(note)
+    outcome = await routing.hears_answer(await routing.hears("/note"), "Oslo")
+    assert (outcome.kind, len(note.runs)) == (kind, 1)
+
+
+async def test_a_question_about_a_function_that_is_not_there_is_asked_and_leads_nowhere() -> None:
+    odd = Recorder("odd", commands=["odd"], gives=FunctionResult(question=Question("confirm", "Sure?", "gone", {})))
+    routing = Routing(odd)
+    asked = await routing.hears("/odd")
+    assert said(asked) == ["Sure?"]
+    assert said(await routing.hears_answer(asked, "yes")) == [EN.say("questions.changed", name="gone")]
