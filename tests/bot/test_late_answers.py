@@ -12,7 +12,7 @@ from bot.testing import FAMILY, Group, a_group, call
 from config.texts import Texts
 from function_calls.spec import FunctionResult
 from tests.bot.test_approvals import ADMIN, asked, needing, post
-from tests.bot.test_ends_of_questions import ANSWERED, BY_ADMIN, CANCELLED, EXPIRED, held_up
+from tests.bot.test_ends_of_questions import BY_ADMIN, CANCELLED, EXPIRED, held_up
 from tests.bot.test_handler_questions import BEGAN, expire
 from tests.bot.test_reload import reload
 from tests.fakes.asking import Asking

@@ -20,13 +20,16 @@ from tests.function_calls.routing import Routing, restarted, said
 EN = Texts().of("en")
 
 
+@pytest.mark.parametrize("left", [{}, {"sum": 5}], ids=["nothing", "something"])
 @pytest.mark.parametrize(("kind", "word"), [("answered", "Ann"), ("cancelled", "cancel"), ("expired", "")])
-async def test_a_run_that_left_nothing_goes_on_from_an_empty_state(kind: str, word: str) -> None:
+async def test_whatever_comes_of_its_question_a_run_is_given_what_it_has_left(
+    kind: str, word: str, left: dict[str, int]
+) -> None:
     states: list[Any] = []
 
     async def does(context: Any, arguments: Any, own: Any) -> FunctionResult:
         if own.resumed is None:
-            return FunctionResult.ask("Your name?")
+            return FunctionResult.ask("Your name?", resume=left)
         states.append((own.resumed.kind, own.resumed.state))
         return FunctionResult.say("Thanks.")
 
@@ -34,7 +37,7 @@ async def test_a_run_that_left_nothing_goes_on_from_an_empty_state(kind: str, wo
     asked = await routing.hears("/fill")
     message = a_message(word, kind=Kind.MESSAGE if word else Kind.EXPIRY)
     await routing.hears(message, answering=(restarted(asked), word))
-    assert states == [(kind, {})]
+    assert states == [(kind, left)]
 
 
 async def test_of_a_question_that_a_run_hands_on_a_model_is_told_what_was_said_in_the_run_that_asks_it() -> None:
@@ -78,3 +81,11 @@ async def test_a_question_about_a_function_that_is_not_there_is_asked_and_leads_
     asked = await routing.hears("/odd")
     assert said(asked) == ["Sure?"]
     assert said(await routing.hears_answer(asked, "yes")) == [EN.say("questions.changed", name="gone")]
+
+
+async def test_a_function_that_wants_the_same_argument_again_may_not_ask_for_it_twice() -> None:
+    again = FunctionResult(question=Question("argument", "Where?", "rain", {}, "city"))
+    rain = Recorder("rain", CITY, commands=["rain"], gives=again)
+    routing = Routing(rain)
+    outcome = await routing.hears_answer(await routing.hears("/rain"), "Oslo")
+    assert (outcome.question, rain.runs) == (None, [{"city": "Oslo"}])
