@@ -256,7 +256,7 @@ def _answered(question: Question, text: str, texts: Phrases, *, has_files: bool)
     answer = read_answer(question, text, texts, has_files=has_files)
     # One that was edited into nothing while it waited is no answer either.
     kind: ResumedKind = "answered" if answer.kind is Answered.FILLED else "cancelled"
-    return Resumed(question.resume or {}, answer.value if kind == "answered" else "", kind, question.number)
+    return Resumed(question.resume or {}, answer.value, kind, question.number)
 
 
 def note_changed(question: Question, context: MessageContext, spec: FunctionSpec | None) -> None:

@@ -76,7 +76,8 @@ async def test_that_nobody_said_yes_is_told_where_the_run_cannot_be_ended_any_mo
         with capture_logs() as logs:
             await expire(group, 4000)
         assert [one.text for one in group.platform.sent] == [EN.say("approvals.expired", function="fill")]
-    assert [one["function"] for one in logs if one["event"] == "waiting_run_not_ended"] == ["fill"]
+    noted = [(one["function"], one["source"]) for one in logs if one["event"] == "waiting_run_not_ended"]
+    assert noted == [("fill", now[0].spec.source if now else "")]
     assert (fill.runs, [one.runs for one in now]) == ([BEGAN], [[] for _ in now])
 
 

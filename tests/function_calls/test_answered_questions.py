@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from config.texts import Texts
-from function_calls.context import Kind
+from function_calls.context import Kind, TimerCall
 from function_calls.spec import FunctionResult, Question, ToolError
-from function_calls.turn import OutcomeKind
+from function_calls.turn import OutcomeKind, Path
 from services.refs import ErrorCode
 from tests.fakes.asking import Asking
 from tests.fakes.builders import a_message
@@ -89,3 +91,39 @@ async def test_a_function_that_wants_the_same_argument_again_may_not_ask_for_it_
     routing = Routing(rain)
     outcome = await routing.hears_answer(await routing.hears("/rain"), "Oslo")
     assert (outcome.question, rain.runs) == (None, [{"city": "Oslo"}])
+
+
+async def test_a_run_goes_on_by_the_way_by_which_it_began() -> None:
+    fill = Asking(questions=["Name?", "Age?"])
+    routing = Routing(fill.recorder)
+    outcome = await routing.hears("/fill")
+    for answer in ("Ann", "7"):
+        outcome = await routing.hears_answer(outcome, answer)
+    assert [run.path for run, _ in routing.recorded] == [Path.COMMAND] * 3
+
+
+async def test_what_is_due_asks_for_one_argument_after_another_and_needs_no_other_door() -> None:
+    day = {"day": {"type": "string", "description": "Which day", "required": True}}
+    rain = Recorder("rain", {**CITY, **day}, offered_to=["timer"], effect="once")
+    routing = Routing(rain)
+    outcome = await routing.hears(a_message("", timer=TimerCall("rain", {}, 1, 2, routing.clock.now(), "the rain")))
+    for answer in ("Oslo", "today"):
+        outcome = await routing.hears_answer(outcome, answer)
+    assert (said(outcome), rain.runs) == (["done"], [{"city": "Oslo", "day": "today"}])
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["kept", "of an older release"])
+async def test_what_was_asked_for_counts_from_the_message_that_led_to_the_question(is_known: bool) -> None:
+    asked_at: list[datetime | None] = []
+
+    async def does(context: Any, arguments: Any, own: Any) -> None:
+        asked_at.append(own.asked_at)
+
+    routing = Routing(Recorder("note", CITY, does=does, commands=["note"]))
+    first = a_message("/note")
+    later = a_message("Oslo", sent_at=first.sent_at + timedelta(minutes=4))
+    asked = restarted(await routing.hears(first))
+    if not is_known:
+        asked = replace(asked, continuation=replace(asked.continuation, asked_at=None))
+    await routing.hears(later, answering=(asked, "Oslo"))
+    assert asked_at == [first.sent_at if is_known else later.sent_at]
