@@ -69,7 +69,8 @@ def storable(result: FunctionResult) -> FunctionResult:
     """`result` with what every store and network can hold: texts without NUL and lone surrogates, and facts that plain
     JSON has: keys that are no texts and numbers beyond 64 bits become texts."""
     for message in result.messages:
-        if storable_text(message.text) != message.text or not _is_plain(message):
+        has_more = message.attachments or message.choices or message.mentions or message.reply_to or message.to
+        if has_more or storable_text(message.text) != message.text:
             result = replace(result, messages=tuple(map(_fit_message, result.messages)))
             break
     if result.question is not None:
@@ -82,12 +83,6 @@ def storable(result: FunctionResult) -> FunctionResult:
         return result
     data, updates, metadata = fit
     return replace(result, data=data, context_updates=updates, metadata=metadata)
-
-
-def _is_plain(message: Message) -> bool:
-    """Whether `message` is nothing but a text for the chat that it answers."""
-    has_more = message.attachments or message.choices or message.mentions or message.reply_to
-    return message.to is None and not has_more
 
 
 def _fit_message(message: Message) -> Message:
