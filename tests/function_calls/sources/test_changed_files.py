@@ -186,20 +186,22 @@ async def test_a_file_that_hangs_holds_nothing_up_and_serves_when_it_has_ended(t
 
 
 async def test_many_that_hang_are_not_all_waited_for_as_long(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
     for name in ("a", "b", "c"):
-        write(tmp_path, f"{name}.py", waiting_for(tmp_path / "pipe") + marked(name))
+        os.mkfifo(tmp_path / f"pipe-{name}")
+        write(tmp_path, f"{name}.py", waiting_for(tmp_path / f"pipe-{name}") + marked(name))
     write(tmp_path, "quick.py", marked("quick"))
     clock = VirtualClock()
     async with watched(tmp_path, clock=clock) as files:
-        pipe = await asyncio.to_thread(open, tmp_path / "pipe", "w")
-        await clock.advance(5)
-        await clock.advance(0.5)
-        await clock.advance(0.5)
+        pipes = []
+        for name, patience in (("a", 5), ("b", 0.5), ("c", 0.5)):
+            # It opens only when the file of that name has.
+            pipes.append(await asyncio.to_thread(open, tmp_path / f"pipe-{name}", "w"))
+            await clock.advance(patience)
         first = await files.next()
         assert names(first) == ["quick"]
         assert places(first) == ["a.py:1", "b.py:1", "c.py:1"]
-        pipe.close()
+        for pipe in pipes:
+            pipe.close()
         async with asyncio.timeout(20):
             while names(await files.next()) != ["a", "b", "c", "quick"]:
                 pass
