@@ -109,7 +109,7 @@ class LiveSettings:
         ]
         return Replacement(settings, uses, made_of, sorted(_differences(self.now, settings, "")), sorted(waiting))
 
-    def put(self, replacement: Replacement, reach: Callable[[], None]) -> None:
+    def put(self, replacement: Replacement, reach: Callable[[], object]) -> None:
         """From now on the new settings hold. `reach` is called in the midst."""
         self.now, self._made_of = replacement.settings, list(replacement.made_of)
         for number, use in enumerate(replacement.uses):

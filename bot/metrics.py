@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from services.refs import ReasonCode
@@ -12,15 +13,25 @@ from services.refs import ReasonCode
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-_BUCKETS_SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
+_BUCKETS_US = (1_000, 5_000, 20_000, 100_000, 500_000, 2_000_000, 10_000_000, 60_000_000)
+
+
+class _Runs:
+    """Those of one function."""
+
+    __slots__ = ("buckets", "microseconds", "outcomes")
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, int] = {}
+        self.buckets = [0] * (len(_BUCKETS_US) + 1)
+        self.microseconds = 0
 
 
 class Metrics:
     """Counts what happens; gauges are read when somebody asks."""
 
     def __init__(self) -> None:
-        self._calls: dict[tuple[str, str], int] = {}
-        self._seconds: dict[str, list[float]] = {}
+        self._runs: dict[str, _Runs] = {}
         self._turns: Counter[str] = Counter()
         self._gauges: dict[str, tuple[str, Callable[[], float]]] = {}
         self._labelled_gauges: dict[str, tuple[str, str, Callable[[], Mapping[str, float]]]] = {}
@@ -28,13 +39,12 @@ class Metrics:
 
     def called(self, function: str, outcome: str, duration_us: int) -> None:
         """One run of a function ended."""
-        counted, seconds = (function, outcome), duration_us / 1e6
-        self._calls[counted] = self._calls.get(counted, 0) + 1
-        series = self._seconds.get(function)
-        if series is None:
-            series = self._seconds[function] = [0.0] * (len(_BUCKETS_SECONDS) + 2)
-        series[bisect_left(_BUCKETS_SECONDS, seconds)] += 1
-        series[-1] += seconds
+        runs = self._runs.get(function)
+        if runs is None:
+            runs = self._runs[function] = _Runs()
+        runs.microseconds += duration_us
+        runs.buckets[bisect_left(_BUCKETS_US, duration_us)] += 1
+        runs.outcomes[outcome] = runs.outcomes.get(outcome, 0) + 1
 
     def turn_ended(self, reason: ReasonCode) -> None:
         """A turn ended for `reason`."""
@@ -66,8 +76,9 @@ class Metrics:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         calls = CounterMetricFamily("rollcall_calls", "Runs of functions", labels=["function", "outcome"])
-        for (function, outcome), runs in self._calls.items():
-            calls.add_metric([function, outcome], runs)
+        for function, runs in self._runs.items():
+            for outcome, count in runs.outcomes.items():
+                calls.add_metric([function, outcome], count)
         yield calls
         yield self._durations()
         turns = CounterMetricFamily("rollcall_turns", "Turns that ended", labels=["reason"])
@@ -91,11 +102,8 @@ class Metrics:
         from prometheus_client.core import HistogramMetricFamily
 
         durations = HistogramMetricFamily("rollcall_call_seconds", "How long runs took", labels=["function"])
-        for function, series in self._seconds.items():
-            buckets: list[tuple[str, float]] = []
-            total = 0.0
-            for bound, count in zip((*map(str, _BUCKETS_SECONDS), "+Inf"), series[:-1], strict=True):
-                total += count
-                buckets.append((bound, total))
-            durations.add_metric([function], buckets, series[-1])
+        bounds = [*(str(one / 1e6) for one in _BUCKETS_US), "+Inf"]
+        for function, runs in self._runs.items():
+            buckets = [(bound, float(count)) for bound, count in zip(bounds, accumulate(runs.buckets), strict=True)]
+            durations.add_metric([function], buckets, runs.microseconds / 1e6)
         return durations

@@ -48,7 +48,7 @@ async def end(invoker: Invokes, context: MessageContext, turn: Turn, ended: Ende
     effect."""
     key = ended.key or turn.next_key()
     turn.resuming[key] = ended.resumed
-    turn.ending.add(key)
+    turn.ending |= {key}
     return unknown_end(await invoker.invoke(context, ended.function, dict(ended.arguments), turn, ended.path, key=key))
 
 
@@ -57,7 +57,7 @@ def only_ends(key: str, turn: Turn) -> bool:
     resumed = turn.resuming.get(key)
     if resumed is None or resumed.kind == "answered":
         return False
-    turn.ending.add(key)
+    turn.ending |= {key}
     return True
 
 

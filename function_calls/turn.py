@@ -234,7 +234,7 @@ class Turn:
     """The argument that the message gives to the run that a question held up, while that runs."""
     resuming: dict[str, Resumed] = field(default_factory=dict)
     """What runs go on from that have asked the member something before, by the keys of these runs."""
-    ending: set[str] = field(default_factory=set)
+    ending: frozenset[str] = frozenset()
     """The keys of those that may not go on and only come to their end."""
     history: Callable[[], Awaitable[Sequence[HistoryLine]]] = _no_history
     recall: Callable[[], Awaitable[str]] = _no_summary
@@ -274,10 +274,10 @@ class Turn:
     """The nested runs that have ended. A result that holds when the outer function is tried again stands there too."""
     reads: bool = False
     """A function that reads what taints was begun, whether it has ended or not."""
-    outside: set[str] = field(default_factory=set)
+    outside: frozenset[str] = frozenset()
     """The keys of the runs that read what taints."""
     runs: int = 0
-    untold: set[MemberRef] = field(default_factory=set)
+    untold: frozenset[MemberRef] = frozenset()
     """The members whose role nobody told when it was last asked for."""
 
     @property
@@ -298,9 +298,9 @@ class Turn:
             return sender.role
         role = await self.live_role(sender.ref)
         if role is None:
-            self.untold.add(sender.ref)
+            self.untold |= {sender.ref}
             return Role.MEMBER
-        self.untold.discard(sender.ref)
+        self.untold -= {sender.ref}
         return role
 
     def next_key(self) -> str:
@@ -344,12 +344,12 @@ class Turn:
         """Note what the run of `key`, of `spec`, brought into the turn."""
         if not spec.touches.isdisjoint(TAINTING):
             self.taint |= spec.touches & TAINTING
-            self.outside.add(key)
+            self.outside |= {key}
 
     def holds_words_of_others(self, key: str) -> None:
         """Note that the result of the run of `key` says that it does, whatever its function declares."""
         self.taint |= {Touch.READS_OUTSIDE}
-        self.outside.add(key)
+        self.outside |= {key}
 
     def is_from_outside(self, run: Run) -> bool:
         """Whether `run`, or one within it, has read what taints."""
