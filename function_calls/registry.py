@@ -89,7 +89,7 @@ class BotFunctions:
         word, rest = _first_word(text if is_bare else text[1:])
         # Case is all that is folded: what cannot be seen stays, and is in no command.
         folded = word.casefold()
-        if self._first_words and folded in self._first_words:
+        if folded in self._first_words:
             second, after = _first_word(rest)
             pair = f"{folded} {second.casefold()}"
             found = self._commands.get(pair)
@@ -296,6 +296,6 @@ def _is_said(spec: FunctionSpec, rest: str, *, is_clear: bool) -> bool:
 def _first_word(text: str) -> tuple[str, str]:
     """The word that `text` begins with, up to white space of any script, and what follows it."""
     pieces = text.split(None, 1)
-    if len(pieces) == 2 and not text[0].isspace():
-        return pieces[0], pieces[1]
-    return (pieces[0], "") if pieces and not text[0].isspace() else ("", "")
+    if not pieces or text[0].isspace():
+        return "", ""
+    return pieces[0], pieces[1] if len(pieces) == 2 else ""
