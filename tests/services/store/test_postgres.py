@@ -20,7 +20,8 @@ from services.store.postgres.store import PostgresStore
 from tests.contracts.store_engines import ADD, ALL, BUDGETS, CHANGE, FIND, TAKE, PostgresEngine, notes
 from tests.harness.postgres_server import PostgresServer
 
-OF_THE_STORE = "application_name LIKE 'rollcall%' AND datname = current_database()"
+OF_THIS_DATABASE = "datname = current_database()"
+OF_THE_STORE = f"application_name LIKE 'rollcall%' AND {OF_THIS_DATABASE}"
 
 
 @pytest.fixture
@@ -40,10 +41,8 @@ async def eventually(true: Callable[[], object]) -> None:
             await asyncio.sleep(0.005)
 
 
-def sessions_that_wait(other: psycopg.Connection[Any]) -> int:
-    row = other.execute(
-        f"SELECT count(*) FROM pg_stat_activity WHERE {OF_THE_STORE} AND wait_event_type = 'Lock'"
-    ).fetchone()
+def sessions_that_wait(other: psycopg.Connection[Any], which: str = OF_THE_STORE) -> int:
+    row = other.execute(f"SELECT count(*) FROM pg_stat_activity WHERE {which} AND wait_event_type = 'Lock'").fetchone()
     assert row is not None
     return int(row[0])
 
@@ -106,17 +105,26 @@ async def test_a_database_out_of_reach_for_a_minute_breaks_the_store_and_nothing
 
 
 async def test_two_that_wait_for_each_other_are_both_done(engine: PostgresEngine) -> None:
+    # The one whose `deadlock_timeout` passes while both wait is refused. A session looks once in each wait, so the
+    # store's begins its last wait when the other's is on.
     with another(engine) as other:
         other.execute(f"ALTER DATABASE {other.info.dbname} SET deadlock_timeout = '20ms'")
     store = await engine.open(clock=SystemClock())
-    await store.commit([ADD.write(id=1, body="a"), ADD.write(id=2, body="b")])
-    with another(engine) as other, another(engine) as watching, other.transaction():
-        other.execute("UPDATE notes SET body = 'theirs' WHERE id = 2")
-        unit = store.commit([CHANGE.write(note=1, to="ours"), CHANGE.write(note=2, to="ours")])
-        await eventually(lambda: sessions_that_wait(watching))
-        await asyncio.to_thread(other.execute, "UPDATE notes SET body = 'theirs' WHERE id = 1")
-    assert await unit == [1, 1]
-    assert await notes(store) == {1: "ours", 2: "ours"}
+    await store.commit([ADD.write(id=number, body="a") for number in (1, 2, 3)])
+    with another(engine) as other, another(engine) as third, another(engine) as watching, other.transaction():
+        other.execute("SET deadlock_timeout = '10min'")
+        other.execute("UPDATE notes SET body = 'theirs' WHERE id = 3")
+        with third.transaction():
+            third.execute("UPDATE notes SET body = 'theirs' WHERE id = 2")
+            unit = store.commit([CHANGE.write(note=number, to="ours") for number in (1, 2, 3)])
+            await eventually(lambda: sessions_that_wait(watching) == 1)
+            waiting = asyncio.create_task(
+                asyncio.to_thread(other.execute, "UPDATE notes SET body = 'theirs' WHERE id = 1")
+            )
+            await eventually(lambda: sessions_that_wait(watching, OF_THIS_DATABASE) == 2)
+        await waiting
+    assert await unit == [1, 1, 1]
+    assert await notes(store) == {1: "ours", 2: "ours", 3: "ours"}
     await store.close()
 
 

@@ -42,8 +42,8 @@ async def eventually(true: Callable[[], object]) -> None:
             await asyncio.sleep(0)
 
 
-def no_writer_is_left() -> bool:
-    return all(thread.name != "store-writer" for thread in threading.enumerate())
+def writers() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "store-writer"}
 
 
 async def test_a_turn_alone_costs_three_commits(engine: SqliteEngine) -> None:
@@ -155,6 +155,7 @@ async def test_an_error_that_nobody_foresaw_breaks_the_store_instead_of_hanging_
         connect_writer(path).close()
         return sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=Surprised)
 
+    before = writers()
     told: list[StoreBroken] = []
     store = await SqliteStore.open(
         engine.path, clock=VirtualClock(), prepare=create_tables, connect=connect, on_broken=told.append
@@ -164,7 +165,7 @@ async def test_an_error_that_nobody_foresaw_breaks_the_store_instead_of_hanging_
     with pytest.raises(StoreBroken):
         await store.commit([ADD.write(id=1, body="later")])
     await store.close()
-    await eventually(lambda: told and no_writer_is_left())
+    await eventually(lambda: told and writers() <= before)
     assert len(told) == 1
 
 
@@ -235,11 +236,12 @@ async def test_a_closed_store_is_one_file_with_everything_in_it(engine: SqliteEn
 
 
 async def test_closing_leaves_no_task_and_no_thread_behind(engine: SqliteEngine) -> None:
+    before = writers()
     store = await engine.open()
     store.post([ADD.write(id=1, body="lazy")])
     await asyncio.sleep(0)
     await store.close()
-    await eventually(no_writer_is_left)
+    await eventually(lambda: writers() <= before)
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert engine.stored() == [(1, "lazy")]
 
