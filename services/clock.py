@@ -101,6 +101,10 @@ class VirtualClock:
         self._elapsed = until
         await self.settle()
 
+    def is_slept(self, seconds: float) -> bool:
+        """Whether somebody has just begun to sleep for so many seconds."""
+        return any(due == self._elapsed + seconds and not woken.done() for due, _, woken in self._sleepers)
+
     def jump(self, seconds: float) -> None:
         """Set the clock on the wall ahead, or back, as if somebody had: no time passes."""
         self._start += timedelta(seconds=seconds)

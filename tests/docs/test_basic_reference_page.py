@@ -29,6 +29,7 @@ PAGE = Page("docs/basic-reference.md")
 SITE = "https://club.example"
 MODEL_SAYS = "[the model's answer]"
 ZONE = {"zone": {"type": "string", "description": "Where"}}
+_PAUSE = re.compile(r"^WAIT (\d+)$", re.MULTILINE)
 _HEARD = re.compile(r"' ([→←]) (.*)$", re.MULTILINE)
 
 
@@ -107,8 +108,11 @@ async def said_in(group: Group, block: Block) -> list[str]:
     own, so no example finds what another has kept."""
     chat, command = ChatRef("test", "bot", name_of(block)), f"/{name_of(block)}"
     running = asyncio.create_task(group.say("Ann", command, chat=chat))
-    while "\nWAIT " in f"\n{block.text}" and not running.done():
-        await group.clock.advance(1)
+    for seconds in map(float, _PAUSE.findall(block.text)):
+        # Time passes for nobody before the script has come that far.
+        while not running.done() and not group.clock.is_slept(seconds):  # noqa: ASYNC110  # it is not told
+            await asyncio.sleep(0)
+        await group.clock.advance(seconds)
     said = await running
     for arrow, answer in _HEARD.findall(block.text):
         if arrow == "←":

@@ -47,6 +47,17 @@ async def test_a_virtual_clock_stands_still_until_it_is_moved() -> None:
     assert clock.now() == START + timedelta(seconds=10)
 
 
+async def test_a_virtual_clock_tells_for_how_long_somebody_has_just_begun_to_sleep() -> None:
+    clock = VirtualClock(START)
+    sleeper = asyncio.create_task(clock.sleep(10))
+    assert not clock.is_slept(10)
+    await clock.settle()
+    assert (clock.is_slept(10), clock.is_slept(9)) == (True, False)
+    sleeper.cancel()
+    await clock.settle()
+    assert not clock.is_slept(10)
+
+
 async def test_sleepers_wake_in_the_order_of_their_time_and_each_at_its_own() -> None:
     clock = VirtualClock(START)
     woken: list[tuple[str, float]] = []
