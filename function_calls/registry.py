@@ -20,7 +20,7 @@ from function_calls.schema_told import told
 from function_calls.sources.mappings import specs_of_module
 from function_calls.spec import FunctionSpec, OfferedTo, Touch
 from function_calls.taken_names import TakenNames
-from services.llm.function_search import FunctionSearch
+from services.llm.function_search import FunctionSearch, search_of
 from services.llm.model import Offer, OfferedFunction
 from services.refs import Effect
 
@@ -135,8 +135,8 @@ class BotFunctions:
     def search(self) -> FunctionSearch:
         """Finds those of all functions that models may be offered; built when it is first asked for."""
         if self._search is None:
-            self._search = FunctionSearch(
-                [self._offered[spec.name] for spec in self.specs if OfferedTo.MODEL in spec.offered_to]
+            self._search = search_of(
+                self._offered[spec.name] for spec in self.specs if OfferedTo.MODEL in spec.offered_to
             )
         return self._search
 

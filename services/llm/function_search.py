@@ -7,6 +7,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from services.json_values import JsonObject
 from services.llm.example_match import ExampleIndex
@@ -37,6 +38,27 @@ _MOST_CHARACTERS = 4000
 _ALIGNED = 24
 """Examples are compared word by word for so many of the best functions alone."""
 _DEEPEST = 6
+_KEPT = 4
+
+
+def search_of(functions: Iterable[OfferedFunction]) -> FunctionSearch:
+    """The search over `functions`. Bots that offer the same ones share it, and so do snapshots between which nothing
+    has changed that a model is told."""
+    return _built(_Functions(functions))
+
+
+class _Functions(tuple[OfferedFunction, ...]):
+    """A key: equal to others of the same functions, which cannot be hashed themselves."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(tuple(function.original for function in self))
+
+
+@lru_cache(maxsize=_KEPT)
+def _built(functions: _Functions) -> FunctionSearch:
+    return FunctionSearch(functions)
 
 
 class FunctionSearch:
