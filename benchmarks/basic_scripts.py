@@ -35,7 +35,7 @@ from function_calls.scripts.keyword_table import KeywordTable
 from function_calls.source import Snapshot, Unwatched
 from function_calls.sources.basic_scripts import BasicScripts
 from function_calls.spec import FunctionResult, FunctionSpec, Handler, Touch
-from function_calls.turn import Path as Way
+from function_calls.turn_log import Path as Way
 from services.basic_tools import BasicTools
 from services.clock import SystemClock
 from services.json_values import JsonValue

@@ -18,7 +18,7 @@ from benchmarks.world import a_daemon, a_profile, a_turn, an_invoker, ask, chat_
 from function_calls.commands import arguments_of
 from function_calls.context import MessageContext
 from function_calls.registry import BotFunctions
-from function_calls.turn import Path as Way
+from function_calls.turn_log import Path as Way
 from services.store.sqlite_writer import connect_writer
 
 _BATCHES = 21

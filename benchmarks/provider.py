@@ -77,7 +77,8 @@ async def routed(load: Load) -> Sample:
     registered = BotFunctions(functions(load.functions))
 
     async def once(number: int) -> None:
-        turn = replace(a_turn(number, registered, profile), deadline=clock.monotonic() + 120)
+        turn = a_turn(number, registered, profile)
+        turn.deadline = clock.monotonic() + 120
         outcome = await router.dispatch(message(question(number), number), turn)
         assert outcome.messages[0].text == expected(number)
 

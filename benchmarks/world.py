@@ -30,7 +30,7 @@ from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.source import Publish, Snapshot
 from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.turn import HistoryLine, Turn
+from function_calls.turn import HistoryLine, KnownPast, Turn
 from services.call_log import JsonLines
 from services.clock import Clock, SystemClock
 from services.collector import collect_seldom
@@ -76,11 +76,8 @@ def a_profile() -> ChatProfile:
 
 def a_turn(number: int, functions: BotFunctions, profile: ChatProfile, history: Sequence[HistoryLine] = ()) -> Turn:
     """A turn that is kept nowhere."""
-
-    async def lines() -> Sequence[HistoryLine]:
-        return history
-
-    return Turn(str(number), functions, lambda: profile, deadline=_LATER, history=lines)
+    past = KnownPast(history)
+    return Turn(str(number), functions, lambda: profile, deadline=_LATER, past=past)
 
 
 async def outer_filter(invocation: Invocation, proceed: Proceed) -> FunctionResult:

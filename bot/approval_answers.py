@@ -9,8 +9,8 @@ from config.texts import Phrases
 from function_calls.answers import Answered, codes_in
 from function_calls.approval_terms import ApprovalTerms
 from function_calls.context import Kind, MessageContext
+from function_calls.open_question import OpenQuestion
 from function_calls.questions import read_answer
-from function_calls.turn import OpenQuestion
 from services.refs import Role
 
 

@@ -9,9 +9,10 @@ from dataclasses import replace
 import structlog
 
 from function_calls.context import Kind, MessageContext
+from function_calls.outcome import OutcomeKind, TurnOutcome
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
-from function_calls.turn import OutcomeKind, Turn, TurnOutcome
+from function_calls.turn import Turn
 from services.clock import Clock
 from services.refs import ChatRef, ErrorCode
 from services.store import chat_notes

@@ -7,7 +7,7 @@ from function_calls.context import MessageContext
 from function_calls.failed_runs import FAILURE_ID
 from function_calls.results import ended_as
 from function_calls.spec import FunctionResult
-from function_calls.turn import Run
+from function_calls.turn_log import Run
 from services.call_log import JsonLines
 from services.clock import Clock
 from services.json_values import JsonObject

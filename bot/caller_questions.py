@@ -17,7 +17,8 @@ from function_calls.context import MessageContext
 from function_calls.handler_questions import MOST_QUESTIONS
 from function_calls.registry import FunctionRegistry
 from function_calls.spec import FunctionResult, Message, Question
-from function_calls.turn import Path, Turn
+from function_calls.turn import Turn
+from function_calls.turn_log import Path
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.store.port import Store, StoreError

@@ -19,8 +19,10 @@ from bot.outgoing import Due, addressed_to
 from bot.turn_ends import told, unheeded, worded
 from bot.turn_log import StoreTurnLog
 from function_calls.context import Kind, without_words
+from function_calls.open_question import OpenQuestion
+from function_calls.outcome import TurnOutcome
 from function_calls.spec import Message
-from function_calls.turn import OpenQuestion, Turn, TurnOutcome
+from function_calls.turn import Turn
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, ReasonCode

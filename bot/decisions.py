@@ -14,8 +14,8 @@ from function_calls.answers import codes_in
 from function_calls.approval_terms import ApprovalTerms, Became
 from function_calls.approvals import too_late
 from function_calls.context import MessageContext
+from function_calls.open_question import OpenQuestion
 from function_calls.questions import open_from_json
-from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.store import pending
 from services.store.port import Row, Store

@@ -26,7 +26,8 @@ from function_calls.invocation import Invoker
 from function_calls.permissions import callable_here
 from function_calls.registry import BotFunctions, FunctionRegistry
 from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
-from function_calls.turn import Path, Turn
+from function_calls.turn import Turn
+from function_calls.turn_log import Path
 from function_calls.words import CallersModel
 from services.clock import Clock
 from services.deadlines import Deadlines

@@ -10,7 +10,7 @@ from bot.gate import Verdict
 from bot.intake import Intake
 from bot.open_questions import OpenQuestions
 from function_calls.context import Kind, MessageContext, MessageKey
-from function_calls.turn import OpenQuestion
+from function_calls.open_question import OpenQuestion
 from services.clock import Clock
 from services.refs import ReasonCode
 from services.store import pending

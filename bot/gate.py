@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from bot.chats import ServedChat
 from function_calls.answers import Answered
 from function_calls.context import Kind, MessageContext
+from function_calls.open_question import OpenQuestion
 from function_calls.questions import read_answer
 from function_calls.registry import BotFunctions
 from function_calls.router import unknown_command
-from function_calls.turn import OpenQuestion
 from services.quick_init import quick_init
 from services.refs import ReasonCode
 

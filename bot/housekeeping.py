@@ -12,7 +12,7 @@ from bot.notices import Notices
 from bot.open_questions import OpenQuestions
 from config.settings import StoreSettings
 from function_calls.approvals import not_in_time
-from function_calls.turn import OpenQuestion
+from function_calls.open_question import OpenQuestion
 from services.clock import Clock
 from services.store import (
     answers,

@@ -26,8 +26,8 @@ from bot.taking import Taking
 from config.settings import LimitsSettings
 from function_calls.context import Kind, MessageContext
 from function_calls.context_json import context_from_json, context_to_json
+from function_calls.open_question import OpenQuestion
 from function_calls.registry import BotFunctions
-from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ReasonCode

@@ -11,7 +11,7 @@ from bot.chats import Chats
 from bot.direct_calls import Caller
 from config.mcp_serve import ACCOUNT, PLATFORM, McpClientSettings
 from function_calls.spec import FunctionSpec
-from function_calls.turn import Path
+from function_calls.turn_log import Path
 from services.refs import ChatRef, MemberRef, Role
 
 

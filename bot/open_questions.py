@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import orjson
 
+from function_calls.open_question import OpenQuestion
 from function_calls.questions import open_from_json, open_to_json
 from function_calls.spec import Question
-from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.store import pending
 from services.store.port import Store, Write

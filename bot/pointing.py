@@ -7,8 +7,8 @@ from bot.chats import Chats
 from bot.open_questions import OpenQuestions, Pointed
 from function_calls.answers import Answered, is_about_a_code
 from function_calls.context import Kind, MessageContext
+from function_calls.open_question import OpenQuestion
 from function_calls.questions import is_decision, read_answer
-from function_calls.turn import OpenQuestion
 
 
 class Pointing:

@@ -25,12 +25,13 @@ from function_calls.encodings import imported_definition
 from function_calls.filters.call import Invocation, Proceed
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
+from function_calls.outcome import OutcomeKind, TurnOutcome
 from function_calls.policies import Open, Policies
 from function_calls.registry import BotFunctions, FunctionRegistry
 from function_calls.router import FunctionCallRouter
 from function_calls.schema import UnusableSchema
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
-from function_calls.turn import HistoryLine, OutcomeKind, Turn, TurnOutcome
+from function_calls.turn import HistoryLine, KnownPast, Turn
 from services.clock import InstantClock
 from services.deadlines import Deadlines
 from services.http import WebClient, WebError
@@ -125,17 +126,14 @@ class Replay:
             return TurnOutcome(OutcomeKind.SILENT, verdict.reason, detail=verdict.detail)
         history = _history(case.history, served.profile.bot_name, clock)
 
-        async def history_lines() -> Sequence[HistoryLine]:
-            return history
-
         turn = Turn(
             id=str(case.id),
             functions=functions,
             profile=lambda: served.profile,
             deadline=clock.monotonic() + self._settings.router.turn_timeout_seconds,
-            addressed=verdict.addressed,
-            history=history_lines,
+            past=KnownPast(history),
         )
+        turn.addressed = verdict.addressed
         outcome = await router.dispatch(context, turn)
         if outcome or turn.effects or model.has_run_out():
             return outcome

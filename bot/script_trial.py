@@ -15,7 +15,8 @@ from function_calls.call import Resumed
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.questions import asking_messages, read_answer
 from function_calls.spec import FunctionResult, FunctionSpec, Message, OfferedTo, Question
-from function_calls.turn import Path, Turn
+from function_calls.turn import Turn
+from function_calls.turn_log import Path
 from services.clock import Clock
 from services.json_values import JsonObject
 from services.refs import ChatRef, MemberRef, Role

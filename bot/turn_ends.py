@@ -9,10 +9,13 @@ from bot.engine.job import Job
 from bot.open_questions import Asked
 from function_calls.context import MessageContext
 from function_calls.failed_runs import unknown
+from function_calls.open_question import OpenQuestion
+from function_calls.outcome import TurnOutcome, sent
 from function_calls.questions import naming
 from function_calls.results import storable_text
 from function_calls.spec import Message
-from function_calls.turn import OpenQuestion, StoredRun, Turn, TurnOutcome, sent
+from function_calls.turn import Turn
+from function_calls.turn_log import StoredRun
 from services.refs import Effect, ReasonCode
 from services.store.port import Write
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -11,7 +11,8 @@ from bot.engine.keeping import Keeping
 from function_calls.context import MessageContext
 from function_calls.results import ended_as, result_from_json, result_to_json
 from function_calls.spec import FunctionResult, Touch
-from function_calls.turn import Run, StoredRun, Turn
+from function_calls.turn import Turn
+from function_calls.turn_log import Run, StoredRun
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.llm.model import ModelAnswer, answer_from_json, answer_to_json
@@ -128,7 +129,14 @@ class StoreTurnLog:
             raise NotKept("the message was not taken in")
         self._keeping = None
 
-    async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
+    def intend(self, run: Run, writes: Sequence[Write] = ()) -> Awaitable[None] | None:
+        spec = run.spec
+        if spec.is_quick and spec.effect is _READ and not (writes or self._collected or run.key in self._runs):
+            self._begun[run.key] = self._clock.now_ms()
+            return None
+        return self._intend(run, writes)
+
+    async def _intend(self, run: Run, writes: Sequence[Write]) -> None:
         spec = run.spec
         before, must_be_durable = list(self._collected) if writes else [], self._must_be_durable
         if spec.effect is _READ and not writes and run.key not in self._runs:

@@ -21,14 +21,15 @@ from bot.summaries import Summaries
 from bot.turn_ends import explained, interrupted, stopped, unfit
 from bot.turn_log import StoreTurnLog
 from bot.typing_sign import Show, TypingSign, TypingSigns
+from bot.waiting_approval import WaitingApproval
 from config.settings import RouterSettings
-from function_calls.approval_terms import Became
 from function_calls.context import Kind, MessageContext
+from function_calls.outcome import OutcomeKind, TurnOutcome, sent
 from function_calls.ports import Members
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import Message
-from function_calls.turn import OutcomeKind, Turn, TurnOutcome, sent
+from function_calls.turn import Turn
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
@@ -155,36 +156,19 @@ class Turns:
             profile=lambda: profiles.profile(chat),
             deadline=self._clock.monotonic() + self._settings.turn_timeout_seconds,
             log=log,
-            addressed=job.addressed,
-            history=past.lines,
-            recall=past.recall,
-            live_role=functools.partial(self._members.role, chat),
+            past=past,
             # What is said to the bot alone shows to nobody else, not in what it is doing either.
             status=_nothing_is_shown if is_silent else sign.say,
         )
+        turn.addressed = job.addressed
+        turn.live_role = functools.partial(self._members.role, chat)
         if job.question is not None:
             turn.answering = (job.question, context.text)
-            turn.claim = functools.partial(self._claim, job)
-            turn.claimed = functools.partial(self._claimed, job)
-            turn.became = functools.partial(self._became, job)
-            turn.others_wait = lambda: bool(self._questions.approvals_in(chat.key))
+            turn.approval = WaitingApproval(
+                self._store, self._questions, self._decisions, job.question.id, chat=chat, turn_id=job.turn_id
+            )
         log.bind(turn)
         return turn
-
-    async def _claim(self, job: Job, allows: bool) -> bool:
-        question = job.question
-        if question is None:
-            return False
-        return await self._questions.claim(self._store, job.context.chat.key, question.id, job.turn_id, allows=allows)
-
-    async def _became(self, job: Job) -> Became:
-        if job.question is None:
-            return Became()
-        return await self._decisions.of(job.question.id)
-
-    async def _claimed(self, job: Job) -> bool:
-        question = job.question
-        return question is not None and await self._questions.claimed(self._store, question.id, job.turn_id)
 
     async def _outcome(self, job: Job, turn: Turn, log: StoreTurnLog, router: FunctionCallRouter) -> TurnOutcome:
         if job.attempts >= self._attempts:

@@ -15,11 +15,13 @@ from function_calls.call import Resumed, ResumedKind
 from function_calls.commands import value_of
 from function_calls.context import MessageContext
 from function_calls.invocation import Invoker
+from function_calls.open_question import Continuation
 from function_calls.questions import asking_messages, fingerprint, read_answer
 from function_calls.resuming import note_changed, resumed_run, run_held_up
 from function_calls.run_ends import Ended, end, unknown_end
 from function_calls.spec import FunctionResult, FunctionSpec, Message, Question
-from function_calls.turn import Continuation, Path, Turn
+from function_calls.turn import Turn
+from function_calls.turn_log import Path
 from function_calls.usage import plain_name, spoken_name
 from services.json_values import JsonObject
 from services.refs import ErrorCode, Role

@@ -15,12 +15,13 @@ from config.texts import Phrases
 from function_calls.approval_terms import ApprovalTerms, Approved, Became
 from function_calls.context import MessageContext, Sender
 from function_calls.failures import LASTS
+from function_calls.open_question import OpenQuestion
 from function_calls.policies import ALLOWED, Verdict
 from function_calls.profile import ChatProfile
 from function_calls.questions import fingerprint
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Question
 from function_calls.touches import is_tainted
-from function_calls.turn import OpenQuestion, Turn
+from function_calls.turn import Turn
 from services.grants import CODE_CHARS, Grants
 from services.json_values import JsonObject
 from services.redaction import HIDDEN

@@ -16,7 +16,8 @@ from function_calls.profile import ChatProfile
 from function_calls.shortlist import found_here
 from function_calls.spec import FunctionResult, FunctionSpec, Question
 from function_calls.touches import is_tainted
-from function_calls.turn import Path, Turn
+from function_calls.turn import Turn
+from function_calls.turn_log import Path
 from function_calls.words import CallersModel
 from services.llm.model import OfferedFunction
 from services.refs import ErrorCode, Role

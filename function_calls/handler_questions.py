@@ -13,7 +13,7 @@ from function_calls.failures import LASTS, REFUSED_BY
 from function_calls.questions import asking_messages
 from function_calls.results import plain
 from function_calls.spec import FunctionResult, FunctionSpec, Question
-from function_calls.turn import Path, Run
+from function_calls.turn_log import Path, Run
 from function_calls.usage import spoken_name
 from services.json_values import JsonObject
 from services.refs import ErrorCode

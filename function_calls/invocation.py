@@ -27,7 +27,8 @@ from function_calls.results import plain, storable
 from function_calls.run_ends import Ended, end, end_key, held_up, only_ends, with_unknown
 from function_calls.saying_arguments import as_said
 from function_calls.spec import ArgumentFault, FunctionResult, FunctionSpec, Retry, ToolError
-from function_calls.turn import Path, Run, Turn
+from function_calls.turn import Turn
+from function_calls.turn_log import Path, Run
 from function_calls.usage import spoken_name
 from services.clock import Clock
 from services.deadlines import Deadlines
@@ -187,17 +188,21 @@ class Invoker:
             return FunctionResult(question=confirm_question(spec, spec.arguments.dump(arguments), profile.texts))
         self._reach("tool.before_intent_record")
         try:
-            await turn.log.intend(run, writes)
+            noted = turn.log.intend(run, writes)
+            if noted is not None:
+                await noted
         except Conflict:
-            if paid:
+            overtaken = None if paid else await self._overtaken(context, run, turn)
+            if overtaken is None:
                 raise
-            # Another turn took the last of a budget between the look and the grasp.
-            judged = self._policies.budget.judge(context, spec, arguments, turn)
-            overtaken = judged if isinstance(judged, Verdict) else await judged
-            if overtaken.refusal is None:
-                raise
-            return overtaken.refusal
+            return overtaken
         return None
+
+    async def _overtaken(self, context: MessageContext, run: Run, turn: Turn) -> FunctionResult | None:
+        """The budget's refusal, where another turn took the last of it between the look and the grasp."""
+        judged = self._policies.budget.judge(context, run.spec, run.arguments, turn)
+        verdict = judged if isinstance(judged, Verdict) else await judged
+        return verdict.refusal
 
     async def _not_run(
         self, context: MessageContext, run: Run, result: FunctionResult, turn: Turn, raw: Mapping[str, Any]

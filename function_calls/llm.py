@@ -17,7 +17,9 @@ from function_calls.context import MessageContext
 from function_calls.conversation import last_round_message, opened
 from function_calls.filters.round import Round, RoundFilter
 from function_calls.invocation import Invoker
+from function_calls.open_question import Continuation
 from function_calls.outages import Outages
+from function_calls.outcome import OutcomeKind, TurnOutcome, sent
 from function_calls.pairing import paired
 from function_calls.progress import Progress
 from function_calls.registry import BotFunctions
@@ -26,7 +28,8 @@ from function_calls.shortlist import ChatLists, Shortlist
 from function_calls.spec import FunctionResult, FunctionSpec, Message
 from function_calls.touches import taint_of
 from function_calls.true_answers import false_claims, told_before, true_words
-from function_calls.turn import Continuation, OutcomeKind, Path, Turn, TurnOutcome, sent
+from function_calls.turn import Turn
+from function_calls.turn_log import Path
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.llm.model import (

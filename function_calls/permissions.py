@@ -8,7 +8,8 @@ from config.chat_settings import DEFAULT_LAYER, ResolvedFunction
 from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
 from function_calls.spec import Activation, FunctionSpec, OfferedTo
-from function_calls.turn import Path, Turn
+from function_calls.turn import Turn
+from function_calls.turn_log import Path
 from services.llm.model import Offer
 from services.refs import Effect, ErrorCode, Role
 

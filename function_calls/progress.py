@@ -17,11 +17,14 @@ from function_calls.failed_runs import FAILURE_ID, REFUSED_BY
 from function_calls.fencing import fenced
 from function_calls.find_functions import FIND_FUNCTIONS
 from function_calls.loops import LoopWatch, loops_from_json
+from function_calls.open_question import Continuation, OpenQuestion
+from function_calls.outcome import OutcomeKind, TurnOutcome, sent
 from function_calls.questions import asking_messages, fingerprint
 from function_calls.registry import BotFunctions
 from function_calls.spec import TAINTING, FunctionResult, FunctionSpec, Message, Question
 from function_calls.true_answers import acts_from_json, acts_to_json, nested_acts
-from function_calls.turn import Continuation, OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
+from function_calls.turn import Turn
+from function_calls.turn_log import Path
 from function_calls.usage import done_text
 from services.json_values import JsonObject
 from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json, message_to_json

@@ -14,9 +14,9 @@ from config.texts import Phrases
 from function_calls.answers import Answer, Answered, read_decision, read_yes_or_no
 from function_calls.context import MessageContext
 from function_calls.context_json import context_from_json, context_to_json
+from function_calls.open_question import Continuation, OpenQuestion
 from function_calls.question_json import question_from_json, question_to_json
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Message, Question
-from function_calls.turn import Continuation, OpenQuestion
 from function_calls.usage import allowed, spoken_name
 from services.json_values import JsonObject
 

@@ -18,7 +18,8 @@ from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.saying_arguments import as_said
 from function_calls.spec import ArgumentFault, FunctionSpec, OfferedTo
-from function_calls.turn import Path, Turn
+from function_calls.turn import Turn
+from function_calls.turn_log import Path
 from function_calls.usage import fault_text, spoken_name
 from services.json_values import JsonObject
 from services.refs import Effect, ErrorCode

@@ -17,12 +17,15 @@ from function_calls.context import Kind, MessageContext
 from function_calls.failures import refused_result
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
+from function_calls.open_question import Continuation, OpenQuestion
+from function_calls.outcome import TurnOutcome, sent
 from function_calls.permissions import switched_on
 from function_calls.questions import fingerprint, read_answer
 from function_calls.run_ends import Ended, end, end_key, only_ends, unknown_end, with_unknown
 from function_calls.single_runs import outcome_of
 from function_calls.spec import FunctionResult, FunctionSpec, Message, Question, Touch
-from function_calls.turn import Continuation, OpenQuestion, Path, Turn, TurnOutcome, sent
+from function_calls.turn import Turn
+from function_calls.turn_log import Path
 from function_calls.usage import plain_name, spoken_name
 from services.json_values import JsonObject
 from services.refs import ErrorCode, ReasonCode
@@ -95,7 +98,7 @@ class Resuming:
         """Tell the run that nobody answered; the chat hears of it where a person's yes was waited for."""
         question, on = open_question.question, open_question.continuation
         if question.terms is not None:
-            others_wait = turn.others_wait()
+            others_wait = turn.approval.others_wait()
             told = Message(
                 not_in_time(question.terms, question.function, turn.profile().texts, others_wait=others_wait)
             )
@@ -153,10 +156,10 @@ class Resuming:
         member, role = context.sender.ref, await turn.role_now(context.sender)
         may = terms.may_allow(member, role) if allows else terms.may_refuse(member, role)
         # What began before a crash is seen to its end, or nobody would hear of it.
-        if not may and not await turn.claimed():
+        if not may and not await turn.approval.claimed():
             return sent(ReasonCode.REFUSED, [Message(who_may(terms, texts))], question.function, ErrorCode.REFUSED)
-        if not await turn.claim(allows):
-            late = too_late(await turn.became(), question.function, texts)
+        if not await turn.approval.claim(allows):
+            late = too_late(await turn.approval.became(), question.function, texts)
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(late)], question.function)
         sender = terms.asker.sender
         asker = replace(terms.asker, sender=replace(sender, role=await turn.role_now(sender)))
@@ -170,7 +173,7 @@ class Resuming:
             if question.goes_on is not None:
                 return await self._resume_run(asker, turn, question, on, spec, question.goes_on)
             return await self._go_on(asker, turn, on, spec, question.arguments, confirmed=True, nested=question.nested)
-        said = rejection(context, asker, spec.name, answer.value, texts, others_wait=turn.others_wait())
+        said = rejection(context, asker, spec.name, answer.value, texts, others_wait=turn.approval.others_wait())
         ended = [] if question.goes_on is None else await self._end(asker, turn, question, on, "cancelled")
         if not on.transcript:
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(said), *ended], spec.name)

@@ -13,6 +13,8 @@ from function_calls.context import Kind, MessageContext, TimerCall
 from function_calls.filters.turn import TurnFilter, turn_chain
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
+from function_calls.open_question import OpenQuestion
+from function_calls.outcome import OutcomeKind, TurnOutcome, sent
 from function_calls.policies import OVER_BUDGET
 from function_calls.ports import TimerEnds
 from function_calls.questions import read_answer
@@ -20,7 +22,8 @@ from function_calls.registry import BotFunctions, CommandLine
 from function_calls.resuming import Resuming
 from function_calls.single_runs import outcome_of
 from function_calls.spec import ArgumentFault, FunctionSpec, Message
-from function_calls.turn import OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
+from function_calls.turn import Turn
+from function_calls.turn_log import Path
 from function_calls.usage import fault_text, plain_name
 from services.json_values import JsonObject
 from services.refs import ErrorCode, ReasonCode

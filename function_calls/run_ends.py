@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Protocol
 from function_calls.call import Resumed, ResumedKind
 from function_calls.context import MessageContext
 from function_calls.spec import FunctionResult, Message, Question
-from function_calls.turn import Path, Turn
+from function_calls.turn import Turn
+from function_calls.turn_log import Path
 from services.json_values import JsonObject
 from services.refs import ErrorCode
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from function_calls.open_question import Continuation, OpenQuestion
+from function_calls.outcome import OutcomeKind, TurnOutcome, sent
 from function_calls.policies import OVER_BUDGET
 from function_calls.progress import cause, shown
 from function_calls.questions import asking_messages, fingerprint
 from function_calls.spec import FunctionResult, FunctionSpec, Message
-from function_calls.turn import Continuation, OpenQuestion, OutcomeKind, Path, Turn, TurnOutcome, sent
+from function_calls.turn import Turn
+from function_calls.turn_log import Path
 from function_calls.usage import done_text
 from services.refs import ErrorCode, ReasonCode
 

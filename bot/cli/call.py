@@ -16,7 +16,7 @@ from config.diagnostics import Diagnostic
 from config.settings import Settings
 from function_calls.definition import DefinitionError
 from function_calls.sources.mcp_servers import prefix_of
-from function_calls.turn import Path
+from function_calls.turn_log import Path
 from services.json_values import JsonObject
 from services.refs import MemberRef, Role
 from services.store.port import StoreError

@@ -19,7 +19,7 @@ from config.bots import ChatSettings
 from config.mcp_serve import ACCOUNT, PLATFORM
 from config.settings import Settings
 from function_calls.definition import DefinitionError
-from function_calls.turn import Path
+from function_calls.turn_log import Path
 from services.refs import ChatRef, Role
 from services.store.lock import StoreInUse
 from services.store.port import StoreError

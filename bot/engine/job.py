@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.engine.keeping import Keeping
 from function_calls.context import MessageContext
-from function_calls.turn import OpenQuestion
+from function_calls.open_question import OpenQuestion
 
 
 @dataclass(slots=True, eq=False)

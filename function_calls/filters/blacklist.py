@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from function_calls.context import MessageContext
 from function_calls.filters.turn import TurnFilter
+from function_calls.outcome import Dispatch, TurnOutcome, sent
 from function_calls.spec import Message
-from function_calls.turn import Dispatch, Turn, TurnOutcome, sent
+from function_calls.turn import Turn
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.refs import ErrorCode, ReasonCode

@@ -11,8 +11,9 @@ from function_calls.context import MessageContext
 from function_calls.filters.call import CallFilter, Invocation, Proceed
 from function_calls.filters.round import Ask, Round, RoundFilter
 from function_calls.filters.turn import TurnFilter
+from function_calls.outcome import Dispatch, TurnOutcome
 from function_calls.spec import FunctionResult
-from function_calls.turn import Dispatch, Turn, TurnOutcome
+from function_calls.turn import Turn
 from services.clock import Clock
 from services.llm.model import ModelAnswer, ModelError
 

@@ -11,7 +11,8 @@ import orjson
 from function_calls.context import MessageContext
 from function_calls.filters.turn import TurnFilter
 from function_calls.find_functions import FOUND
-from function_calls.turn import Dispatch, Turn, TurnOutcome
+from function_calls.outcome import Dispatch, TurnOutcome
+from function_calls.turn import Turn
 from services.clock import Clock
 from services.store import turn_memory
 from services.store.port import Store

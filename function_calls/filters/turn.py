@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from function_calls.context import MessageContext
-from function_calls.turn import Dispatch, Turn, TurnOutcome
+from function_calls.outcome import Dispatch, TurnOutcome
+from function_calls.turn import Turn
 
 TurnFilter = Callable[[MessageContext, Turn, Dispatch], Awaitable[TurnOutcome]]
 """`async def f(message, turn, dispatch)`: without calling `dispatch(message, turn)` nothing is routed."""

@@ -12,8 +12,8 @@ from bot.approval_answers import meant, pointed_out, quoted_id
 from config.texts import Texts
 from function_calls.approval_terms import ApprovalTerms
 from function_calls.context import Kind, Quoted
+from function_calls.open_question import Continuation, OpenQuestion
 from function_calls.spec import Question
-from function_calls.turn import Continuation, OpenQuestion
 from services.refs import Role
 from tests.fakes.builders import a_member, a_message
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from bot.testing import Group, a_group, call
-from function_calls.turn import Path as Way
 from function_calls.turn import Turn
+from function_calls.turn_log import Path as Way
 from services.llm.model import ToolCall
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
 from services.timer import TimerKind
@@ -56,8 +56,8 @@ def by_hand(way: Way) -> Enter:
             functions=daemon.registry.of("default"),
             profile=lambda: daemon.chats.profile(context.chat),
             deadline=group.clock.monotonic() + 60,
-            live_role=lambda member: group.platform.role(context.chat, member),
         )
+        turn.live_role = lambda member: group.platform.role(context.chat, member)
         result = await daemon.invoker.invoke(context, wanted.name, wanted.arguments or {}, turn, way)
         if result.error is not None and result.error.code is ErrorCode.NOT_FOUND:
             return ["not found"]

@@ -15,7 +15,7 @@ from bot.mcp_questions import MOST_WAITING, Waiting, form_of, reply_of
 from config.texts import Texts
 from function_calls.answering import Asked, Reply
 from function_calls.spec import Choice, Question
-from function_calls.turn import Path
+from function_calls.turn_log import Path
 from services.refs import ChatRef, MemberRef, Role
 from tests.bot.test_mcp_questions import User, called
 from tests.fakes.asking import Asking

@@ -11,7 +11,7 @@ import pytest
 
 from config.models import Protocol
 from config.texts import Texts
-from function_calls.turn import OutcomeKind
+from function_calls.outcome import OutcomeKind
 from services.llm.model import ModelError, ModelMessage, ModelRequest
 from services.refs import ErrorCode, ReasonCode
 from tests.fakes.builders import a_message

@@ -17,7 +17,7 @@ from bot.direct_calls import Caller
 from bot.testing import FAMILY, PLATFORM, call
 from function_calls.short_parameters import parameters_of
 from function_calls.sources.mappings import spec_from_mapping
-from function_calls.turn import Path as Way
+from function_calls.turn_log import Path as Way
 from services.refs import MemberRef, Role
 from services.store.ledger import LEDGER
 from services.store.port import Statement

@@ -13,12 +13,15 @@ from function_calls.context import MessageContext
 from function_calls.filters.call import CallFilter
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
+from function_calls.open_question import OpenQuestion
+from function_calls.outcome import TurnOutcome
 from function_calls.policies import Open, Policies
 from function_calls.questions import open_from_json, open_to_json
 from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.turn import HistoryLine, OpenQuestion, Path, Run, Turn, TurnLog, TurnOutcome
+from function_calls.turn import HistoryLine, KnownPast, Turn
+from function_calls.turn_log import Path, Run, TurnLog
 from services.clock import VirtualClock
 from services.deadlines import Deadlines
 from services.llm.model import ChatModel
@@ -76,16 +79,13 @@ class Routing:
     def a_turn(self, *, log: TurnLog | None = None, **changes: Any) -> Turn:
         """A new turn, which lasts at most 120 seconds."""
 
-        async def history() -> Sequence[HistoryLine]:
-            return self._history
-
         self._turns += 1
         turn = Turn(
             id=f"turn-{self._turns}",
             functions=self.registry.of("default"),
             profile=lambda: self.profile,
             deadline=self.clock.monotonic() + 120,
-            history=history,
+            past=KnownPast(self._history),
         )
         if log is not None:
             turn.log = log

@@ -9,7 +9,7 @@ import pytest
 from config.texts import Texts
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.turn import OutcomeKind
+from function_calls.outcome import OutcomeKind
 from services.llm.model import ModelError
 from services.refs import ErrorCode, ReasonCode
 from tests.fakes.functions import CITY, Recorder

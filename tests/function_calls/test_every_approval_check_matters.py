@@ -11,8 +11,8 @@ import pytest
 from function_calls import approval_terms, approvals, invocation, permissions, resuming
 from function_calls import turn as turns
 from function_calls.context import Quoted
+from function_calls.open_question import OpenQuestion
 from function_calls.spec import TAINTING
-from function_calls.turn import OpenQuestion
 from services.refs import ErrorCode, Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.model import call, calls, says
@@ -149,7 +149,7 @@ async def only_the_role_counts(code: Code) -> None:
         function = act()
         chat = Waiting(code, function, **rule())
         await chat.answers(await asked(chat), answer, who)
-        assert (len(function.runs), chat.claimed) == (runs, runs)
+        assert (len(function.runs), chat.claims) == (runs, runs)
 
 
 async def the_role_of_now_counts(code: Code) -> None:
@@ -158,28 +158,28 @@ async def the_role_of_now_counts(code: Code) -> None:
     question = await asked(chat)
     chat.roles[BOB.ref] = Role.MEMBER
     await chat.answers(question, "yes", BOB)
-    assert (function.runs, chat.claimed) == ([], 0)
+    assert (function.runs, chat.claims) == ([], 0)
 
 
 async def four_eyes_are_not_two(code: Code) -> None:
     function = act()
     chat = Waiting(code, function, **rule(by_other=True))
     await chat.answers(await asked(chat, OLGA), "yes", OLGA)
-    assert (function.runs, chat.claimed) == ([], 0)
+    assert (function.runs, chat.claims) == ([], 0)
 
 
 async def four_eyes_are_those_of_anybody_else_with_the_role(code: Code) -> None:
     function = act()
     chat = Waiting(code, function, **rule(by_other=True))
     await chat.answers(await asked(chat, OLGA), "yes", BOB)
-    assert (len(function.runs), chat.claimed) == (1, 1)
+    assert (len(function.runs), chat.claims) == (1, 1)
 
 
 async def whoever_has_the_role_may_allow_what_they_ask_for(code: Code) -> None:
     function = act()
     chat = Waiting(code, function, **rule())
     await chat.answers(await asked(chat, OLGA), "yes", OLGA)
-    assert (len(function.runs), chat.claimed) == (1, 1)
+    assert (len(function.runs), chat.claims) == (1, 1)
 
 
 async def four_eyes_are_asked_for_in_a_tainted_turn_too(code: Code) -> None:
@@ -194,7 +194,7 @@ async def the_asker_alone_says_what_was_meant(code: Code) -> None:
     chat = Waiting(code, function, script=[calls(call("act", **OSLO)), says("Done.")])
     outcome = await chat.hears("please act", reply_to=Quoted("m1", "Bob", "act!"))
     await chat.answers(outcome.question, "yes", OLGA)
-    assert (function.runs, chat.claimed) == ([], 0)
+    assert (function.runs, chat.claims) == ([], 0)
     assert said(await chat.answers(outcome.question, "yes", ANN)) == ["done", "Done."]
 
 
@@ -203,7 +203,7 @@ async def not_everybody_may_refuse(code: Code) -> None:
         function = act()
         chat = Waiting(code, function, **rule())
         await chat.answers(await asked(chat), "no", who)
-        assert (function.runs, chat.claimed) == ([], claimed)
+        assert (function.runs, chat.claims) == ([], claimed)
 
 
 async def one_answer_alone_is_heeded(code: Code) -> None:
@@ -249,8 +249,8 @@ async def a_changed_function_is_not_run_on_an_old_yes(code: Code) -> None:
 
 _ANY_ROLE = "        return role.rank >= self.role.rank and not (self.by_other and is_asker)\n"
 _RANK, _OTHERS = "role.rank >= self.role.rank and ", " and not (self.by_other and is_asker)"
-_CLAIM = "        if not await turn.claim(allows):"
-_MAY = "        if not may and not await turn.claimed():"
+_CLAIM = "        if not await turn.approval.claim(allows):"
+_MAY = "        if not may and not await turn.approval.claimed():"
 _GRANT = 'grant=grant if for_always and not rule.by_other else ""'
 _ALWAYS = "for_always and "
 _FACTS = '_digest("grant", context.chat, spec.name, fingerprint(spec), touches, values, rule.role, rule.by_other)'

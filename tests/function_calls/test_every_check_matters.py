@@ -17,7 +17,7 @@ from function_calls import doors, invocation, permissions
 from function_calls.invocation import Invoker
 from function_calls.policies import Open, Policies, Verdict
 from function_calls.spec import FunctionResult, Retry, ToolError
-from function_calls.turn import MemoryTurnLog, Path, Run, StoredRun
+from function_calls.turn_log import MemoryTurnLog, Path, Run, StoredRun
 from services.refs import ErrorCode, Role
 from services.store.port import Write
 from tests.fakes.builders import a_member, a_message
@@ -177,7 +177,7 @@ class Remembers(MemoryTurnLog):
     def stored_run(self, key: str) -> StoredRun | None:
         return self._stored
 
-    async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
+    def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
         self.events.append(("intent", run.key, len(writes)))
 
     def result(self, run: Run, result: FunctionResult) -> None:
@@ -322,8 +322,8 @@ REMOVALS = [
     Removal(
         "intent",
         invocation,
-        "await turn.log.intend(run, writes)",
-        "pass",
+        "noted = turn.log.intend(run, writes)",
+        "noted = None",
         an_intent_stands_before_the_run_and_a_result_after_it,
     ),
     Removal(

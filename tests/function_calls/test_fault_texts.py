@@ -8,7 +8,7 @@ import pytest
 
 from bot.testing import a_group
 from config.texts import Texts
-from function_calls.turn import TurnOutcome
+from function_calls.outcome import TurnOutcome
 from services.refs import Role
 from tests.fakes.builders import a_member, a_message
 from tests.fakes.functions import CITY, Recorder

@@ -10,7 +10,7 @@ import pytest
 from function_calls.call import Resumed
 from function_calls.policies import ALLOWED, Open, Policies, Verdict
 from function_calls.spec import FunctionResult
-from function_calls.turn import MemoryTurnLog, Run, StoredRun
+from function_calls.turn_log import MemoryTurnLog, Run, StoredRun
 from services.refs import ErrorCode
 from services.store.port import Conflict, Write
 from tests.fakes.functions import CITY, Recorder
@@ -29,7 +29,7 @@ class TakenFirst(MemoryTurnLog):
     def stored_run(self, key: str) -> StoredRun | None:
         return self._stored
 
-    async def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
+    def intend(self, run: Run, writes: Sequence[Write] = ()) -> None:
         raise Conflict
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from config.texts import Texts
 from function_calls.context import MessageContext
+from function_calls.outcome import OutcomeKind
 from function_calls.spec import FunctionResult, Message, ToolError
-from function_calls.turn import OutcomeKind
 from services.llm.model import ModelError, ModelMessage, ModelRequest
 from services.refs import ErrorCode, ReasonCode
 from tests.fakes.builders import a_message

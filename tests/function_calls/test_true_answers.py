@@ -11,8 +11,9 @@ from bot.testing import call as a_call
 from config.texts import Texts
 from function_calls.call import Call
 from function_calls.context import MessageContext
+from function_calls.outcome import OutcomeKind
 from function_calls.spec import ToolError
-from function_calls.turn import HistoryLine, OutcomeKind
+from function_calls.turn import HistoryLine
 from services.llm.model import ModelAnswer, ModelError
 from services.refs import ErrorCode
 from tests.fakes.builders import a_message

@@ -10,10 +10,12 @@ import pytest
 
 from config.approvals import ApprovalsSettings
 from function_calls import approval_terms
+from function_calls.approval_terms import Became
 from function_calls.context import MessageContext
+from function_calls.open_question import OpenQuestion
+from function_calls.outcome import TurnOutcome
 from function_calls.policies import Open, Policies
 from function_calls.spec import FunctionResult
-from function_calls.turn import OpenQuestion, TurnOutcome
 from services.clock import VirtualClock
 from services.grants import Grants
 from services.refs import ChatRef, MemberRef, Role
@@ -48,7 +50,7 @@ class Waiting:
         self.grants = Grants(None, clock, Ids(clock))  # type: ignore[arg-type]
         self.code = code
         self.functions = functions
-        self.claimed = 0
+        self.claims = 0
         self.roles: dict[MemberRef, Role] = {}
         self.routing = self.with_rules(script=script, **settings)
 
@@ -70,10 +72,10 @@ class Waiting:
     def a_turn(self, **changes: Any) -> Any:
         """A turn of the copied code, in which roles are asked and questions can be claimed once."""
         turn = self.routing.a_turn()
-        names = ("id", "functions", "profile", "deadline", "history")
+        names = ("id", "functions", "profile", "deadline", "log", "past")
         copied = self.code.turn.Turn(**{name: getattr(turn, name) for name in names})
         copied.live_role = self._live_role
-        copied.claim = self._claim
+        copied.approval = self
         for name, value in changes.items():
             setattr(copied, name, value)
         return copied
@@ -81,9 +83,18 @@ class Waiting:
     async def _live_role(self, member: MemberRef) -> Role | None:
         return self.roles.get(member)
 
-    async def _claim(self, allows: bool) -> bool:
-        self.claimed += 1
-        return self.claimed == 1
+    async def claim(self, allows: bool) -> bool:
+        self.claims += 1
+        return self.claims == 1
+
+    async def claimed(self) -> bool:
+        return False
+
+    async def became(self) -> Became:
+        return Became()
+
+    def others_wait(self) -> bool:
+        return False
 
     async def hears(self, text: str, sender: Any = ANN, **facts: Any) -> TurnOutcome:
         """The outcome of a message from somebody whose role the network knows."""

@@ -11,9 +11,10 @@ from function_calls.filters.blacklist import classifier
 from function_calls.filters.turn import TurnFilter, turn_chain
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
+from function_calls.outcome import Dispatch, TurnOutcome, sent
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import Message
-from function_calls.turn import Dispatch, Turn, TurnOutcome, sent
+from function_calls.turn import Turn
 from services.clock import VirtualClock
 from services.deadlines import Deadlines
 from services.refs import ReasonCode

@@ -12,7 +12,7 @@ from bot.testing import Group, a_group, call
 from config.texts import Texts
 from function_calls.spec import FunctionResult
 from function_calls.tool_modules import human
-from function_calls.turn import Path as Way
+from function_calls.turn_log import Path as Way
 from services.refs import ErrorCode
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import last_reason
