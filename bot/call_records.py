@@ -42,7 +42,7 @@ class CallRecords:
             "member": context.sender.ref.key,
             "function": function,
             "arguments": arguments,
-            "path": str(path),
+            "path": path,
             "round": round_number,
             "duration_ms": duration_us / 1000,
             "outcome": outcome,

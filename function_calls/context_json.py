@@ -16,9 +16,9 @@ def context_to_json(context: MessageContext) -> JsonObject:
     """`context` as plain data; what is usual is left out."""
     sender, quoted = context.sender, context.reply_to
     data: JsonObject = {
-        "chat": [*context.chat],
+        "chat": context.chat[:3],
         "id": context.key.native_id,
-        "sender": [*sender.ref, sender.name, sender.role.value],
+        "sender": [*sender.ref[:3], sender.name, sender.role.value],
         "text": context.text,
         "at": context.sent_at.timestamp(),
         "group": context.is_group,
@@ -31,7 +31,7 @@ def context_to_json(context: MessageContext) -> JsonObject:
     if context.mentions_bot:
         data["mentions_bot"] = True
     if context.mentions:
-        data["mentions"] = [[*one] for one in context.mentions]
+        data["mentions"] = [one[:3] for one in context.mentions]
     if quoted is not None:
         data["reply_to"] = [quoted.native_id, quoted.sender_name, quoted.text, quoted.from_bot]
     if context.attachments:

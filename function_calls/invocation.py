@@ -236,16 +236,17 @@ class Invoker:
         self, context: MessageContext, run: Run, turn: Turn, profile: ChatProfile, depth: int, allowed: str
     ) -> FunctionResult:
         """The run itself, after all checks, and what is noted about it. `allowed`: by which yes it came about."""
+        key, spec = run.key, run.spec
         turn.begin(run)
         self._reach("tool.after_intent_before_call")
         started = self._clock.monotonic()
-        doors = RunDoors(self, context, run.key, turn, profile, depth)
-        call = Call(run.key, 0.0, turn.state, profile, doors)
+        doors = RunDoors(self, context, key, turn, profile, depth)
+        call = Call(key, 0.0, turn.state, profile, doors)
         try:
-            if run.spec.retry is None:
+            if spec.retry is None:
                 result = storable(await self._once(context, run, turn, call, started))
             else:
-                result = storable(await self._attempts(context, run, turn, call, run.spec.retry))
+                result = storable(await self._attempts(context, run, turn, call, spec.retry))
         except asyncio.CancelledError:
             stopped = FunctionResult.fail(ErrorCode.CANCELLED, profile.texts.say("stop.stopped"))
             self._record(context, run, stopped, turn.id, int((self._clock.monotonic() - started) * 1e6))
@@ -255,16 +256,16 @@ class Invoker:
                 ended = Ended.of(asked, _NESTED, "expired", end_key(asked.key))
                 result = with_unknown(result, await end(self, context, turn, ended))
         # An effect that was begun within and not seen to end makes the outcome of the whole run unknown.
-        abandoned = turn.abandoned_by(run.key) if turn.unfinished else ""
+        abandoned = turn.abandoned_by(key) if turn.unfinished else ""
         if abandoned:
             result = unknown(turn.functions.find(abandoned) or abandoned, profile.texts)
         self._reach("tool.after_call_before_result_record")
         if result.outside:
-            turn.holds_words_of_others(run.key)
-        if (run.spec.touches or turn.outside) and turn.is_from_outside(run):
+            turn.holds_words_of_others(key)
+        if (spec.touches or turn.outside) and turn.is_from_outside(run):
             result = replace(result, outside=True)
         if result.question is not None:
-            result = with_its_run(run, result, turn.resuming.get(run.key), allowed, profile.texts)
+            result = with_its_run(run, result, turn.resuming.get(key), allowed, profile.texts)
         turn.end(run, result)
         turn.log.result(run, result)
         self._record(context, run, result, turn.id, int((self._clock.monotonic() - started) * 1e6))

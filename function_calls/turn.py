@@ -222,26 +222,28 @@ class Turn:
 
     def begin(self, run: Run) -> None:
         """Note that `run` is under way."""
-        if run.spec.touches and not run.spec.touches.isdisjoint(TAINTING):
+        spec = run.spec
+        if spec.touches and not spec.touches.isdisjoint(TAINTING):
             self.reads = True
-        effect = run.spec.effect
+        effect = spec.effect
         if effect is _READ:
             return
         self.effects += 1
         if effect is _ONCE:
-            self.unfinished[run.key] = run.spec.name
+            self.unfinished[run.key] = spec.name
 
     def end(self, run: Run, result: FunctionResult) -> None:
         """Note how `run` ended. What a nested effect gave is given again when the outer function is repeated."""
+        spec = run.spec
         if self.unfinished:
             for one in [key for key in self.unfinished if key == run.key or key.startswith(f"{run.key}.")]:
                 del self.unfinished[one]
         if run.path is _NESTED:
-            effect = run.spec.effect
+            effect = spec.effect
             holds = effect is Effect.ONCE or (effect is Effect.IDEMPOTENT and result.ok)
-            self.nested[run.key] = StoredRun(run.spec.name, result if holds else None)
-        if run.spec.touches:
-            self.has_read(run.key, run.spec)
+            self.nested[run.key] = StoredRun(spec.name, result if holds else None)
+        if spec.touches:
+            self.has_read(run.key, spec)
         if result.context_updates:
             self.state.update(result.context_updates)
 

@@ -2,55 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
-from functools import lru_cache
-from typing import NamedTuple
-
-_REFS_KEPT = 16_384
+from typing import NamedTuple, Self
 
 
-class ChatRef(NamedTuple):
+class _Parts(NamedTuple):
+    platform: str
+    account: str
+    native: str
+    key: str
+    """`platform:account:native`; only `native` may hold colons. Asked for some twenty times for each message."""
+
+
+class _Ref(_Parts):
+    __slots__ = ()
+
+    def __new__(cls, platform: str, account: str, native: str, key: str = "") -> Self:
+        """`key` is there for what copies a tuple by its fields, and is made anew."""
+        return tuple.__new__(cls, (platform, account, native, f"{platform}:{account}:{native}"))
+
+    @classmethod
+    def _make(cls, iterable: Iterable[str]) -> Self:  # type: ignore[override]  # the base says it of a tuple
+        return cls(*iterable)
+
+    @classmethod
+    def parse(cls, key: str) -> Self:
+        """What `key` names. Raises ValueError when it has fewer than three parts."""
+        platform, account, native = key.split(":", 2)
+        return cls(platform, account, native)
+
+
+class ChatRef(_Ref):
     """A chat, on one network, as one account of the bot sees it."""
 
-    platform: str
-    account: str
-    native: str
-
-    @property
-    def key(self) -> str:
-        """`platform:account:native`; only `native` may hold colons."""
-        return _key(self)
-
-    @classmethod
-    def parse(cls, key: str) -> ChatRef:
-        """The chat that `key` names. Raises ValueError when it has fewer than three parts."""
-        platform, account, native = key.split(":", 2)
-        return cls(platform, account, native)
+    __slots__ = ()
 
 
-class MemberRef(NamedTuple):
+class MemberRef(_Ref):
     """A person or a bot on one network: the stable id that the platform vouches for, never a display name."""
 
-    platform: str
-    account: str
-    native: str
-
-    @property
-    def key(self) -> str:
-        """`platform:account:native`; only `native` may hold colons."""
-        return _key(self)
-
-    @classmethod
-    def parse(cls, key: str) -> MemberRef:
-        """The member that `key` names. Raises ValueError when it has fewer than three parts."""
-        platform, account, native = key.split(":", 2)
-        return cls(platform, account, native)
-
-
-@lru_cache(maxsize=_REFS_KEPT)
-def _key(ref: tuple[str, str, str]) -> str:
-    """Asked for some twenty times for each message, mostly of the same few chats and members."""
-    return ":".join(ref)
+    __slots__ = ()
 
 
 class Role(StrEnum):

@@ -48,7 +48,7 @@ GUARDING: Mapping[str, Guarding] = {
             "Invoker._decided: judged is ALLOWED": "a shortcut: ALLOWED refuses nothing and writes nothing",
             "Invoker._once: self._chains.get(spec)": "a shortcut: the chain is built again, and the first one is kept",
             "Invoker._run: abandoned (2)": "for the types alone: what was begun in this turn is found in it",
-            "Invoker._run: run.spec.touches or turn.outside": "a shortcut: is_from_outside looks at both itself",
+            "Invoker._run: spec.touches or turn.outside": "a shortcut: is_from_outside looks at both itself",
         },
     ),
     "function_calls/permissions.py": Guarding(
@@ -147,7 +147,7 @@ GUARDING: Mapping[str, Guarding] = {
             *_calls("questions", "run_doors", "stored_runs", "true_answers"),
         ),
         {
-            "Turn.begin: run.spec.touches": "a shortcut: what touches nothing has nothing that taints",
+            "Turn.begin: spec.touches": "a shortcut: what touches nothing has nothing that taints",
             "Turn.is_from_outside: bool(self.outside)": "a shortcut: nothing is found in what is empty",
         },
     ),
