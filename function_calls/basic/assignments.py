@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NoReturn, cast
 
 from function_calls.basic.expressions import Expressions
@@ -39,16 +39,15 @@ _STARTS: dict[str, Callable[[At], Expression]] = {
 class Assignments:
     """Reads them."""
 
-    __slots__ = ("_read", "_reading", "_tokens")
+    __slots__ = ("_read", "_reading")
 
-    def __init__(self, reading: Reading, read: Expressions, tokens: Sequence[Token]) -> None:
+    def __init__(self, reading: Reading, read: Expressions) -> None:
         self._reading = reading
         self._read = read
-        self._tokens = tokens
 
     def is_here(self, cursor: Cursor) -> bool:
         """Whether an assignment begins at the cursor."""
-        return is_assignment(self._tokens, cursor.index)
+        return is_assignment(cursor.tokens, cursor.index)
 
     def simple(self, cursor: Cursor, into: list[Statement]) -> None:
         """`name = value`."""
@@ -87,7 +86,7 @@ class Assignments:
 
     def set(self, cursor: Cursor, into: list[Statement]) -> bool:
         """SET target = value; whether it is that and no keyword such as SET CONTEXT."""
-        if cursor.ahead().kind is not Kind.WORD or not is_assignment(self._tokens, cursor.index + 1):
+        if cursor.ahead().kind is not Kind.WORD or not is_assignment(cursor.tokens, cursor.index + 1):
             return False
         token = cursor.take()
         self.assign(cursor, into, token.at)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 from function_calls.basic.assembly import Assembly, Spot
 from function_calls.basic.caught import ERROR_MEMBERS, ERROR_NAMES
@@ -69,22 +69,6 @@ class ExpressionCode:
         self._assembly = assembly
         self._scope = scope
         self._found = found
-        self._tasks: Mapping[type, Callable[[Any], Iterable[Task]]] = {
-            Literal: self._literal,
-            Template: self._template,
-            Name: self._name,
-            ListOf: self._list_of,
-            MapOf: self._map_of,
-            Member: self._member,
-            Index: self._index,
-            Unary: self._unary,
-            Binary: self._binary,
-            IsNull: self._is_null,
-            Apply: self._apply,
-            Want: self._want,
-            FilterText: self._filter_text,
-            OfRow: self._of_row,
-        }
 
     def fault(self, at: At, code: Code, message: str) -> None:
         """Something is wrong here."""
@@ -100,7 +84,7 @@ class ExpressionCode:
             elif isinstance(task, Spot):
                 self._assembly.mark(task)
             else:
-                work.extend(reversed(list(self._tasks[type(task)](task))))
+                work.extend(reversed(list(self._tasks[type(task)](self, task))))
 
     def load(self, at: At, name: str) -> Iterable[Task]:
         """What takes the value of a variable, or of what stands without an argument, such as NOW."""
@@ -255,6 +239,24 @@ class ExpressionCode:
         near = get_close_matches(name, [*self._scope.definitions, *self._scope.top, *FUNCTIONS], 1)
         hint = f"; is {near[0].upper()} meant?" if near else ""
         return f"there is no function {name.upper()}, and no variable of this name is given a value{hint}"
+
+    # With the class: what held its own methods would be garbage that counting references does not find.
+    _tasks: ClassVar[Mapping[type, Callable[[Any, Any], Iterable[Task]]]] = {
+        Literal: _literal,
+        Template: _template,
+        Name: _name,
+        ListOf: _list_of,
+        MapOf: _map_of,
+        Member: _member,
+        Index: _index,
+        Unary: _unary,
+        Binary: _binary,
+        IsNull: _is_null,
+        Apply: _apply,
+        Want: _want,
+        FilterText: _filter_text,
+        OfRow: _of_row,
+    }
 
 
 def _names_in(value: Expression) -> Iterable[Name]:

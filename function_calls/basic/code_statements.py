@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from function_calls.basic.assembly import Assembly, Spot
 from function_calls.basic.caught import ERROR_NAMES
@@ -62,27 +62,12 @@ class StatementCode:
         self._depth = 0
         self._values = ExpressionCode(self._assembly, scope, found)
         self._jumps = Jumps(self._assembly, found.faults)
-        blocks = BlockCode(self._assembly, scope, self._values, self._jumps, self._body)
         self._end = Spot()
-        self._make: Mapping[type, Callable[[Any], None]] = {
-            Assign: self._assign,
-            Dim: self._dim,
-            Evaluate: self._evaluate,
-            If: blocks.if_,
-            ForEach: blocks.for_each,
-            ForTo: blocks.for_to,
-            Loop: blocks.loop,
-            Select: blocks.select,
-            Leave: self._leave,
-            Continue: lambda node: self._jumps.again(node.at, node.what),
-            Return: self._return,
-            Stop: lambda node: self._assembly.emit(node.at, "stop"),
-            With: self._with,
-            OnError: self._on_error,
-            Throw: self._throw,
-            Assert: self._assert,
-            Goto: lambda node: self._jumps.go(node.at, node.label, node.comes_back),
-        }
+
+    @property
+    def blocks(self) -> BlockCode:
+        """What makes the code of its blocks."""
+        return BlockCode(self._assembly, self._scope, self._values, self._jumps, self._body)
 
     def procedure(self, at: At, parameters: tuple[str, ...], body: tuple[Statement, ...]) -> Procedure:
         """The code of all of it."""
@@ -103,7 +88,7 @@ class StatementCode:
                 self._jumps.label(statement)
             elif type(statement) in self._make:
                 start = self._assembly.here
-                self._make[type(statement)](statement)
+                self._make[type(statement)](self, statement)
                 self._assembly.statement(start, self._jumps.loops)
             else:
                 self._values.fault(statement.at, Code.MISPLACED, "SUBs and FUNCTIONs stand at the top of a script")
@@ -210,6 +195,15 @@ class StatementCode:
         else:
             self._assembly.emit(node.at, "jump", self._end)
 
+    def _continue(self, node: Continue) -> None:
+        self._jumps.again(node.at, node.what)
+
+    def _goto(self, node: Goto) -> None:
+        self._jumps.go(node.at, node.label, node.comes_back)
+
+    def _stop(self, node: Stop) -> None:
+        self._assembly.emit(node.at, "stop")
+
     def _return(self, node: Return) -> None:
         if node.value is not None:
             self._values.expression(node.value)
@@ -263,3 +257,24 @@ class StatementCode:
         self._values.expression(node.message or Literal(node.at, UNWORDED_ASSERTION))
         self._assembly.emit(node.at, "assert")
         self._assembly.mark(holds)
+
+    # With the class: what held its own methods would be garbage that counting references does not find.
+    _make: ClassVar[Mapping[type, Callable[[Any, Any], None]]] = {
+        Assign: _assign,
+        Dim: _dim,
+        Evaluate: _evaluate,
+        If: lambda code, node: code.blocks.if_(node),
+        ForEach: lambda code, node: code.blocks.for_each(node),
+        ForTo: lambda code, node: code.blocks.for_to(node),
+        Loop: lambda code, node: code.blocks.loop(node),
+        Select: lambda code, node: code.blocks.select(node),
+        Leave: _leave,
+        Continue: _continue,
+        Return: _return,
+        Stop: _stop,
+        With: _with,
+        OnError: _on_error,
+        Throw: _throw,
+        Assert: _assert,
+        Goto: _goto,
+    }

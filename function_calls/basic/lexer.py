@@ -7,7 +7,8 @@ and blocks (raw_text.py), wrong characters (characters.py), and whether a statem
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 from unicodedata import category, decimal, normalize
 
 from function_calls.basic import raw_text
@@ -86,7 +87,7 @@ def tokens_inside(inner: Inner) -> tuple[list[Token], list[Fault]]:
 
 class _Lexer:
     __slots__ = (
-        "_block", "_brackets", "_made", "_no_end_table", "_no_inner_before", "_param", "_rare", "_text", "_tokens",
+        "_block", "_brackets", "_made", "_no_end_table", "_no_inner_before", "_param", "_text", "_tokens",
     )  # fmt: skip
 
     def __init__(self, made: Scanned) -> None:
@@ -100,14 +101,6 @@ class _Lexer:
         """The word behind the BEGIN whose lines begin with the next one, and where that BEGIN stands."""
         self._no_inner_before = 0
         self._no_end_table = False
-        self._rare: dict[str, Callable[[str, int, int], int]] = {
-            "newline": self._newline,
-            "bracket": self._bracket,
-            "number": self._number,
-            "quote": self._quote,
-            "mark": self._mark,
-            "other": self._other,
-        }
 
     def run(self) -> None:
         text, append, match, rare = self._text, self._tokens.append, _TOKEN.match, self._rare
@@ -139,7 +132,7 @@ class _Lexer:
             elif kind == "end":
                 break
             elif kind != "comment":
-                position = rare[kind](piece, position - len(piece), position)
+                position = rare[kind](self, piece, position - len(piece), position)
                 line, base = self._made.line, self._made.base
         if self._block:
             self._read_block(len(text))
@@ -345,6 +338,17 @@ class _Lexer:
         whole = normalize("NFC", self._text[start:end])
         self._made.put(_WORD, whole, whole.upper(), start)
         return end
+
+    # With the class, since a lexer that held its own methods would be garbage that counting references does not find,
+    # with all its tokens.
+    _rare: ClassVar[Mapping[str, Callable[[Any, str, int, int], int]]] = {
+        "newline": _newline,
+        "bracket": _bracket,
+        "number": _number,
+        "quote": _quote,
+        "mark": _mark,
+        "other": _other,
+    }
 
 
 def _is_mark(character: str) -> bool:

@@ -58,7 +58,7 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
     reading = Reading(functions, forms.names, names, frozenset(fault.at.line for fault in found))
     for slip in slips:
         reading.failed(slip, slip.at.line, slip.at.line)
-    statements = Statements(forms, reading, names, tokens)
+    statements = Statements(forms, reading, names)
     units = _Units(statements, header or _own_header(), reading, as_lines(text).split("\n"))
     try:
         units.read(Cursor(tokens))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Iterable, Iterator, Mapping
 
 from function_calls.basic.caught import LastError
 from function_calls.basic.frames import Frame
@@ -35,18 +36,7 @@ class Running:
         self.world = world
         self.limits = limits
         self.error = LastError()
-        self.memory = Memory(limits, self.roots, held, above)
-
-    def roots(self) -> Iterator[JsonValue]:
-        """Everything that the run holds."""
-        for frame in self.frames:
-            yield from frame.variables.values()
-            yield from frame.stack
-            for loop in frame.loops:
-                yield from loop
-            for way in frame.ways_back:
-                for loop in way.loops:
-                    yield from loop
+        self.memory = Memory(limits, functools.partial(_held_by, self.frames), held, above)
 
     def count(self) -> int:
         """How many values these are, those in lists and maps not counted."""
@@ -54,3 +44,15 @@ class Running:
             len(frame.variables) + len(frame.stack) + len(frame.loops) + sum(len(way.loops) for way in frame.ways_back)
             for frame in self.frames
         )
+
+
+def _held_by(frames: Iterable[Frame]) -> Iterator[JsonValue]:
+    """Everything that a run of these frames holds."""
+    for frame in frames:
+        yield from frame.variables.values()
+        yield from frame.stack
+        for loop in frame.loops:
+            yield from loop
+        for way in frame.ways_back:
+            for loop in way.loops:
+                yield from loop

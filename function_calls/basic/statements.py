@@ -5,7 +5,7 @@ of its forms, the call of a function. A word of the language before `=` or `.` i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from function_calls.basic.assignments import Assignments
 from function_calls.basic.blocks import Blocks
@@ -53,7 +53,7 @@ class Statements:
         "assignments", "blocks", "labels", "open",
     )  # fmt: skip
 
-    def __init__(self, forms: KeywordForms, reading: Reading, names: Survey, tokens: Sequence[Token]) -> None:
+    def __init__(self, forms: KeywordForms, reading: Reading, names: Survey) -> None:
         read = Expressions(forms, reading)
         self._forms = forms
         self._words = words_of(forms.names)
@@ -63,7 +63,7 @@ class Statements:
         self.labels = Labels(reading)
         self.open = OpenBlocks(reading)
         self.blocks = Blocks(reading, read, self.open, self.one)
-        self.assignments = Assignments(reading, read, tokens)
+        self.assignments = Assignments(reading, read)
         self._calls = Calls(reading, read, self._words)
         self._told = NoStatements(forms, reading)
         flow = Flow(reading, read, self.open, self.labels)

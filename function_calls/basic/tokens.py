@@ -44,10 +44,10 @@ class Token(NamedTuple):
 class Cursor:
     """Where the parser is. The last token is END and is never passed."""
 
-    __slots__ = ("_tokens", "given", "index")
+    __slots__ = ("given", "index", "tokens")
 
     def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens = tokens
+        self.tokens = tokens
         self.index = 0
         """May be set back to what it was."""
         self.given: dict[str, int] | None = None
@@ -57,16 +57,16 @@ class Cursor:
     @property
     def now(self) -> Token:
         """The token that is to be read."""
-        return self._tokens[self.index]
+        return self.tokens[self.index]
 
     def ahead(self, count: int = 1) -> Token:
         """The token so many behind this one."""
         index = self.index + count
-        return self._tokens[index] if index < len(self._tokens) else self._tokens[-1]
+        return self.tokens[index] if index < len(self.tokens) else self.tokens[-1]
 
     def take(self) -> Token:
         """The token that was to be read; the next one is now."""
-        token = self._tokens[self.index]
+        token = self.tokens[self.index]
         if token.kind is not Kind.END:
             self.index += 1
         return token
@@ -123,7 +123,7 @@ class Cursor:
         raise ScriptFault(at or self._place(), code, message)
 
     def _place(self) -> At:
-        token, before = self._tokens[self.index], self._tokens[self.index - 1]
+        token, before = self.tokens[self.index], self.tokens[self.index - 1]
         if token.kind in (Kind.END, Kind.BLOCK) and self.index and before.at.line < token.at.line:
             return before.at
         return token.at
