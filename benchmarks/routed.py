@@ -23,7 +23,7 @@ from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
-from function_calls.turn import HistoryLine
+from function_calls.turn import HistoryLine, KnownPast
 from services.clock import SystemClock
 from services.llm.model import ChatModel, ModelAnswer, ModelRequest
 from services.llm.openai_answers import read_body
@@ -133,14 +133,14 @@ def _router(model: ChatModel, invoker: Invoker) -> FunctionCallRouter:
 async def _routed(load: Load, model: ChatModel, folder: Path | None, history: list[HistoryLine]) -> Sample:
     invoker, profile = an_invoker(folder), a_profile()
     router = _router(model, invoker)
-    registered = BotFunctions(functions(load.functions))
+    registered, past = BotFunctions(functions(load.functions)), KnownPast(history)
 
     def prepare(number: int) -> tuple[int, MessageContext]:
         return number, message(question(number), number)
 
     async def once(prepared: tuple[int, MessageContext]) -> None:
         number, context = prepared
-        outcome = await router.dispatch(context, a_turn(number, registered, profile, history))
+        outcome = await router.dispatch(context, a_turn(number, registered, profile, past))
         assert outcome.messages[0].text.endswith(": sunny")
 
     return await timed(load.count, prepare, once, batches=21)

@@ -30,7 +30,7 @@ from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.source import Publish, Snapshot
 from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.turn import HistoryLine, KnownPast, Turn
+from function_calls.turn import KnownPast, Past, Turn
 from services.call_log import JsonLines
 from services.clock import Clock, SystemClock
 from services.collector import collect_seldom
@@ -45,6 +45,7 @@ NETWORK, ACCOUNT = "memory", "bot"
 _SENDER = Sender(MemberRef(NETWORK, ACCOUNT, "ann"), "Ann")
 _SENT_AT = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 _LATER = 1e12
+_NO_PAST = KnownPast()
 _SECRETS = ("a secret that is nowhere",)
 
 
@@ -74,9 +75,8 @@ def a_profile() -> ChatProfile:
     return ChatProfile("default", "Rollcall", "", texts, ZoneInfo("Europe/Oslo"), True, {}, {})
 
 
-def a_turn(number: int, functions: BotFunctions, profile: ChatProfile, history: Sequence[HistoryLine] = ()) -> Turn:
+def a_turn(number: int, functions: BotFunctions, profile: ChatProfile, past: Past = _NO_PAST) -> Turn:
     """A turn that is kept nowhere."""
-    past = KnownPast(history)
     return Turn(str(number), functions, lambda: profile, deadline=_LATER, past=past)
 
 

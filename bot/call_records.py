@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bot.metrics import Metrics
 from function_calls.context import MessageContext
 from function_calls.failed_runs import FAILURE_ID
@@ -48,9 +50,13 @@ class CallRecords:
             "outcome": outcome,
             "request_id": request_id,
         }
+        if metadata:
+            self._tell_of_failure(line, metadata)
+        self._log.append(line)
+
+    def _tell_of_failure(self, line: JsonObject, metadata: Mapping[str, object]) -> None:
         if FAILURE_ID in metadata:
             line["failure_id"] = metadata[FAILURE_ID]
         if "exception" in metadata:
             line["exception"] = self._redact(str(metadata["exception"]))
             line["traceback"] = self._redact(str(metadata.get("traceback", "")))
-        self._log.append(line)

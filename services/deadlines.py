@@ -11,15 +11,6 @@ from services.clock import Clock
 Result = TypeVar("Result")
 
 
-class _Entry:
-    __slots__ = ("at", "fired", "task")
-
-    def __init__(self, task: asyncio.Task[object], at: float) -> None:
-        self.task = task
-        self.at = at
-        self.fired = False
-
-
 class Deadlines:
     """Cancels what runs over its time, to within `tick_seconds`. Nested runs and cancellation from outside are told
     apart by the count of cancellations that asyncio keeps for each task. Belongs to the loop it first runs in."""
@@ -27,7 +18,9 @@ class Deadlines:
     def __init__(self, clock: Clock, tick_seconds: float = 0.25) -> None:
         self._clock = clock
         self._tick_seconds = tick_seconds
-        self._entries: dict[_Entry, None] = {}
+        self._running: dict[object, tuple[asyncio.Task[object], float]] = {}
+        """What runs, in which task, and until when."""
+        self._late: set[object] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -39,35 +32,35 @@ class Deadlines:
         task = asyncio.current_task(loop)
         if task is None:
             raise RuntimeError("deadlines are for code that runs in a task")
-        entry = _Entry(task, at)
         cancelled_before = task.cancelling()
-        self._entries[entry] = None
+        # A key of its own: the same future may be waited for by several.
+        key = object()
+        self._running[key] = (task, at)
         if self._timer is None:
             self._timer = loop.call_later(self._tick_seconds, self._tick)
-        is_late = False
         try:
             return await work
         except asyncio.CancelledError:
-            is_late = entry.fired and task.cancelling() - 1 <= cancelled_before
-            if is_late:
+            if key in self._late and task.cancelling() - 1 <= cancelled_before:
                 raise TimeoutError from None
             raise
         finally:
-            del self._entries[entry]
-            if entry.fired:
+            del self._running[key]
+            if self._late and key in self._late:
                 # Taken back however the work ended, or the next deadline of this task would not know its own.
+                self._late.remove(key)
                 task.uncancel()
 
     def expire(self) -> None:
         """Cancel everything that is over its time now. The ticker calls it; tests with a virtual clock do too."""
         now = self._clock.monotonic()
-        for entry in list(self._entries):
-            if entry.at <= now and not entry.fired:
-                entry.fired = True
-                entry.task.cancel()
+        for key, (task, at) in list(self._running.items()):
+            if at <= now and key not in self._late:
+                self._late.add(key)
+                task.cancel()
 
     def _tick(self) -> None:
         self._timer = None
         self.expire()
-        if self._entries and self._loop is not None:
+        if self._running and self._loop is not None:
             self._timer = self._loop.call_later(self._tick_seconds, self._tick)

@@ -117,7 +117,7 @@ def draft_values(draft: Draft) -> dict[str, Any]:
         "private_to": draft.private_to.key if draft.private_to else None,
         "owner": draft.owner.key,
         "owner_name": draft.owner_name,
-        "members": json_text([[*member, name] for member, name in draft.members]),
+        "members": json_text([[*member[:3], name] for member, name in draft.members]),
         "function": draft.function,
         "arguments": json_text(draft.arguments),
         "title": draft.title,
