@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from services.json_values import JsonObject
 from services.llm.example_match import ExampleIndex
-from services.llm.model import OfferedFunction
+from services.llm.model import OfferedFunction, SameFunctions
 from services.llm.templates import without_slots
 from services.llm.topics import topics_of
 from services.text_index import Field, TextIndex, terms, wishes
@@ -44,20 +44,11 @@ _KEPT = 4
 def search_of(functions: Iterable[OfferedFunction]) -> FunctionSearch:
     """The search over `functions`. Bots that offer the same ones share it, and so do snapshots between which nothing
     has changed that a model is told."""
-    return _built(_Functions(functions))
-
-
-class _Functions(tuple[OfferedFunction, ...]):
-    """A key: equal to others of the same functions, which cannot be hashed themselves."""
-
-    __slots__ = ()
-
-    def __hash__(self) -> int:
-        return hash(tuple(function.original for function in self))
+    return _built(SameFunctions(functions))
 
 
 @lru_cache(maxsize=_KEPT)
-def _built(functions: _Functions) -> FunctionSearch:
+def _built(functions: SameFunctions) -> FunctionSearch:
     return FunctionSearch(functions)
 
 

@@ -36,6 +36,15 @@ class OfferedFunction:
     """Where a protocol keeps the bytes of this function, under its own name: many offers share them."""
 
 
+class SameFunctions(tuple[OfferedFunction, ...]):
+    """Functions as a key: equal to others of which a model is told the same. By themselves they cannot be hashed."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(tuple(function.original for function in self))
+
+
 class Offer:
     """The functions offered in one request, in a stable order. Built once for each distinct set and shared by
     requests, so that a protocol can keep its encoded bytes in `encoded`, under its own name."""

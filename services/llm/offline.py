@@ -6,11 +6,12 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import lru_cache
 
 from config.texts import Phrases, Texts
 from services.json_values import JsonValue
 from services.llm.example_match import ExampleIndex, Match
-from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, ToolCall
+from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, SameFunctions, ToolCall
 from services.llm.slot_values import Slot, SlotKind, slots_of
 from services.llm.templates import with_values
 from services.text_index import is_unspaced
@@ -25,6 +26,7 @@ NAME_THRESHOLD = 0.45
 """From this score on, a function is named as a guess."""
 _MOST_GUESSES = 3
 _MOST_INDEXES = 64
+_CONTESTS_KEPT = 4
 _UNSPACED_LANGUAGES = frozenset({"zh", "ja", "ko"})
 _DIVIDER = "\n---\n"
 
@@ -105,12 +107,18 @@ def call_for(matches: Sequence[Match], said: str, shift: float = 0.0) -> ToolCal
     )
 
 
-def contested_examples(offer: Offer) -> list[tuple[str, str, str, float]]:
+def contested_examples(offer: Offer) -> Sequence[tuple[str, str, str, float]]:
     """Every example that another function wins, as (function, example, winner, winner's score); the winner is empty
-    where nothing resembles the example, not even its own function. Slots are filled with neutral values."""
-    index = ExampleIndex(offer.functions)
+    where nothing resembles the example, not even its own function. Slots are filled with neutral values. Of several
+    bots with the same functions they are looked for once."""
+    return _contested(SameFunctions(offer.functions))
+
+
+@lru_cache(maxsize=_CONTESTS_KEPT)
+def _contested(functions: SameFunctions) -> Sequence[tuple[str, str, str, float]]:
+    index = ExampleIndex(functions)
     contested: list[tuple[str, str, str, float]] = []
-    for function in offer.functions:
+    for function in functions:
         samples = {name: _sample(slot) for name, slot in slots_of(function.parameters).items()}
         for example in function.examples:
             best = next(iter(index.matches(with_values(example, samples), 1)), None)
@@ -118,7 +126,7 @@ def contested_examples(offer: Offer) -> list[tuple[str, str, str, float]]:
                 contested.append((function.original, example, "", 0.0))
             elif best.function is not function:
                 contested.append((function.original, example, best.function.original, best.score))
-    return contested
+    return tuple(contested)
 
 
 def _sample(slot: Slot) -> str:

@@ -98,7 +98,7 @@ class Member:
 
     def _client(self) -> httpx2.AsyncClient:
         headers = {"authorization": f"Bearer {TOKEN}"}
-        return httpx2.AsyncClient(base_url=self.address, headers=headers, timeout=30, trust_env=False)
+        return httpx2.AsyncClient(base_url=self.address, headers=headers, timeout=30, trust_env=False, verify=False)
 
 
 @asynccontextmanager

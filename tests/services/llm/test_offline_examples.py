@@ -31,18 +31,18 @@ def test_an_example_that_another_function_has_too_is_reported_with_its_winner() 
 def test_an_example_that_not_even_its_own_function_recognises_is_reported_without_a_winner() -> None:
     function = a_function("anything", "{text}", text={"type": "string"})
 
-    assert contested_examples(Offer([function])) == [("anything", "{text}", "", 0.0)]
+    assert contested_examples(Offer([function])) == (("anything", "{text}", "", 0.0),)
 
 
 def test_examples_that_keep_apart_are_not_reported() -> None:
     play = a_function("play", "play {song}", "play me some music", song={"type": "string"})
     stop = a_function("stop", "stop the music", "be quiet")
 
-    assert contested_examples(Offer([play, stop])) == []
+    assert contested_examples(Offer([play, stop])) == ()
 
 
 def test_no_built_in_function_takes_the_examples_of_another() -> None:
-    assert contested_examples(built_in_offer()) == []
+    assert contested_examples(built_in_offer()) == ()
 
 
 @pytest.fixture(scope="module")
