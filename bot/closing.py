@@ -90,7 +90,7 @@ class Closing:
             writes += self._questions.give_back(chat, job.context.sender.ref.key, given_back, job.turn_id)
         if turn.begins:
             writes.append(self._beginnings.note(job.context))
-        writes.append(inbox.end(job.turn_id, outcome.reason.value, outcome.detail, now_ms))
+        writes.append(inbox.end(job.turn_id, str(outcome.reason), outcome.detail, now_ms))
         self._reach("reply.before_outbox")
         try:
             await self._store.commit(writes)

@@ -48,7 +48,7 @@ class Metrics:
 
     def turn_ended(self, reason: ReasonCode) -> None:
         """A turn ended for `reason`."""
-        self._turns[reason.value] += 1
+        self._turns[str(reason)] += 1
 
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
         """Show what `read` gives, under `name`."""

@@ -18,7 +18,7 @@ def context_to_json(context: MessageContext) -> JsonObject:
     data: JsonObject = {
         "chat": context.chat[:3],
         "id": context.key.native_id,
-        "sender": [*sender.ref[:3], sender.name, sender.role.value],
+        "sender": [*sender.ref[:3], sender.name, str(sender.role)],
         "text": context.text,
         "at": context.sent_at.timestamp(),
         "group": context.is_group,

@@ -1,4 +1,6 @@
-"""Identities and closed vocabularies that cross every floor of the house."""
+"""Identities and closed vocabularies that cross every floor of the house.
+
+On the way of every message the word of a member is asked for by `str()`: `value` runs two functions of Python."""
 
 from __future__ import annotations
 
