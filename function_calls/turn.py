@@ -13,7 +13,7 @@ from function_calls.open_question import OpenQuestion
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.spec import TAINTING, FunctionResult, FunctionSpec, Message, Touch
-from function_calls.turn_log import MemoryTurnLog, Path, Run, StoredRun, TurnLog
+from function_calls.turn_log import NoTurnLog, Path, Run, StoredRun, TurnLog
 from function_calls.words import CallersModel
 from services.refs import Effect, MemberRef, Role
 from services.store.port import Write
@@ -104,7 +104,7 @@ async def _no_status(text: str) -> None:
     return None
 
 
-_NO_PAST, _NO_APPROVAL = KnownPast(), NoApproval()
+_NO_LOG, _NO_PAST, _NO_APPROVAL = NoTurnLog(), KnownPast(), NoApproval()
 
 
 class Turn:
@@ -157,7 +157,7 @@ class Turn:
         profile: Callable[[], ChatProfile],
         deadline: float,
         *,
-        log: TurnLog | None = None,
+        log: TurnLog = _NO_LOG,
         past: Past = _NO_PAST,
         status: Callable[[str], Awaitable[None]] = _no_status,
     ) -> None:
@@ -168,7 +168,7 @@ class Turn:
         """The chat's settings as they are now: asked again at each call."""
         self.deadline = deadline
         """On the clock's `monotonic()`."""
-        self.log: TurnLog = MemoryTurnLog() if log is None else log
+        self.log = log
         self.past = past
         self.status = status
         """Tells the chat what is going on."""

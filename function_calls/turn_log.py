@@ -72,11 +72,8 @@ class TurnLog(Protocol):
         """Make results of effects durable before anything slow happens."""
 
 
-class MemoryTurnLog:
-    """Remembers nothing beyond the turn: for calls outside a daemon, and for tests."""
-
-    def __init__(self) -> None:
-        self.runs: list[tuple[Run, FunctionResult]] = []
+class NoTurnLog:
+    """Remembers nothing: for calls outside a daemon, and for tests."""
 
     def stored_answer(self, round_number: int) -> ModelAnswer | None:
         return None
@@ -94,7 +91,7 @@ class MemoryTurnLog:
         return None
 
     def result(self, run: Run, result: FunctionResult) -> None:
-        self.runs.append((run, result))
+        return None
 
     async def settle(self) -> None:
         return None

@@ -17,7 +17,7 @@ from function_calls import doors, invocation, permissions
 from function_calls.invocation import Invoker
 from function_calls.policies import Open, Policies, Verdict
 from function_calls.spec import FunctionResult, Retry, ToolError
-from function_calls.turn_log import MemoryTurnLog, Path, Run, StoredRun
+from function_calls.turn_log import NoTurnLog, Path, Run, StoredRun
 from services.refs import ErrorCode, Role
 from services.store.port import Write
 from tests.fakes.builders import a_member, a_message
@@ -166,7 +166,7 @@ async def a_guess_is_confirmed(invoker: type[Invoker]) -> None:
     assert (result.question is not None, act.runs) == (True, [])
 
 
-class Remembers(MemoryTurnLog):
+class Remembers(NoTurnLog):
     """Remembers runs of an earlier attempt, and notes the order of what it is told."""
 
     def __init__(self, events: list[Any], stored: StoredRun | None = None) -> None:

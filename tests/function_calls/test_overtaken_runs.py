@@ -10,7 +10,7 @@ import pytest
 from function_calls.call import Resumed
 from function_calls.policies import ALLOWED, Open, Policies, Verdict
 from function_calls.spec import FunctionResult
-from function_calls.turn_log import MemoryTurnLog, Run, StoredRun
+from function_calls.turn_log import NoTurnLog, Run, StoredRun
 from services.refs import ErrorCode
 from services.store.port import Conflict, Write
 from tests.fakes.functions import CITY, Recorder
@@ -19,7 +19,7 @@ from tests.function_calls.routing import Routing
 SPENT = FunctionResult.fail(ErrorCode.REFUSED, "No units are left.")
 
 
-class TakenFirst(MemoryTurnLog):
+class TakenFirst(NoTurnLog):
     """Another turn was faster with what an intent takes, each time."""
 
     def __init__(self, stored: StoredRun | None = None) -> None:

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from config.texts import Texts
 from function_calls.spec import FunctionResult, Touch
-from function_calls.turn_log import MemoryTurnLog, StoredRun
+from function_calls.turn_log import NoTurnLog, StoredRun
 from services.refs import ErrorCode
 from tests.fakes.functions import Recorder
 from tests.function_calls.routing import Routing
@@ -17,7 +17,7 @@ from tests.function_calls.routing import Routing
 EN = Texts().of("en")
 
 
-class Remembers(MemoryTurnLog):
+class Remembers(NoTurnLog):
     """Remembers these runs by the ends of their keys."""
 
     def __init__(self, **runs: StoredRun) -> None:
