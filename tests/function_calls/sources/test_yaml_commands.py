@@ -458,12 +458,15 @@ async def test_a_run_has_no_more_steps_than_it_may(tmp_path: Path) -> None:
 
 
 async def test_a_long_command_tells_now_and_then_how_far_it_is(tmp_path: Path) -> None:
-    tools = """
+    said = tmp_path / "said"
+    tools = f"""
     tools:
-      - {name: talks, commands: [talks], opts: {sandbox: "off"}, cmds: [[sh, -c, "echo working; sleep 60"]]}
+      - {{name: talks, commands: [talks], opts: {{sandbox: "off"}},
+         cmds: [[sh, -c, "echo working; touch {said}; sleep 60"]]}}
     """
     async with a_group_with(tmp_path, tools) as group:
         await group.hear("Ann", "/talks")
+        await until(said.exists)
         async with asyncio.timeout(10):
             while not group.platform.statuses:
                 await group.clock.advance(1)
