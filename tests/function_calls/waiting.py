@@ -10,12 +10,12 @@ import pytest
 
 from config.approvals import ApprovalsSettings
 from function_calls import approval_terms
-from function_calls.approval_terms import Became
 from function_calls.context import MessageContext
 from function_calls.open_question import OpenQuestion
 from function_calls.outcome import TurnOutcome
 from function_calls.policies import Open, Policies
 from function_calls.spec import FunctionResult
+from function_calls.turn import NoApproval
 from services.clock import VirtualClock
 from services.grants import Grants
 from services.refs import ChatRef, MemberRef, Role
@@ -41,7 +41,7 @@ class Removal(NamedTuple):
     scenario: Scenario
 
 
-class Waiting:
+class Waiting(NoApproval):
     """A chat in which runs may wait for a person's yes."""
 
     def __init__(self, code: Code, *functions: Recorder, script: Any = (), **settings: Any) -> None:
@@ -86,15 +86,6 @@ class Waiting:
     async def claim(self, allows: bool) -> bool:
         self.claims += 1
         return self.claims == 1
-
-    async def claimed(self) -> bool:
-        return False
-
-    async def became(self) -> Became:
-        return Became()
-
-    def others_wait(self) -> bool:
-        return False
 
     async def hears(self, text: str, sender: Any = ANN, **facts: Any) -> TurnOutcome:
         """The outcome of a message from somebody whose role the network knows."""

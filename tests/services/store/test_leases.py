@@ -182,7 +182,7 @@ async def test_a_server_that_is_silent_costs_a_renewal_its_patience_and_no_more(
             began = time.monotonic()
             with pytest.raises(Unreachable, match="does not say in time"):
                 await first.renew(token)
-            assert 0.4 < time.monotonic() - began < 3.0
+            assert 0.4 < time.monotonic() - began < 1.5
         may_speak.set()
         assert await first.renew(token)
 
@@ -200,7 +200,7 @@ async def test_who_gives_up_waiting_for_a_silent_server_need_not_wait_for_that_e
         began = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
             await renewing
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 1.5
         may_speak.set()
         assert await first.renew(token)
 
