@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    StringConstraints,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from config.attribute_docs import attribute_docs
 
 RoleName = Literal["member", "moderator", "admin", "owner"]
 """What a member may be in a chat, weakest first."""
@@ -39,9 +50,20 @@ class Section(BaseModel):
         frozen=True,
         extra="forbid",
         hide_input_in_errors=True,
-        use_attribute_docstrings=True,
         validate_default=True,
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """The schema, with what stands under each key as its description. It is read from the source now: to have it in
+        every class would take a tenth of each start."""
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
+        for name, text in attribute_docs(cls).items():
+            key = cls.model_fields[name].alias or name if name in cls.model_fields else name
+            if key in properties:
+                properties[key].setdefault("description", text)
+        return schema
 
 
 def fault(message: str) -> PydanticCustomError:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from services.lazy_patterns import lazy_pattern
 from services.text_index import listed
 
 
@@ -77,12 +78,12 @@ def _unnamed(pattern: str) -> str:
 
 HINTS = frozenset([*_STRONG_ENGLISH, *_WEAK_ENGLISH, *_PROMISED_ENGLISH, "mailed", "active", "done", "care"])
 """An English text without any of these claims nothing."""
-CHINESE_HINT = re.compile(f"{_STRONG_CHINESE}|{_WEAK_CHINESE}|叫醒|搞定|办好|弄好|办妥")
+CHINESE_HINT = lazy_pattern(f"{_STRONG_CHINESE}|{_WEAK_CHINESE}|叫醒|搞定|办好|弄好|办妥")
 """And a Chinese one without this."""
 
 
 def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+    return tuple(lazy_pattern(pattern, re.IGNORECASE) for pattern in patterns)
 
 
 ENGLISH = Forms(
@@ -101,19 +102,19 @@ ENGLISH = Forms(
         r"^\W*(?:your\s+|the\s+)?[\w-]+(?:\s+[\w-]+)?\s+(?P<verb>set|added|created|sent|scheduled|saved|deleted|"
         r"removed|cancelled|canceled|updated|booked|recorded|confirmed)(?:\s+(?:for|to|successfully|at|on)\b|\W*$)",
     ),
-    strong=re.compile(_STRONG, re.IGNORECASE),
-    no_claim=re.compile(
+    strong=lazy_pattern(_STRONG, re.IGNORECASE),
+    no_claim=lazy_pattern(
         r"\b(?:earlier|yesterday|ago|previously|last\s+\w+|before|would|could|might|should|if|unless|once\s+you|want|"
         r"not|never|nothing|cannot|can['’]?t|couldn['’]?t|didn['’]?t|haven['’]?t|hasn['’]?t|no\s+longer|example|"
         r"below|above|following|as\s+follows|pretend|imagine)\b",
         re.IGNORECASE,
     ),
-    done=re.compile(
+    done=lazy_pattern(
         r"^\W*(?:(?:ok|okay|sure|great|alright|yes)\W+)?(?:all\s+|it['’]?s\s+|that['’]?s\s+)?"
         r"(?:done|all\s+set|taken\s+care\s+of)\W*$",
         re.IGNORECASE,
     ),
-    joint=re.compile(
+    joint=lazy_pattern(
         rf"(?:,|\band\b|\bthen\b)++\s*+(?=(?:I(?:['’]ve|\s+have)?\s+)?{_ADVERBS}{_unnamed(_VERB)}\b)", re.IGNORECASE
     ),
     subject="I ",
@@ -132,13 +133,13 @@ CHINESE = Forms(
         rf"{_WITHIN}{{1,24}}?(?<![你您他她们])(?:已经?|都)(?:成功)?(?:被)?{_VERB_CHINESE}",
         rf"{_VERB_CHINESE}(?:成功|完成|完毕|好了|完了|好啦)",
     ),
-    strong=re.compile(_STRONG_CHINESE),
-    no_claim=re.compile(
+    strong=lazy_pattern(_STRONG_CHINESE),
+    no_claim=lazy_pattern(
         "昨天|前天|之前|以前|上次|上周|刚才|如果|要是|假如|的话|没有|没能|还没|未能|尚未|并未|无法|不能|不会|不要|下面|以下|"
         "如下|上面|吗|是否|例如|比如"
     ),
-    done=re.compile(r"^\W*(?:好的?|没问题|OK|可以)?\W*(?:都|已经?|全部)?(?:搞定|完成|办好|弄好|办妥)(?:了|啦)?\W*$"),
-    joint=re.compile("[，,](?:并且?|还|同时|也|而且)?|并且?|同时"),
+    done=lazy_pattern(r"^\W*(?:好的?|没问题|OK|可以)?\W*(?:都|已经?|全部)?(?:搞定|完成|办好|弄好|办妥)(?:了|啦)?\W*$"),
+    joint=lazy_pattern("[，,](?:并且?|还|同时|也|而且)?|并且?|同时"),
     subject="我已经",
 )
 

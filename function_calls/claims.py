@@ -14,18 +14,19 @@ from typing import Any, NamedTuple
 
 from function_calls.claim_words import CHINESE, CHINESE_HINT, ENGLISH, HINTS, WORLD, WORLD_CHINESE, WRITING, Forms
 from function_calls.spec import FunctionResult, FunctionSpec
+from services.lazy_patterns import lazy_pattern
 from services.refs import Effect
 from services.text_index import is_unspaced, stem, terms
 
-_SENTENCE = re.compile(r"[^.!?。！？\n…]+(?:[.!?](?=[^\s.!?])[^.!?。！？\n…]*)*[.!?。！？…]*")
-_QUOTED = re.compile(
+_SENTENCE = lazy_pattern(r"[^.!?。！？\n…]+(?:[.!?](?=[^\s.!?])[^.!?。！？\n…]*)*[.!?。！？…]*")
+_QUOTED = lazy_pattern(
     r"```.*?```|`[^`\n]*`|\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|「[^」\n]*」|『[^』\n]*』|^>.*$", re.S | re.M
 )
-_LATIN_WORD = re.compile("[a-z]+")
-_CHINESE_LETTER = re.compile("[\u3400-\u9fff]")
+_LATIN_WORD = lazy_pattern("[a-z]+")
+_CHINESE_LETTER = lazy_pattern("[\u3400-\u9fff]")
 _LONGEST = 500
 """Characters of a sentence that are looked at."""
-_GAPS = re.compile(r"[ \t]{2,}")
+_GAPS = lazy_pattern(r"[ \t]{2,}")
 _WORLD = frozenset(stem(word) for word in WORLD) | WORLD_CHINESE
 _WRITING = frozenset(word if is_unspaced(word) else stem(word) for word in WRITING)
 

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from services.lazy_patterns import lazy_pattern
+
 MOST_DICE = 100
 MOST_SIDES = 1000
-_TERM = re.compile(r"([+-]?)(?:(\d{0,4})d(\d{1,5}|%)|(\d{1,6}))")
-_PLAIN_SIDES = re.compile(r"(\d{1,4})\s*(?:-?\s*sided?(?:\s+(?:die|dice))?|面(?:骰子?|的骰子)?)")
+_TERM = lazy_pattern(r"([+-]?)(?:(\d{0,4})d(\d{1,5}|%)|(\d{1,6}))")
+_PLAIN_SIDES = lazy_pattern(r"(\d{1,4})\s*(?:-?\s*sided?(?:\s+(?:die|dice))?|面(?:骰子?|的骰子)?)")
 
 
 class BadDice(ValueError):

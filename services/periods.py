@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
+
+from services.lazy_patterns import lazy_pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ _MINUTES = {
     **dict.fromkeys(("d", "day", "days", "天"), 24 * 60),
 }
 _MESSAGES = frozenset({"", "message", "messages", "line", "lines", "条", "条消息"})
-_LAST = re.compile(r"(?:the )?(?:(?:last|past|latest|最近|过去|最后) ?)?(\d{1,4})? ?([a-z\u4e00-\u9fff]*)")
+_LAST = lazy_pattern(r"(?:the )?(?:(?:last|past|latest|最近|过去|最后) ?)?(\d{1,4})? ?([a-z\u4e00-\u9fff]*)")
 _LONGEST_MINUTES = 400 * 24 * 60
 
 

@@ -11,23 +11,24 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from services.clock import Clock
+from services.lazy_patterns import lazy_pattern
 from services.places_table import PLACES, US_STATES
 
-_NOISE = re.compile(
+_NOISE = lazy_pattern(
     r"^(?:the|in|at)\s+|\s*(?:'s|local)?\s*\b(?:time\s*zone|time|right now|now)$|[?？。.!]+$"
     r"|(?:时间|时区|现在)$|(?<=..)市$"
 )
-_OFFSET = re.compile(r"(?:utc|gmt)?\s*([+-−])\s*(\d{1,2})(?::?([0-5]\d))?")
-_CJK = re.compile(r"[\u3400-\u9fff]")
+_OFFSET = lazy_pattern(r"(?:utc|gmt)?\s*([+-−])\s*(\d{1,2})(?::?([0-5]\d))?")
+_CJK = lazy_pattern(r"[\u3400-\u9fff]")
 _CHINESE_HOURS = ("零", "一", "两", "三", "四", "五", "六", "七", "八", "九", "十", "十一", "十二")
-_CLOCK = re.compile(
+_CLOCK = lazy_pattern(
     r"(?P<hour>\d{1,2})(?:[:：.h](?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?)?\s*(?:o'?clock)?\s*(?P<half>[ap]\.?\s?m\.?)?"
 )
-_CHINESE_CLOCK = re.compile(
+_CHINESE_CLOCK = lazy_pattern(
     r"(?P<part>凌晨|早上|早晨|上午|中午|下午|傍晚|晚上)?\s*(?P<hour>\d{1,2}|十[一二]?|[零一二两三四五六七八九])\s*[点點时]"
     r"(?:钟|(?P<half>半)|(?P<quarter>[一三])刻|(?P<minute>[0-5]?\d)分?)?"
 )
-_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})[T\s]+")
+_DATE = lazy_pattern(r"(\d{4}-\d{2}-\d{2})[T\s]+")
 
 
 @dataclass(frozen=True, slots=True)

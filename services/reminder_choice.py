@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from services.lazy_patterns import lazy_pattern
 from services.timer import Timer
 
 _A_NUMBER = r"(?:#|no\.?|number|reminders?|第)?\s*#?\s*\d{1,9}\s*(?:号|条|个|项)?"
 _BETWEEN = r"(?:\s*(?:,|，|、|&|\+|\band\b|和|跟|与)\s*|\s+)"
-_NUMBERS = re.compile(rf"\s*{_A_NUMBER}(?:{_BETWEEN}{_A_NUMBER})*\s*", re.IGNORECASE)
+_NUMBERS = lazy_pattern(rf"\s*{_A_NUMBER}(?:{_BETWEEN}{_A_NUMBER})*\s*", re.IGNORECASE)
 _ALL = frozenset(
     """all|all of them|all of mine|all mine|everything|every one|all reminders|all my reminders|my reminders
     |all of my reminders|全部|所有|全部提醒|所有提醒|我的全部提醒|我的所有提醒|全都""".replace("\n", "")
     .replace("  ", "")
     .split("|")
 )
-_NOISE = re.compile(
+_NOISE = lazy_pattern(
     r"^(?:(?:the|my|that|a|our)\s+)+|^(?:reminders?|one)\s+(?:(?:about|for|to|of)\s+)?"
     r"|\s+(?:one|reminders?|thing)$|^(?:关于|那个|那条|我的|这个|这条)|(?:的?提醒|那个|那条|的)$",
     re.IGNORECASE,

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from services.lazy_patterns import lazy_pattern
 from services.recurrence import Unit
 from services.text_index import listed
 from services.times import Found, Grain, Kind, Times
@@ -28,18 +29,18 @@ _NAME = r"@[^\s,，、@]+?(?=[和跟与]@|[\s,，、@]|$)"
 _OWN = r"(?:myself|me|us|everyone|everybody|all of us|the group|the team)\b"
 _OWN_CHINESE = "我自己|我们|咱们|大家|所有人|全体成员|我"
 _ONE = rf"(?:{_NAME}|{_OWN}|{_OWN_CHINESE})"
-_WHO = re.compile(rf"{_ONE}(?:(?:{_AND}|\s+(?=@)){_ONE})*", re.IGNORECASE)
-_PARTS = re.compile(rf"{_NAME}|{_OWN}|{_OWN_CHINESE}", re.IGNORECASE)
-_KNOWN_NAME_ENDS = re.compile(r"\s+(?=(?:to|that|about|of)\b)", re.IGNORECASE)
-_JOINS = re.compile(r"^(?:(?:to|that|about|of)\b|：|:|,|，|、|-|–|。|\.|;|；)+\s*", re.IGNORECASE)
-_TOPIC = re.compile(r"\b(?:about|of|regarding|that)\s*$|关于$", re.IGNORECASE)
-_BEGINNING = re.compile(r"[\s,，、]*(?:and|then|starting|beginning|from|开始|起)?[\s,，、]*", re.IGNORECASE)
+_WHO = lazy_pattern(rf"{_ONE}(?:(?:{_AND}|\s+(?=@)){_ONE})*", re.IGNORECASE)
+_PARTS = lazy_pattern(rf"{_NAME}|{_OWN}|{_OWN_CHINESE}", re.IGNORECASE)
+_KNOWN_NAME_ENDS = lazy_pattern(r"\s+(?=(?:to|that|about|of)\b)", re.IGNORECASE)
+_JOINS = lazy_pattern(r"^(?:(?:to|that|about|of)\b|：|:|,|，|、|-|–|。|\.|;|；)+\s*", re.IGNORECASE)
+_TOPIC = lazy_pattern(r"\b(?:about|of|regarding|that)\s*$|关于$", re.IGNORECASE)
+_BEGINNING = lazy_pattern(r"[\s,，、]*(?:and|then|starting|beginning|from|开始|起)?[\s,，、]*", re.IGNORECASE)
 _MEALS = "(?:breakfast|brunch|lunch|dinner|supper|tea)"
-_MEAL_FIRST = re.compile(rf"{_MEALS}\s+", re.IGNORECASE)
-_MEAL_LAST = re.compile(rf"\s+{_MEALS}\W*$", re.IGNORECASE)
+_MEAL_FIRST = lazy_pattern(rf"{_MEALS}\s+", re.IGNORECASE)
+_MEAL_LAST = lazy_pattern(rf"\s+{_MEALS}\W*$", re.IGNORECASE)
 _LOOSE_ENDS = " \t\n\u3000,，、:：;；-–"
-_DANGLING = re.compile(r"(?:^|\s)(?:at|on|in|by|for|and)$", re.IGNORECASE)
-_POLITE = re.compile(r"\s*\b(?:please|thanks|thank you)\b[.!]*$|[，,]?(?:谢谢|吧|好吗)[。！!]?$", re.IGNORECASE)
+_DANGLING = lazy_pattern(r"(?:^|\s)(?:at|on|in|by|for|and)$", re.IGNORECASE)
+_POLITE = lazy_pattern(r"\s*\b(?:please|thanks|thank you)\b[.!]*$|[，,]?(?:谢谢|吧|好吗)[。！!]?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-import snowballstemmer
+from services.lazy_patterns import lazy_pattern
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _UNSPACED = f"{_HAN}\u3040-\u30ff\uac00-\ud7af"
-_RUN = re.compile(rf"[{_UNSPACED}]+|[a-z]+|[0-9]+|[^\W\d_]+")
-_TOKEN = re.compile(
+_RUN = lazy_pattern(rf"[{_UNSPACED}]+|[a-z]+|[0-9]+|[^\W\d_]+")
+_TOKEN = lazy_pattern(
     rf"[{_UNSPACED}]|[0-9]+(?:st|nd|rd|th)\b|[0-9]{{1,4}}[-/][0-9]{{1,2}}[-/][0-9]{{1,4}}|[0-9]+(?:[.,:][0-9]+)*|[^\W\d_{_UNSPACED}]+(?:['’][^\W\d_{_UNSPACED}]+)?|[-+*/×÷^=%()$€£¥°]"
 )
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_POSSESSIVE = re.compile(r"['’]s\b")
-_WISHES = re.compile(
+_CAMEL = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_POSSESSIVE = lazy_pattern(r"['’]s\b")
+_WISHES = lazy_pattern(
     r"[.!?;\n。！？；，]+\s*|然后|另外|此外|并且|,\s+(?=(?:and|then|also|please|can|could|i|what|how|find|get|calculate|but|so)\b)"
     r"|\b(?:and\s+(?:then|also)|additionally|finally|after\s+that)\b",
     re.IGNORECASE,
@@ -85,6 +85,9 @@ def scan(text: str) -> list[Token]:
 
 @lru_cache(maxsize=1)
 def _stemmer() -> Callable[[str], str]:
+    # Imported here: it brings the stemmers of forty languages, and many commands look for nothing.
+    import snowballstemmer
+
     stem_word: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
     return stem_word
 

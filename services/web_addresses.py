@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urljoin, urlsplit
 
+from services.lazy_patterns import lazy_pattern
 from services.refs import ErrorCode
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -17,10 +17,10 @@ Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _PORTS = {"http": 80, "https": 443}
-_UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
-_LABEL = re.compile(r"(?!0x)[a-z]([a-z0-9_-]{0,61}[a-z0-9])?\Z")
-_NAME = re.compile(r"(?=.{1,253}\Z)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]\Z")
-_SHOWN = re.compile(r"[\w.:-]{1,100}\Z")
+_UNSAFE = lazy_pattern(r"[\x00-\x20\x7f\\]")
+_LABEL = lazy_pattern(r"(?!0x)[a-z]([a-z0-9_-]{0,61}[a-z0-9])?\Z")
+_NAME = lazy_pattern(r"(?=.{1,253}\Z)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]\Z")
+_SHOWN = lazy_pattern(r"[\w.:-]{1,100}\Z")
 _LOCAL_NAMES = (
     ".localhost",
     ".local",

@@ -11,9 +11,8 @@ from bot.cli.basic_run import add_run
 from bot.cli.options import add_config
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
-    parser = commands.add_parser("basic", help="check, try and compile BASIC scripts", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
     add_config(parser)
     parser.set_defaults(run=basic_check.run, paths=[], json=False, profile=None)
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")

@@ -22,9 +22,8 @@ from services.refs import MemberRef, Role
 from services.store.port import StoreError
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
-    parser = commands.add_parser("call", help="run one function by hand", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
     parser.add_argument("name")
     parser.add_argument(
         "--json", type=_json_object, default="{}", metavar="ARGUMENTS", help="the arguments as a JSON object"

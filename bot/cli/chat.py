@@ -8,9 +8,8 @@ from bot.cli.options import add_config, config_path, reread, settings_or_faults
 from bot.cli.serving import SettingsFile, serve
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
-    parser = commands.add_parser("chat", help="talk to the bot in this terminal", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
     add_config(parser)
     parser.set_defaults(run=run)
 

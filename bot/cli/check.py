@@ -16,9 +16,8 @@ from config.usable_part import usable_part
 from config.yaml_document import read_yaml_file
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
-    parser = commands.add_parser("check", help="find mistakes in settings and functions", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="settings to check; else those of --config")
     parser.add_argument("--config", type=Path, metavar="FILE", help=argparse.SUPPRESS)
     parser.set_defaults(run=run)

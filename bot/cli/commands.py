@@ -3,15 +3,45 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
-from collections.abc import Sequence
+from typing import Any
 
-from bot.cli import basic, call, chat, check, doctor, functions, mcp, replay, run, schema, selfcheck, stats, why
-from bot.cli.options import VERSION
-from bot.logs import set_up_logs_of_a_command
+from bot.version import VERSION
 
-COMMANDS = (run, chat, check, schema, functions, call, basic, mcp, replay, why, doctor, stats, selfcheck)
+COMMANDS = {
+    "run": "start the daemon",
+    "chat": "talk to the bot in this terminal",
+    "check": "find mistakes in settings and functions",
+    "schema": "print the JSON Schema of the settings",
+    "functions": "list the functions, or show one",
+    "call": "run one function by hand",
+    "basic": "check, try and compile BASIC scripts",
+    "mcp": "let another program call the functions",
+    "replay": "run recorded cases and compare",
+    "why": "why messages were answered or not",
+    "doctor": "check settings, database, disk, sandbox, model, search, feeds and networks",
+    "stats": "success, errors and latency by function",
+    "selfcheck": "check what every function has to keep",
+}
+"""Name, which is its module's too, and what it is for."""
+
+
+class _Command(argparse.ArgumentParser):
+    """One command. Its module is imported when it is typed: half of what a start takes is modules, and most commands
+    need few of them."""
+
+    def __init__(self, *, module: str = "", **options: Any) -> None:
+        super().__init__(**options)
+        self._module = module
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._module:
+            command = importlib.import_module(self._module)
+            self.description, self._module = command.__doc__, ""
+            command.add_options(self)
+        return super().parse_known_args(args, namespace)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -20,15 +50,17 @@ def parser() -> argparse.ArgumentParser:
         prog="rollcall", description="A bot for group chats. Exit: 0 good, 1 findings, 2 usage."
     )
     root.add_argument("--version", action="version", version=f"rollcall {VERSION}")
-    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in COMMANDS:
-        module.add_to(commands)
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Command)
+    for name, text in COMMANDS.items():
+        commands.add_parser(name, help=text, module=f"{__package__}.{name}")
     return root
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status."""
-    options = parser().parse_args(arguments)
+def run(options: argparse.Namespace) -> int:
+    """Run the command that was parsed; the exit status."""
+    # Imported here: who only asks for help logs nothing.
+    from bot.logs import set_up_logs_of_a_command
+
     # `run` and `chat` set up more.
     set_up_logs_of_a_command(sys.stderr)
     try:

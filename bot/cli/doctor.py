@@ -41,11 +41,8 @@ _ADVICE = {
 }
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
-    parser = commands.add_parser(
-        "doctor", help="check settings, database, disk, sandbox, model, search, feeds and networks", description=__doc__
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
     parser.add_argument("--no-model", action="store_true", help="do not ask the model")
     parser.add_argument("--no-web", action="store_true", help="ask neither the search nor the feeds")
     parser.add_argument("--no-networks", action="store_true", help="do not connect to chat networks")

@@ -19,9 +19,8 @@ from function_calls.spec import FunctionSpec
 from function_calls.usage import usage_line
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
-    parser = commands.add_parser("functions", help="list the functions, or show one", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
     parser.add_argument("name", nargs="?", help="only this one")
     parser.add_argument("--format", default="table", choices=["table", *ENCODERS, "markdown"])
     parser.add_argument("--bot", default=DEFAULT_BOT, help="the bot whose functions are meant")

@@ -28,9 +28,8 @@ _LAST_SECONDS = 3.0
 _HERE = f"{PLATFORM}:{ACCOUNT}:stdio"
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
-    parser = commands.add_parser("mcp", help="let another program call the functions", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
     _add_options(parser)
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     serve = subcommands.add_parser("serve", help="the same as without a subcommand", description=__doc__)

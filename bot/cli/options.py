@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bot.version import VERSION as VERSION
 from config.loader import SettingsInvalid, load_settings
 from config.settings import Settings
 from services.refs import ChatRef, MemberRef

@@ -20,9 +20,8 @@ from config.texts import Texts
 from services.json_values import JsonObject
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
-    parser = commands.add_parser("replay", help="run recorded cases and compare", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
     parser.add_argument("file", type=Path, metavar="FILE.jsonl")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the result lines go; else standard output")
     add_config(parser)

@@ -10,9 +10,8 @@ from bot.cli.serving import SettingsFile, serve
 from config.settings import Settings
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
-    parser = commands.add_parser("run", help="start the daemon", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
     add_config(parser)
     parser.add_argument("--port", type=port_number, help="another port for the chat page; 0 takes a free one")
     parser.add_argument("--no-console", action="store_true", help="no conversation in this terminal")

@@ -10,9 +10,8 @@ from config.editor_schema import command_tools_schema, settings_schema
 _SCHEMAS = {"settings": settings_schema, "commands": command_tools_schema}
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
-    parser = commands.add_parser("schema", help="print the JSON Schema of the settings", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
     parser.add_argument("of", nargs="?", choices=_SCHEMAS, default="settings", help="which files are meant")
     parser.set_defaults(run=run)
 

@@ -11,9 +11,8 @@ from bot.selfcheck import self_check
 from config.yaml_document import read_yaml_file
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
-    parser = commands.add_parser("selfcheck", help="check what every function has to keep", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
     add_config(parser)
     parser.set_defaults(run=run)
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from bot import mcp_package
-from bot.cli.options import VERSION
 from bot.daemon import Daemon
 from bot.database import lead_of, open_store
 from bot.given import Given
@@ -24,6 +23,7 @@ from bot.logs import set_up_logs
 from bot.platforms.base import ChatPlatform
 from bot.platforms.console import TERMINAL, Console
 from bot.secret_values import secrets_of
+from bot.version import VERSION
 from bot.watching import LOOK_SECONDS, Watcher
 from bot.wiring import build_daemon
 from config.chat_settings import is_allowed

@@ -23,9 +23,8 @@ from services.store.side import ReaderError
 _HOUR_MS = 3_600_000
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
-    parser = commands.add_parser("stats", help="success, errors and latency by function", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
     parser.add_argument("--hours", type=positive_hours, default=24.0, help="how far back (24)")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--shadow", action="store_true", help="compare the decisions of the second model")

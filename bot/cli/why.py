@@ -15,9 +15,8 @@ from services.refs import ReasonCode
 from services.store.side import ReaderError
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add this command."""
-    parser = commands.add_parser("why", help="why messages were answered or not", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
     parser.add_argument("chat", nargs="?", help="platform:account:chat; without it all chats")
     parser.add_argument("--count", type=positive_count, default=20, help="how many of the last messages (20)")
     parser.add_argument(

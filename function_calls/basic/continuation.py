@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from function_calls.basic.tokens import Kind, Token
+from services.lazy_patterns import lazy_pattern
 
 _WAITING = frozenset([",", "+", "-", "*", "/", "\\", "^", "&", "=", "<>", "<", "<=", ">", ">=", "."])
 _OF_VALUES = _WAITING - {","}
@@ -13,7 +14,7 @@ _OF_VALUES = _WAITING - {","}
 _WAITING_WORDS = frozenset(("AND", "OR", "NOT", "MOD"))
 _OPENING = frozenset(("(", "[", "{", "#{"))
 
-_STATEMENT = re.compile(
+_STATEMENT = lazy_pattern(
     r"""[ \t]*(?:
         (?:IF|ELSEIF|FOR|WHILE|SELECT|SWITCH|CASE|RETURN|SUB|FUNCTION|GOTO|GOSUB|THROW|WITH|DIM|LET|SET|PARAM|DESCRIPTION
           |TALK|HEAR|PRINT|SAVE|SEND|WAIT|CLEAR|BEGIN)
@@ -23,24 +24,24 @@ _STATEMENT = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """What is plainly a statement of its own."""
-_ASSIGNMENT = re.compile(r"[ \t]*\w[\w.]*[ \t]*=")
-_ALONE = re.compile(
+_ASSIGNMENT = lazy_pattern(r"[ \t]*\w[\w.]*[ \t]*=")
+_ALONE = lazy_pattern(
     r"[ \t]*(?:NEXT(?:[ \t]+\w+)?|WEND|LOOP|ELSE|ENDIF|END|RETURN|EXIT|BREAK|CONTINUE|STOP)[ \t]*(?:$|'|//|#|:)",
     re.IGNORECASE | re.MULTILINE,
 )
-_GOES_ON = re.compile(
+_GOES_ON = lazy_pattern(
     r"""[ \t]*(?:
         [)\]},.:+\-*/\\^&=<>;] | != | (?:AND|OR|MOD|IN|LIKE|IS|NOT|TO|AS)\b     # what nothing begins with
       | $ | ' | \#(?!\{) | REM\b                                                # a comment: the line behind it decides
     )""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
-_ENTRY = re.compile(r"""[ \t]*(?:["'`\d\[{#(-]|\w+[ \t]*:)""")
+_ENTRY = lazy_pattern(r"""[ \t]*(?:["'`\d\[{#(-]|\w+[ \t]*:)""")
 """An entry of a list or a map; a comma is missing before it."""
-_VALUE = re.compile(r"""[ \t]*["'`\[{#]""")
+_VALUE = lazy_pattern(r"""[ \t]*["'`\[{#]""")
 
 
-_CODE = re.compile(
+_CODE = lazy_pattern(
     r"""[ \t]*(?:
         (?:IF|ELSE|ELSEIF|FOR|NEXT|DO|LOOP|WHILE|WEND|SELECT|SWITCH|CASE|RETURN|SUB|FUNCTION|CALL|GOTO|EXIT|WITH|END|PARAM
           |DESCRIPTION|REM|TALK|HEAR|PRINT|SAVE|SEND|SET|LET|DIM|GET|POST|FIND|WAIT|USE|ADD|CLEAR|BEGIN)\b
@@ -95,12 +96,12 @@ _ROWS = {
     "LIMIT": frozenset(("FIND",)),
 }
 """The parts of statements on rows that may have a line of their own, by their first words."""
-_BEGINS_PART = re.compile(
+_BEGINS_PART = lazy_pattern(
     r"""[ \t]*(?: (?P<part>WHERE|LIMIT|VALUES|SET|WITH)(?=[ \t]+["'(\w]|[ \t]*\(|[ \t]*$)
       | (?P<order>ORDER)(?=[ \t]+BY\b) | (?P<bracket>\() )""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
-_COLUMNS = re.compile(r"""[ \t]+["']?\w+["']?[ \t]*(?:=|AS\b)|[ \t]*$""", re.IGNORECASE | re.MULTILINE)
+_COLUMNS = lazy_pattern(r"""[ \t]+["']?\w+["']?[ \t]*(?:=|AS\b)|[ \t]*$""", re.IGNORECASE | re.MULTILINE)
 _PART_WORDS = frozenset(("WHERE", "SET", "VALUES", "WITH", "ORDER", "BY", "LIMIT"))
 
 

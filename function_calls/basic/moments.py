@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Literal
 
 from function_calls.basic.codes import RunCode, RunFault
+from services.lazy_patterns import lazy_pattern
 
 Form = Literal["date", "time", "both"]
 HINT = "dates are written 2026-11-20 or 2026-11-20 22:15"
@@ -20,11 +21,11 @@ _CLOCK = (
 )
 _ZONE = r"(?: ?(?P<zone>[Zz]|[+-]\d\d:?\d\d))?"
 _BEHIND = rf"(?:[ T]+{_CLOCK}{_ZONE})?"
-_YEAR_FIRST = re.compile(rf"(?P<year>\d{{4}})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}}){_BEHIND}")
-_YEAR_LAST = re.compile(rf"(?P<one>\d{{1,2}})(?P<mark>[-/.])(?P<two>\d{{1,2}})(?P=mark)(?P<year>\d{{4}}){_BEHIND}")
-_CHINESE = re.compile(rf"(?P<year>\d{{4}})年(?P<month>\d{{1,2}})月(?P<day>\d{{1,2}})[日号](?:\s*{_CLOCK})?")
-_TIME = re.compile(_CLOCK)
-_PLAIN = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?")
+_YEAR_FIRST = lazy_pattern(rf"(?P<year>\d{{4}})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}}){_BEHIND}")
+_YEAR_LAST = lazy_pattern(rf"(?P<one>\d{{1,2}})(?P<mark>[-/.])(?P<two>\d{{1,2}})(?P=mark)(?P<year>\d{{4}}){_BEHIND}")
+_CHINESE = lazy_pattern(rf"(?P<year>\d{{4}})年(?P<month>\d{{1,2}})月(?P<day>\d{{1,2}})[日号](?:\s*{_CLOCK})?")
+_TIME = lazy_pattern(_CLOCK)
+_PLAIN = lazy_pattern(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,21 @@ import re
 import uuid
 
 from function_calls.scripts.heard_words import COLORS, LANGUAGES
+from services.lazy_patterns import lazy_pattern
 
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
-_DOMAIN = re.compile(rf"(?:{_LABEL}\.)+[^\W\d_](?:[\w-]{{0,61}}[^\W_])?", re.IGNORECASE)
-_MAILBOX = re.compile(r"[^\s@<>()\[\],;:\"\\]{1,64}")
-_INTEGER = re.compile(r"[+-]?\d{1,18}")
-_URL = re.compile(r"https?://([^\s/?#@]+)(?:[/?#]\S*)?", re.IGNORECASE)
-_PHONE = re.compile(r"\+?[\d\s().-]{5,30}")
-_POSTCODE = re.compile(r"[A-Z\d][A-Z\d -]{1,10}[A-Z\d]", re.IGNORECASE)
-_USERNAME = re.compile(r"@?(\w[\w.-]{0,63})")
-_HEX = re.compile(r"#?([0-9a-f]{6}|[0-9a-f]{3})")
-_TAG = re.compile(r"[a-z]{2}(?:[-_][a-z\d]{2,8})*|yue|fil|haw")
-_CURRENCY = re.compile(r"R\$|[€$£¥₹₩元円]|\b[A-Za-z]{3}\b")
-_NUMBER = re.compile(r"[+-]?\d[\d.,'\u00a0\u202f ]*")
-_SPACES = re.compile(r"['\u00a0\u202f ]")
+_DOMAIN = lazy_pattern(rf"(?:{_LABEL}\.)+[^\W\d_](?:[\w-]{{0,61}}[^\W_])?", re.IGNORECASE)
+_MAILBOX = lazy_pattern(r"[^\s@<>()\[\],;:\"\\]{1,64}")
+_INTEGER = lazy_pattern(r"[+-]?\d{1,18}")
+_URL = lazy_pattern(r"https?://([^\s/?#@]+)(?:[/?#]\S*)?", re.IGNORECASE)
+_PHONE = lazy_pattern(r"\+?[\d\s().-]{5,30}")
+_POSTCODE = lazy_pattern(r"[A-Z\d][A-Z\d -]{1,10}[A-Z\d]", re.IGNORECASE)
+_USERNAME = lazy_pattern(r"@?(\w[\w.-]{0,63})")
+_HEX = lazy_pattern(r"#?([0-9a-f]{6}|[0-9a-f]{3})")
+_TAG = lazy_pattern(r"[a-z]{2}(?:[-_][a-z\d]{2,8})*|yue|fil|haw")
+_CURRENCY = lazy_pattern(r"R\$|[€$£¥₹₩元円]|\b[A-Za-z]{3}\b")
+_NUMBER = lazy_pattern(r"[+-]?\d[\d.,'\u00a0\u202f ]*")
+_SPACES = lazy_pattern(r"['\u00a0\u202f ]")
 _MOST_NAME_CHARS = 100
 _IN_NAMES = frozenset(" .'’-·,")
 _PHONE_DIGITS = range(5, 16)

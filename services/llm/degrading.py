@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import structlog
 
+from services.lazy_patterns import lazy_pattern
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
 
 _STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
 _TOOLS = r"(?:tools?|functions?|tool[ _-](?:use|call(?:ing|s)?)|function[ _-]call(?:ing|s)?)"
-_REFUSALS = re.compile(
+_REFUSALS = lazy_pattern(
     rf"""
       (?:\bnot|n['’]t)\s+(?:\w+\s+){{0,3}}?support(?:s|ed)?\b[^.;]{{0,40}}?\b{_TOOLS}\b
     | \b{_TOOLS}\b["'`\]]{{0,2}}(?:\s+\w+){{0,3}}?\s+(?:is|are|was)(?:\s+(?:currently|yet))?\s+

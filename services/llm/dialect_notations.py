@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from services.lazy_patterns import lazy_pattern
+
 _NAME = r"(?P<name>[\w.:-]{1,128})"
 _OBJECT = r"\s*(?P<arguments>\{.*?\})\s*"
 
@@ -32,10 +34,10 @@ class Notation:
 
 def _notation(begins: str, call: str, between: str = r"\s*", parameter: str | None = None) -> Notation:
     return Notation(
-        re.compile(begins),
-        re.compile(call, re.DOTALL),
-        re.compile(between, re.DOTALL),
-        re.compile(rf"\s*{parameter}\s*", re.DOTALL) if parameter else None,
+        lazy_pattern(begins),
+        lazy_pattern(call, re.DOTALL),
+        lazy_pattern(between, re.DOTALL),
+        lazy_pattern(rf"\s*{parameter}\s*", re.DOTALL) if parameter else None,
     )
 
 

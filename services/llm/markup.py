@@ -14,6 +14,7 @@ from typing import NamedTuple
 import orjson
 
 from services.json_values import JsonValue
+from services.lazy_patterns import lazy_pattern
 from services.llm.model import ToolCall
 
 _REASONING = (
@@ -45,7 +46,7 @@ _TURN_ENDS = (
     "</s>",
 )
 _MOST_IN_A_ROW = 8
-_MARKUP = re.compile(
+_MARKUP = lazy_pattern(
     r"""
       <\|[^\s|<>]{1,64}\|>                      # <|python_tag|>
     | <\|[\w/]{1,64}> | <[a-z_]{1,64}\|>        # <|tool_call> … <tool_call|>
@@ -61,9 +62,9 @@ _MARKUP = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_SIGN = re.compile(r"[<\[{◁✿]|```tool|to=functions")
-_PYTHONIC = re.compile(r"\[[A-Za-z_][\w.]{0,63}\((?:[A-Za-z_]\w{0,63}\s*=.*)?\)\]", re.DOTALL)
-_FENCED = re.compile(r"```(?:json)?\s*\n(?P<code>[^`]*?)\s*```", re.IGNORECASE)
+_SIGN = lazy_pattern(r"[<\[{◁✿]|```tool|to=functions")
+_PYTHONIC = lazy_pattern(r"\[[A-Za-z_][\w.]{0,63}\((?:[A-Za-z_]\w{0,63}\s*=.*)?\)\]", re.DOTALL)
+_FENCED = lazy_pattern(r"```(?:json)?\s*\n(?P<code>[^`]*?)\s*```", re.IGNORECASE)
 _CALL_KEYS = frozenset({"id", "type", "name", "arguments", "parameters"})
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 
+from services.lazy_patterns import lazy_pattern
 from services.llm.word_classes import FRACTIONS, HAN_NUMBERS, HAN_SCALES, NUMBERS, SCALES
 
-_DIGITS = re.compile(r"(?<![\d.])-?\d+(?:,\d{3})*(?:\.\d+)?")
-_HAN = re.compile(f"[{''.join(HAN_NUMBERS)}{''.join(HAN_SCALES)}]+")
+_DIGITS = lazy_pattern(r"(?<![\d.])-?\d+(?:,\d{3})*(?:\.\d+)?")
+_HAN = lazy_pattern(f"[{''.join(HAN_NUMBERS)}{''.join(HAN_SCALES)}]+")
 _NUMBER_WORD = "|".join(sorted((*NUMBERS, *SCALES), key=len, reverse=True))
 _SCALE = "|".join(SCALES)
-_SPELLED = re.compile(
+_SPELLED = lazy_pattern(
     rf"\b(?:an?\s+(?=(?:{_SCALE})\b))?(?:{_NUMBER_WORD})(?:(?:(?<=hundred)\s+and\s+|[\s-]+)(?:{_NUMBER_WORD}))*\b",
     re.IGNORECASE,
 )
-_SCALED = re.compile(rf"(\d+(?:\.\d+)?)\s+({_SCALE})\b", re.IGNORECASE)
-_WORD = re.compile(r"[a-z]+")
+_SCALED = lazy_pattern(rf"(\d+(?:\.\d+)?)\s+({_SCALE})\b", re.IGNORECASE)
+_WORD = lazy_pattern(r"[a-z]+")
 
 
 def is_number(word: str) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from services.json_values import JsonObject, JsonValue
+from services.lazy_patterns import lazy_pattern
 from services.llm.numbers_in_words import is_number, number_in, with_digits
 from services.llm.word_classes import FILLERS, OPERATORS
 from services.text_index import is_unspaced, listed, scan, stem, terms
@@ -40,9 +41,9 @@ _LONG_LENGTH = 300
 _WORDS_OF_ONE = 2
 """A list of one part that is longer than this is a sentence rather than a list."""
 _EDGES = " \t\n.,;:!?\"'`“”‘’。，；：！？、"
-_CURRENCY = re.compile(r"[$€£¥]\s*(?=\d)")
-_PARTS = re.compile(r"\s*(?:,|;|/|、|，|；|\n|\bor\b|\band\b|\bvs\b|\bversus\b|还是|或者|或|和)\s*", re.IGNORECASE)
-_NAME_PARTS = re.compile(r"[^a-z]+")
+_CURRENCY = lazy_pattern(r"[$€£¥]\s*(?=\d)")
+_PARTS = lazy_pattern(r"\s*(?:,|;|/|、|，|；|\n|\bor\b|\band\b|\bvs\b|\bversus\b|还是|或者|或|和)\s*", re.IGNORECASE)
+_NAME_PARTS = lazy_pattern(r"[^a-z]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from services.lazy_patterns import lazy_pattern
 from services.llm.concepts import concepts_of
 from services.llm.numbers_in_words import is_number
 from services.llm.word_classes import (
@@ -36,11 +36,11 @@ MOST_WORDS = 80
 MOST_SKIP_COST = 1.3
 """Of words for acts and of negations: leaving them out changes most."""
 _SKIP_FILLER, _SKIP_HAN, _SKIP_QUESTION, _SKIP_THANKS = 0.08, 0.6, 0.6, 0.3
-_TWO_WORDS = re.compile(
+_TWO_WORDS = lazy_pattern(
     r"\b(?:(?P<todo>to[ -]do)(?=[ -]?(?:list|item|task|thing))|(?P<timezone>time[ -]zone)(?=s?\b)"
     r"|(?P<am>a(?:\. ?| )m)\b|(?P<pm>p(?:\. ?| )m)\b|(?P<oclock>o[ '’]clock)\b)"
 )
-_DATE = re.compile(r"[0-9]{1,4}[-/][0-9]{1,2}[-/][0-9]{1,4}|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
+_DATE = lazy_pattern(r"[0-9]{1,4}[-/][0-9]{1,2}[-/][0-9]{1,4}|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
 _BREAKS = frozenset(":;?!\n。")
 _CLITICS = {"s": "is", "re": "are", "m": "am", "ve": "have", "ll": "will", "d": "would"}
 _NEGATED = {"ca": "can", "wo": "will", "sha": "shall"}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, tzinfo
 
+from services.lazy_patterns import lazy_pattern
 from services.times.chinese_exceptions import with_exceptions, without_exception
 from services.times.chinese_feasts import feast_letters
 from services.times.chinese_letters import LETTERS, has_chinese, one_form
@@ -18,7 +18,7 @@ from services.times.chinese_zones import zone_letters
 from services.times.readings import Found, Reading
 
 # Every letter that a time can begin with, so that the others need no look.
-_STARTS = re.compile(
+_STARTS = lazy_pattern(
     rf"[\d{LETTERS}几数半大约差将近接今明后昨前翌次第当即本听寻琴这那上下周星礼每逐隔间逢天日工平休月年民农阴旧夏闰正冬腊早晚傍黄凌清拂黎晨中午晌子深夜白"
     rf"再过等还未往以从自由打在于到赶定连接一共总重提现最此目马立宜而依如稍待迟回改哪某有不随尽去来{feast_letters()}{zone_letters()}]"
 )

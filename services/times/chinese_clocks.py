@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import time
 
+from services.lazy_patterns import lazy_pattern
 from services.times.chinese_letters import HOUR, MINUTE, whole
 from services.times.readings import Grain
 
@@ -40,18 +41,18 @@ _PARTS = (
 )
 _PART_NAMED = {name: part for part, names in _PARTS for name in names.split()}
 _ALONE = "|".join(sorted((name for name in _PART_NAMED if len(name) > 1), key=len, reverse=True))
-PART = re.compile(
+PART = lazy_pattern(
     rf"(?P<name>{_ALONE})(?!好(?!吗|不)|茶|[餐饭安])|(?P<short>早晚|(?<=[今听后每])朝(?![代廷])|[早晚晨夜](?![餐饭安会点辈期熟餐自]|霜|间(?!\d)|(?<=早晚)))"
 )
 """A part of the day; one that is a single letter counts only behind a day, or before a time."""
-_MIDNIGHT = re.compile(r"午夜|子夜")
+_MIDNIGHT = lazy_pattern(r"午夜|子夜")
 _TODAY_PARTS = ("small hours", "dawn", "morning")
 
 _BARE_MINUTE = r"(?:[0-5]\d|[一二三四五]?十[一二三四五六七八九]?|[零〇](?:[一二三四五六七八九]|\d(?!\d)))"
 _COUNTED = (
     r"[\d:./十百千]|\s*(?:[个人次号天年月日小时周块元只条张岁米度刻点分位名件份毛角斤杯瓶页遍题道组层楼班台辆秒-])"
 )
-_SPOKEN = re.compile(
+_SPOKEN = lazy_pattern(
     rf"(?:差\s*(?:(?P<to_quarter>[一二两三123])刻钟?|(?P<to>{MINUTE})分钟?)\s*(?:到|就)?)?"
     rf"(?P<hour>{HOUR})\s*(?:(?P<ranged>(?=(?:到|至|-|~)\s*{HOUR}\s*(?:点|时(?![间候]))))|点钟|点(?![菜名子心击赞评缀燃歌播餐单滴儿]|点(?![名菜餐单赞])|数|建议|意见)|时(?![间候刻代段期差机常髦尚许速装]))"
     rf"(?:\s*(?:(?P<exact>整|正(?![常在好确式])|钟)|(?P<half>过?半(?![天年个小]))|过?(?P<quarter>[一二两三123])\s*刻钟?"
@@ -60,12 +61,12 @@ _SPOKEN = re.compile(
     rf"|过?\s*(?P<bare>{_BARE_MINUTE})(?!{_COUNTED})))?"
     r"(?:\s*(?P<mark>[ap]\.?m\.?)(?![a-z]))?"
 )
-_DIGITAL = re.compile(
+_DIGITAL = lazy_pattern(
     r"(?<![\d:.])(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?(?![\d:])(?:\s*(?P<mark>[ap]\.?m?\.?)(?![a-z]))?"
     r"|(?<![\d:.])(?P<bare>1[0-2]|0?\d)\s*(?P<bare_mark>[ap]\.?m\.?)(?![a-z])"
     r"|(?<![\d:.])(?P<h>[01]?\d|2[0-4])h(?P<h_minute>[0-5]\d)(?!\d)"
 )
-_AROUND = re.compile(r"\s*(?:左右|上下|前后|多(?![久少人吃喝带买])|许(?![多久可愿]))")
+_AROUND = lazy_pattern(r"\s*(?:左右|上下|前后|多(?![久少人吃喝带买])|许(?![多久可愿]))")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import date, timedelta
 
+from services.lazy_patterns import lazy_pattern
 from services.times.chinese_days import Days, month_of, no_such_day, one_day, safe_day
 from services.times.chinese_feasts import Feast, feast_at
 from services.times.chinese_letters import LETTERS, NUMBER, number, whole
@@ -14,7 +15,7 @@ from services.times.chinese_years import of_year_at, year_at
 from services.times.lunar import lunar_date, lunar_day_from
 from services.times.readings import days_in_month
 
-_NUMERIC = re.compile(
+_NUMERIC = lazy_pattern(
     r"(?<![\d./:-])(?:(?P<y>[12]\d{3})\s*(?P<sep>[-/.])\s*(?P<m>0?[1-9]|1[0-2])\s*(?P=sep)\s*(?P<d>3[01]|[12]\d|0?[1-9])(?![\d])"
     r"|(?P<a>\d{1,2})\s*(?P<sep2>[-/.])\s*(?P<b>\d{1,2})\s*(?P=sep2)\s*(?P<y2>[12]\d{3})(?!\d)"
     r"|(?P<y3>20\d\d)(?P<m3>0[1-9]|1[0-2])(?P<d3>0[1-9]|[12]\d|3[01])(?!\d)"
@@ -22,15 +23,15 @@ _NUMERIC = re.compile(
     r"|(?P<m6>0?[1-9]|1[0-2])\.(?P<d6>3[01]|[12]\d|0?[1-9])(?=\s*(?:[日号]|[上下]午|[早晚]|凌晨|中午|傍晚))"
     r"|(?P<m5>0?[1-9]|1[0-2])/(?P<d5>3[01]|[12]\d|0?[1-9])(?![\d:/.])(?!\s*(?:的|之)?概率))(?:[日号])?"
 )
-_LUNAR = re.compile(
+_LUNAR = lazy_pattern(
     rf"(?P<said>(?:农历|阴历|旧历|夏历)的?\s*)?(?P<leap>闰)?(?P<month>正|冬|腊|[一]?十[一二]?|[二三四五六七八九]|1[0-2]|[1-9])月(?P<day>初[一二三四五六七八九十]|[一二三]?十[一二三四五六七八九]?|廿[一二三四五六七八九]?|\d{{1,2}}|[一二三四五六七八九])[日号]?(?![\d{LETTERS}点时分])"
 )
-_LUNAR_WORDS = re.compile(r"(?:农历|阴历|旧历|夏历)的?\s*")
-_GREAT_YEAR = re.compile(r"(?:大年|年)初(?P<day>[一二三四五六七八九十])")
-_OFFSET = re.compile(
+_LUNAR_WORDS = lazy_pattern(r"(?:农历|阴历|旧历|夏历)的?\s*")
+_GREAT_YEAR = lazy_pattern(r"(?:大年|年)初(?P<day>[一二三四五六七八九十])")
+_OFFSET = lazy_pattern(
     rf"\s*的?(?:(?P<eve>前夕|前夜|前一晚(?=上|$))|(?P<way>[前后])\s*第?(?P<count>{NUMBER})\s*个?(?P<unit>天|日|周|星期|礼拜)(?!上|晚))"
 )
-_IN_BRACKETS = re.compile(
+_IN_BRACKETS = lazy_pattern(
     r"\s*的?[那这当]一?天|\s*[(,]?\s*(?:周|星期|礼拜)(?:[一二三四五六日]|天(?!气))(?![一二三四五六日、至到])\s*\)?"
 )
 _LUNAR_MONTHS = {"正": 1, "冬": 11, "腊": 12}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from services.lazy_patterns import lazy_pattern
 from services.times.readings import Grain, days_in_month
 
 _DAY = timedelta(days=1)
@@ -72,7 +73,7 @@ _RELATIVE = {
     "大后日": 3,
 }
 _LETTERS = {"今": 0, "当": 0, "明": 1, "听": 1, "昨": -1, "寻": -1, "琴": -1, "前": -2, "后": 2, "大前": -3, "大后": 3}
-_RELATIVE_DAY = re.compile(
+_RELATIVE_DAY = lazy_pattern(
     rf"(?P<name>{'|'.join(sorted(_RELATIVE, key=len, reverse=True))})(?!头条|之后》|之星|[性资涯])"
     r"|(?P<letter>大前|大后|今|明|听|昨|寻|琴|前|后|当)(?=(?!早晚)[早晚晨夜](?![饭餐熟期辈])|(?:凌晨|午夜)|(?<=[今听后])朝(?![代廷])|(?<=[今明])午(?![餐饭睡休]))"
 )
@@ -84,10 +85,10 @@ _OTHER_WORDS = (
     r"一起(?!床|飞|点|至|到|[,开每的])|一[直定样共般边些切次趟]|一个(?!月)|一下(?!午)|二手(?!术)|二维|三分之|四处|四周"
 )
 _WEEKDAY_LETTER = rf"(?!{_OTHER_WORDS})(?P<weekday>[一二三四五六]|{_SUNDAY})"
-_WEEKDAY = re.compile(
+_WEEKDAY = lazy_pattern(
     rf"(?:(?:{_REL})的?\s*(?:(?:周|星期|礼拜)的\s*)?)?(?P<week>{WEEK})(?:(?P<both>六日|末)|{_WEEKDAY_LETTER})"
 )
-_WEEK = re.compile(
+_WEEK = lazy_pattern(
     rf"(?:{_REL})(?:周(?![岁年边围期到转折刊报])|星期|礼拜)(?P<inside>之内|以内|内)?(?![一二三四五六日天末](?<!天)(?<!一)|天(?!气))"
 )
 _NUMBERS = {letter: number for number, letter in enumerate("一二三四五六日", 1)} | {"天": 7}

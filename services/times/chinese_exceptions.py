@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from services.lazy_patterns import lazy_pattern
 from services.recurrence import Unit
 from services.times.chinese_days import WEEK, weekday_number
 from services.times.readings import Found, Reading
@@ -14,7 +15,9 @@ from services.times.repeats import Trouble
 _LETTERS = "[一二三四五六日天]"
 _LISTED = rf"{WEEK}{_LETTERS}(?:(?:[、,和及跟与]|或者?)?(?:{WEEK})?{_LETTERS})*"
 _DAYS = rf"(?:{WEEK}末|双休日|{_LISTED}|(?:法定)?节?假日|放假|工作日)"
-_LEFT_OUT = re.compile(rf"除(?:了|去|开)?\s*(?P<before>{_DAYS})\s*(?:以外|之外|外)?(?:的|都)?|(?P<behind>{_DAYS})除外")
+_LEFT_OUT = lazy_pattern(
+    rf"除(?:了|去|开)?\s*(?P<before>{_DAYS})\s*(?:以外|之外|外)?(?:的|都)?|(?P<behind>{_DAYS})除外"
+)
 _GAP = r"[\s,，、的都(（)）]*"
 _WEEKEND, _WORKDAYS = {6, 7}, {1, 2, 3, 4, 5}
 

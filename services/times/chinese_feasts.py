@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from services.lazy_patterns import lazy_pattern
 from services.times.holidays import LENGTHS, day_of, easter, nth_weekday, orthodox_easter
 from services.times.lunar import LAST_DAY, clear_and_bright, lunar_date, winter_solstice
 from services.times.repeats import Trouble
@@ -221,7 +222,7 @@ _THINGS = "月饼|礼[物品盒]|晚会|贺卡|树|老人|帽|快乐|联欢|红�
 def _pattern() -> re.Pattern[str]:
     names = "|".join(sorted(set(_NAMED) - set(_NUMBERS), key=len, reverse=True))
     numbers = "|".join(_NUMBERS)
-    return re.compile(
+    return lazy_pattern(
         rf"(?:(?P<name>{names})(?:节(?![目省约奏]))?(?!轻|纪|龄|{_THINGS})"
         rf"|(?<![周期拜零一二三四五六七八九十百第逢、\d])(?P<number>{numbers})"
         r"(?:节(?![目省约奏])|(?![十百千万点号日月年个天周分刻时路起会次直定样下、])))"

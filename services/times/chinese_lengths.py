@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from services.lazy_patterns import lazy_pattern
 from services.times.chinese_letters import NUMBER, SEVERAL, number
 from services.times.readings import Grain, Length
 
@@ -15,16 +16,16 @@ _UNIT = (
     r"|(?P<day>天|日(?![期程子记历报常志用语本]))|(?P<week>个?(?:星期|礼拜)(?![一二三四五六日天])|周(?![岁年边围期到转折刊报一二三四五六日天末])|周(?=一[次起直])|星期(?=天气))"
     r"|(?P<month>个月|月(?=[,零又]\s*[\d一二两三四五六七八九十半]+\s*[天周个小分秒星礼]|(?<=多月)))|(?P<quarter>个?季度)|(?P<year>年(?![级纪代龄轻级底末初份货薪会终假糕]|后?半年))"
 )
-_ONE = re.compile(
+_ONE = lazy_pattern(
     rf"(?:(?P<half>大?半)(?P<half_unit>分钟|个?(?:小时|钟头|钟|星期|礼拜|月)|天|日|年|周)"
     rf"|(?P<few>[几数])(?P<few_ten>十)?\s*(?:{_UNIT.replace('?P<', '?P<few_')})"
     rf"|(?P<count>{NUMBER})(?P<tens>[几多来]|个多(?=[小钟星礼月]))?\s*(?:个(?P<and_half>半)(?P<half_of>小时|钟头|钟|星期|礼拜|月)|(?:{_UNIT})(?P<more>半(?![天夜个年小]))?))"
 )
-_JOIN = re.compile(r"\s*(?:零|又|,|、|和|加|and)?\s*")
-_LEADING = re.compile(
+_JOIN = lazy_pattern(r"\s*(?:零|又|,|、|和|加|and)?\s*")
+_LEADING = lazy_pattern(
     r"(?P<minutes>\d{1,2}|[二三四五]?十[一二三四五六七八九]?|[零〇][一二三四五六七八九])分?(?![\d:个天月日年周点号元块])"
 )
-_UNCERTAIN = re.compile(r"[一二两三四五六七八九](?=[二三四五六七八九])")
+_UNCERTAIN = lazy_pattern(r"[一二两三四五六七八九](?=[二三四五六七八九])")
 
 _HALVES: Mapping[str, tuple[Length, Grain]] = {
     "分钟": (Length(seconds=30), Grain.SECOND),

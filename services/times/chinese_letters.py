@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from services.lazy_patterns import lazy_pattern
 
 _TRADITIONAL = (
     "點時鐘鍾號週禮後個兩這從間內過農曆臘節國慶勞動兒聖誕親婦師復雙東陽陰萬億晝現馬剛當連續幾數為爲開終結閏歷臺"
@@ -40,7 +40,7 @@ DAY = rf"(?:[012]?\d(?!\d)|3[012](?!\d)|[一二贰三叁]?[十拾]{_DIGIT}?|廿{
 MONTH = rf"(?:0?\d(?!\d)|1[0-2](?!\d)|[一]?十[一二]?|{_DIGIT})"
 """Patterns for the numbers of clocks and calendars, long ones first. No groups."""
 
-_CHINESE = re.compile(r"[\u3400-\u9fff\uff01-\uff5e]")
+_CHINESE = lazy_pattern(r"[\u3400-\u9fff\uff01-\uff5e]")
 
 
 def has_chinese(text: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from functools import partial
 
+from services.lazy_patterns import lazy_pattern
 from services.times.chinese_days import Days, carried, monday_of, month_of, no_such_day, safe_day, weekday_number
 from services.times.chinese_letters import DAY, LETTERS, MONTH, whole
 from services.times.readings import Grain, days_in_month
@@ -14,10 +15,10 @@ from services.times.readings import Grain, days_in_month
 _RELATIVE_MONTH = (
     r"(?P<this>这一?个|今个|本|当)月|(?P<this_short>这月)|(?P<last>上+(?:一个|个)?)月|(?P<next>下+(?:一个|个)?)月"
 )
-NAMED_MONTH = re.compile(
+NAMED_MONTH = lazy_pattern(
     rf"(?:(?:{_RELATIVE_MONTH})(?![饼亮球光台嫂]|天(?!气))|(?<![\d{LETTERS}第])(?P<month>{MONTH})\s*月(?:份|(?![饼亮球光台嫂]|天(?!气))))"
 )
-_TAIL_OF_MONTH = re.compile(
+_TAIL_OF_MONTH = lazy_pattern(
     rf"\s*,?\s*(?:的\s*)?(?:(?P<day>{DAY})\s*[日号](?![程历志])"
     rf"|(?P<bare>{DAY})(?![\d.:/%{LETTERS}]|\s*(?:[个天月年周点时分刻小件人次位块元岁号日]|星期|礼拜))"
     rf"|(?P<edge>初(?![一二三四五六七八九十级中])|月初|中旬|中(?![国文午学心秋])|上旬|下旬|底|末|月底|尾)"
@@ -25,8 +26,8 @@ _TAIL_OF_MONTH = re.compile(
     rf"|(?:第\s*(?P<nth>[一二三四五1-5])|(?P<last_one>最后一?))\s*个?\s*(?:周|星期|礼拜)(?:(?P<weekday>[一二三四五六日]|天(?!气))|(?P<weekend>末))"
     rf"|第(?P<nth_week>[一二三四五1-5])个?(?:周|星期|礼拜)|最后一?个?(?P<last_week>周|星期|礼拜))"
 )
-_EDGE_ALONE = re.compile(r"月(?P<edge>底|末|初|中|尾)")
-_DAY_ALONE = re.compile(
+_EDGE_ALONE = lazy_pattern(r"月(?P<edge>底|末|初|中|尾)")
+_DAY_ALONE = lazy_pattern(
     rf"(?<![\d{LETTERS}第编.:/])(?P<day>{DAY})\s*(?:(?=(?:到|至|-|~)\s*{DAY}\s*(?:号|日(?![之以]?[后内前])))|[号](?![线楼门位店馆厅桌房室机码令召称角院坑仓车选口桥公国台航教病床柜票座鞋]|出口|会议|电池|人物|员工|球员|嘉宾)|日(?![程历志记报常用语本期子内游均线]|三餐|不见|之计|[之以]?[后内前]))"
 )
 EDGES = {"初": 1, "月初": 1, "年初": 1, "中": 15, "年中": 15} | dict.fromkeys(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 
+from services.lazy_patterns import lazy_pattern
 from services.times.chinese_clocks import clock_at, part_at
 from services.times.chinese_dates import date_at
 from services.times.chinese_days import Days, monday_of, one_day, relative_day_at, safe_day, week_at, weekday_at
@@ -18,33 +18,33 @@ from services.times.readings import Grain, Length, shifted
 from services.times.repeats import Repeats, Trouble
 
 _ABOUT = r"(?:大[约概]|差不多|约莫?|可能|也许|将近|接近|快要|快到|至少|起码|最[多少晚早迟]|不超过|几乎要)"
-_FILLER = re.compile(rf"t(?=\d{{1,2}}:)|[\s,]*(?:的(?!话)|在|于|是)?\s*(?:{_ABOUT}(?:在|是|到)?)?\s*")
-_SEPARATOR = re.compile(r"\s*(?:[、,]|和|及|跟|与|还有|以及)?\s*(?:的)?")
-_LEAD = re.compile(r"(?:从|自从|自打|自|由|打从|打(?=[今明后下])|在|于|等到|到了?|赶在|定在|约在)\s*")
-_HEDGE = re.compile(rf"{_ABOUT}\s*(?:在|是|到)?\s*")
-_ONWARD = re.compile(r"\s*(?:起(?![床飞来身点])|开始(?![上下放]))")
-_WAY = re.compile(
+_FILLER = lazy_pattern(rf"t(?=\d{{1,2}}:)|[\s,]*(?:的(?!话)|在|于|是)?\s*(?:{_ABOUT}(?:在|是|到)?)?\s*")
+_SEPARATOR = lazy_pattern(r"\s*(?:[、,]|和|及|跟|与|还有|以及)?\s*(?:的)?")
+_LEAD = lazy_pattern(r"(?:从|自从|自打|自|由|打从|打(?=[今明后下])|在|于|等到|到了?|赶在|定在|约在)\s*")
+_HEDGE = lazy_pattern(rf"{_ABOUT}\s*(?:在|是|到)?\s*")
+_ONWARD = lazy_pattern(r"\s*(?:起(?![床飞来身点])|开始(?![上下放]))")
+_WAY = lazy_pattern(
     r"(?P<after>\s*(?:之|以|过)?后(?![天日年半])|\s*过后)|(?P<ago>\s*(?:之|以)?前(?![天日年半]))|(?P<within>\s*(?:之|以)?内)"
 )
-_AHEAD = re.compile(
+_AHEAD = lazy_pattern(
     r"(?:再过个?|再等|再隔|还有|等过|过个?(?=[\d一二两三四五六七八九十半几])|等(?=[\d一二两三四五六七八九十半几])|再(?=[\d一二两三四五六七八九十半几]))\s*"
 )
-_COMING = re.compile(
+_COMING = lazy_pattern(
     r"(?P<coming>未来的?|接下来的?|今后的?|往后的?|以后的?|下个?|后)\s*(?=[\d一二两三四五六七八九十半几])|(?P<past>过去的?|最近的?|近|上个?|前)\s*(?=[\d一二两三四五六七八九十半几])"
 )
-_NOW = re.compile(r"现在|此时此刻|此时|此刻|目前|当前|这会儿|当下|马上|立刻|立即|即刻|即时|宜家|而家|依家|如今")
-_VAGUE = re.compile(
+_NOW = lazy_pattern(r"现在|此时此刻|此时|此刻|目前|当前|这会儿|当下|马上|立刻|立即|即刻|即时|宜家|而家|依家|如今")
+_VAGUE = lazy_pattern(
     r"(?:再?过一?(?:会儿?|阵子?|段时间|下)|等一?(?:会儿?|下儿?|阵子?)|待一?会儿?|一会儿?(?!见)|稍后|稍候|晚点儿?|晚些时候|迟点|迟些|回头(?!看|率|客)|改天|改日|过些天|这两天|这几天"
     r"|哪天|某天|有空|有时间|不久(?:之后|以后|后)?|过不久|将来|随时|尽快|到时候?|早晚(?!\d|[一二两三四五六七八九十]))(?:之?后)?"
 )
-_UNTIL = re.compile(r"[\s,]*(?:并?一直|直)?(?:持续)?(?:直到|直至|截止到|截至到|截止|截至|到|至)\s*(?=\S)")
-_STOP = re.compile(r"\s*(?:为止|结束|止(?![痛血咳]))")
-_COUNT = re.compile(
+_UNTIL = lazy_pattern(r"[\s,]*(?:并?一直|直)?(?:持续)?(?:直到|直至|截止到|截至到|截止|截至|到|至)\s*(?=\S)")
+_STOP = lazy_pattern(r"\s*(?:为止|结束|止(?![痛血咳]))")
+_COUNT = lazy_pattern(
     rf"[\s,]*(?:(?:一共|总共|共计|共|重复|提醒|总计|只)\s*(?P<times>{NUMBER})\s*(?:次|遍|回)"
     rf"|(?:连续|连着|一连|接连)\s*(?:(?P<times2>{NUMBER})\s*(?:次|遍|回)|(?P<run>{NUMBER})\s*个?(?P<unit>天|日|周|星期|礼拜|月|年|工作日|晚上?)))"
 )
-_DEADLINE = re.compile(r"\s*(?:之前|以前|前(?![天往面后夕台两三\d])|之内|以内)")
-_SAME_DAY = re.compile(r"\s*的?(?:今天|今日|这一?天|同一天)")
+_DEADLINE = lazy_pattern(r"\s*(?:之前|以前|前(?![天往面后夕台两三\d])|之内|以内)")
+_SAME_DAY = lazy_pattern(r"\s*的?(?:今天|今日|这一?天|同一天)")
 _NEEDS_PART = frozenset(("每", "每个", "每一个", "今", "明", "昨", "前", "后", "大前", "大后", "听", "寻", "琴", "当"))
 _STEPS = 24
 

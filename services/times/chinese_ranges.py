@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import datetime, time, timedelta
 
+from services.lazy_patterns import lazy_pattern
 from services.recurrence import Unit
 from services.times.chinese_clocks import Clock, clock_at
 from services.times.chinese_days import Days
@@ -15,9 +15,9 @@ from services.times.chinese_readings import Moment, reading_of
 from services.times.readings import Kind, Reading
 from services.times.repeats import Repeats
 
-_TILL = re.compile(r"\s*(?:开始|起)?,?\s*(?:一直到|直到|到|至|-+|~)\s*")
-_AND = re.compile(r"\s*(?:和|与|跟|及)\s*")
-_BETWEEN = re.compile(r"\s*(?:之间|期间|中间|这段时间|为止|结束|间(?!隔))")
+_TILL = lazy_pattern(r"\s*(?:开始|起)?,?\s*(?:一直到|直到|到|至|-+|~)\s*")
+_AND = lazy_pattern(r"\s*(?:和|与|跟|及)\s*")
+_BETWEEN = lazy_pattern(r"\s*(?:之间|期间|中间|这段时间|为止|结束|间(?!隔))")
 
 
 def range_at(reader: PhraseReader, text: str, phrase: Phrase, moment: Moment) -> tuple[Reading, int] | None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from datetime import date, time
 
+from services.lazy_patterns import lazy_pattern
 from services.recurrence import Unit
 from services.times.chinese_dates import date_at
 from services.times.chinese_days import WEEK, weekday_number
@@ -18,38 +19,38 @@ Said = tuple[Repeats, Trouble | None, int]
 """What was said to repeat, why it can be no rule, and where it ends."""
 
 _PART_FOLLOWS = r"(?=(?!早晚)大?(?:清?早|晚|上午|下午|中午|傍晚|凌晨|半夜|深夜|夜|朝(?![代廷])))"
-_EVERY_DAY = re.compile(
+_EVERY_DAY = lazy_pattern(
     rf"(?:每一?个?|逐)[天日](?![气线])|天天(?![向快开])|日日|每个?{_PART_FOLLOWS}|每一个{_PART_FOLLOWS}"
 )
-_WORKDAYS = re.compile(r"(?:每逢|每周|逢|每一?个?)?(?:周内)?(?:的)?(?P<which>工作日|上班日|平日(?!里)|休息日)")
-_EVERY_WEEK = re.compile(rf"(?:每逢|每到|逢|每一?个?)\s*(?:{WEEK}的\s*)?(?P<week>{WEEK})(?P<end>末)?")
-_WEEKDAYS_ALONE = re.compile(rf"(?={WEEK}[一二三四五六日天])(?P<week>{WEEK})")
-_EVERY_MONTH = re.compile(
+_WORKDAYS = lazy_pattern(r"(?:每逢|每周|逢|每一?个?)?(?:周内)?(?:的)?(?P<which>工作日|上班日|平日(?!里)|休息日)")
+_EVERY_WEEK = lazy_pattern(rf"(?:每逢|每到|逢|每一?个?)\s*(?:{WEEK}的\s*)?(?P<week>{WEEK})(?P<end>末)?")
+_WEEKDAYS_ALONE = lazy_pattern(rf"(?={WEEK}[一二三四五六日天])(?P<week>{WEEK})")
+_EVERY_MONTH = lazy_pattern(
     rf"(?:每逢|每到|逢|每一?个?)月(?!亮|饼)|月月|每(?P<count>{MONTH}|两)个月|每(?:逢|到)?(?={DAY}号)|逢(?=\d)"
 )
-_EVERY_YEAR = re.compile(r"(?:每逢|每到|逢(?!年过)|每一?)年(?:度)?|年年|每逢|每到")
-_EVERY_OTHER = re.compile(r"每?隔一?(?P<unit>[天日周月年]|个月|个?(?:星期|礼拜))(?![壁夜])")
-_EVERY_SO_LONG = re.compile(r"(?P<skip>每隔|每间隔|间隔|每过)|每")
-_ONCE_EACH = re.compile(r"\s*(?:的)?(?:一[次遍回趟]|各?一次)")
-_TIMES_EACH = re.compile(r"\s*[二两三四五六七八九十\d]+(?:次|遍|回)")
-_TIMES = re.compile(r"\s*[次遍回](?!家)")
-_IN_ONE = re.compile(rf"一(?:[天日年]|个?月|个?{WEEK})\s*[二两三四五六七八九十\d]+(?:次|遍|回(?!家))")
-_FULL_HOURS = re.compile(r"每个?(?:小时)?的?整点|每逢整点|整点(?=提醒|报时)")
-_LETTER = re.compile(
+_EVERY_YEAR = lazy_pattern(r"(?:每逢|每到|逢(?!年过)|每一?)年(?:度)?|年年|每逢|每到")
+_EVERY_OTHER = lazy_pattern(r"每?隔一?(?P<unit>[天日周月年]|个月|个?(?:星期|礼拜))(?![壁夜])")
+_EVERY_SO_LONG = lazy_pattern(r"(?P<skip>每隔|每间隔|间隔|每过)|每")
+_ONCE_EACH = lazy_pattern(r"\s*(?:的)?(?:一[次遍回趟]|各?一次)")
+_TIMES_EACH = lazy_pattern(r"\s*[二两三四五六七八九十\d]+(?:次|遍|回)")
+_TIMES = lazy_pattern(r"\s*[次遍回](?!家)")
+_IN_ONE = lazy_pattern(rf"一(?:[天日年]|个?月|个?{WEEK})\s*[二两三四五六七八九十\d]+(?:次|遍|回(?!家))")
+_FULL_HOURS = lazy_pattern(r"每个?(?:小时)?的?整点|每逢整点|整点(?=提醒|报时)")
+_LETTER = lazy_pattern(
     r"(?!一起(?![床飞])|一直|一定|一样|一共|一般|一边|一次|一遍|一回|一趟)(?P<day>[一二三四五六]|天(?!气)|日(?![程报历志记期常用语本子]))"
 )
-_NEXT_LETTER = re.compile(
+_NEXT_LETTER = lazy_pattern(
     r"[一二三四五六](?=[十点时刻:：个号月分小天]|\s*[次遍回]|起(?![床飞])|直|定|样|共)|一(?=大?早(?![上晨间]))"
 )
-_RANGE = re.compile(rf"\s*(?:至|到|-+|~)\s*(?:{WEEK})?")
-_AND = re.compile(rf"\s*(?:[、,和及跟与]|还有|以及)\s*(?:每?个?{WEEK})?|(?:每?{WEEK})")
-_DAYS_OF_MONTH = re.compile(
+_RANGE = lazy_pattern(rf"\s*(?:至|到|-+|~)\s*(?:{WEEK})?")
+_AND = lazy_pattern(rf"\s*(?:[、,和及跟与]|还有|以及)\s*(?:每?个?{WEEK})?|(?:每?{WEEK})")
+_DAYS_OF_MONTH = lazy_pattern(
     rf"\s*的?\s*(?:(?P<last_day>最后一?[天日]|月?[底末](?!的))|(?P<begin>月?初(?![一二三四五六七八九十])|第一[天日])|(?P<middle>月?中旬?(?![国文午学]))"
     rf"|(?:第\s*(?P<nth>[一二三四五1-5])|(?P<last>最后一?))\s*个?\s*{WEEK}(?P<weekday>[一二三四五六日]|天(?!气))"
     rf"|(?P<odd>(?:第\s*[一二三四五1-5]|最后一?)个?工作日)"
     rf"|(?P<day>{DAY})(?P<sign>[日号])?)"
 )
-_MORE_DAYS = re.compile(rf"\s*(?:(?P<to>至|到|-|~)|[、,和及跟与])\s*(?P<day>{DAY})(?P<sign>[日号])?(?!\s*[点:时月])")
+_MORE_DAYS = lazy_pattern(rf"\s*(?:(?P<to>至|到|-|~)|[、,和及跟与])\s*(?P<day>{DAY})(?P<sign>[日号])?(?!\s*[点:时月])")
 
 
 def repeats_at(text: str, at: int, today: date) -> Said | None:

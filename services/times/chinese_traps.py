@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from services.lazy_patterns import lazy_pattern
 from services.times.chinese_letters import LETTERS
 from services.times.readings import Found, Grain, Kind, Reading
 from services.times.repeats import Trouble
 
 _NUMBER_BEFORE = frozenset(LETTERS) | frozenset("第.点")
 _REMINDING = r"(?:提醒|叫|喊|通知|告诉|告知|呼叫|唤|催|发|联系)"
-_REMINDS_NEXT = re.compile(rf"\s*[,，]?\s*(?:再|就|请|记得|麻烦|你)?\s*{_REMINDING}")
-_REMINDED_BEFORE = re.compile(rf"{_REMINDING}\s*(?:一下)?(?:[我他她你]们?|大家|所有人)?\s*$")
-_HOUR_ALONE = re.compile(rf"[\d{LETTERS}]+\s*点")
-_POINTS_BEFORE = re.compile(r"(?:有|这|那|以下|如下|下列|[差多少加减扣满得拿每])$")
-_POINTS_NEXT = re.compile(
+_REMINDS_NEXT = lazy_pattern(rf"\s*[,，]?\s*(?:再|就|请|记得|麻烦|你)?\s*{_REMINDING}")
+_REMINDED_BEFORE = lazy_pattern(rf"{_REMINDING}\s*(?:一下)?(?:[我他她你]们?|大家|所有人)?\s*$")
+_HOUR_ALONE = lazy_pattern(rf"[\d{LETTERS}]+\s*点")
+_POINTS_BEFORE = lazy_pattern(r"(?:有|这|那|以下|如下|下列|[差多少加减扣满得拿每])$")
+_POINTS_NEXT = lazy_pattern(
     r"\s*(?:建议|意见|要求|原因|理由|问题|说明|想法|经验|好处|坏处|内容|共识|心得|提示|希望|积分|注意|感受|看法|思考|声明|补充|优势|优点|缺点|区别|变化|一线|之间)"
 )
-_ONE_OCLOCK_BEFORE = re.compile(
+_ONE_OCLOCK_BEFORE = lazy_pattern(
     rf"(?:^|[\s,，。.!！?？;；、:：(（在于到是从])$|{_REMINDING}(?:[我他她你]们?|大家|所有人)$"
 )
-_A_LITTLE_NEXT = re.compile(
+_A_LITTLE_NEXT = lazy_pattern(
     r"\s*(?:[都也儿点不没别吧吗呢啊意感小用力心钱水盐糖油]|时间|东西|问题|关系|事情?|办法|印象|变化|进步|信心|声音|距离|压力|消息|帮助)"
 )
-_UNIT_BEFORE = re.compile(r"[升里米克斤吨瓦元卡页字帧度]$")
-_REPEATED_WORD = re.compile(r"天天|日日|月月|年年")
-_WEAK_WORD = re.compile(r"工作日|休息日|平日|上班日")
-_ORDINAL_BEFORE = re.compile(r"(?:[两二三四五六七八九十\d]个?|第[一二三四五\d]个|最后一?个?|上个|下个|非|个)$")
+_UNIT_BEFORE = lazy_pattern(r"[升里米克斤吨瓦元卡页字帧度]$")
+_REPEATED_WORD = lazy_pattern(r"天天|日日|月月|年年")
+_WEAK_WORD = lazy_pattern(r"工作日|休息日|平日|上班日")
+_ORDINAL_BEFORE = lazy_pattern(r"(?:[两二三四五六七八九十\d]个?|第[一二三四五\d]个|最后一?个?|上个|下个|非|个)$")
 
 
 def begins_a_time(text: str, at: int) -> bool:

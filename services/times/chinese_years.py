@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
+from services.lazy_patterns import lazy_pattern
 from services.times.chinese_days import Days, monday_of, month_of, no_such_day, safe_day
 from services.times.chinese_letters import LETTERS, MONTH, NUMBER, number, whole
 from services.times.chinese_months import EDGES, NAMED_MONTH, within_month
@@ -29,18 +30,18 @@ _YEAR_WORDS = {
     "后年": 2,
     "大后年": 3,
 }
-_YEAR = re.compile(
+_YEAR = lazy_pattern(
     rf"(?P<word>{'|'.join(sorted(_YEAR_WORDS, key=len, reverse=True))})(?!级|轻|会|货)(?:度(?![假过]))?"
     rf"|(?P<republic>民国)\s*(?P<bias>元|{NUMBER})\s*年"
     rf"|(?<![\d{LETTERS}])(?P<digits>[12]\d{{3}}|[{LETTERS}]{{4}}|(?:\d\d|[{LETTERS}]{{2}})(?=年\s*{MONTH}月))\s*年(?![级代龄多几来]|(?:之|以)?[前后内](?![半{LETTERS}\d]))"
 )
-_TAIL_OF_YEAR = re.compile(
+_TAIL_OF_YEAR = lazy_pattern(
     rf"\s*,?\s*(?:的\s*)?(?:(?P<edge>年?底|末|年末|年?初(?![一二三四五六七八九十])|年中|中(?![国文午学心秋元])|尾)"
     rf"|(?P<half>[上前下后])半年|第?(?P<quarter>[一二三四1-4])季度?|(?P<last_day>最后一?[天日])"
     rf"|第\s*(?P<nth>{NUMBER})\s*个?\s*(?P<nth_unit>周|星期|礼拜|月|天)"
     rf"|(?P<side>前|头|开头|最后|后)\s*(?P<count>{NUMBER})\s*个?\s*(?P<unit>周|星期|礼拜|月|天))"
 )
-_OF_YEAR_ALONE = re.compile(r"年(?P<edge>底|末|初|中|尾)|(?P<half>[上下])半年|第?(?P<quarter>[一二三四1-4])季度")
+_OF_YEAR_ALONE = lazy_pattern(r"年(?P<edge>底|末|初|中|尾)|(?P<half>[上下])半年|第?(?P<quarter>[一二三四1-4])季度")
 
 
 def year_at(text: str, at: int, today: date) -> tuple[int | None, int]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from services.lazy_patterns import lazy_pattern
 from services.times.chinese_letters import NUMBER, number
 
 _PLACES = {
@@ -59,7 +59,7 @@ _ABBREVIATIONS = {
     "cet": "Europe/Berlin",
     "bst": "Europe/London",
 }
-_NAMED = re.compile(
+_NAMED = lazy_pattern(
     rf"(?P<place>{'|'.join(sorted(_ZONE_OF, key=len, reverse=True))})"
     r"(?:当地)?(?:标准|夏令)?(?:时间|时(?![装尚刻代候]))的?"
     rf"|(?:utc|gmt)\s*(?P<sign>[+-])\s*(?P<hours>\d{{1,2}})(?::?(?P<minutes>[0-5]\d))?(?!\d)"

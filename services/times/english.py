@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import date, datetime
 
+from services.lazy_patterns import lazy_pattern
 from services.times.lexicon import VAGUE
 from services.times.moments import Moment
 from services.times.parts import Part
@@ -14,7 +15,7 @@ from services.times.readings import Found, Reading, nothing
 from services.times.repeats import Trouble
 from services.times.tokens import NUMBER, ORDINAL, SIGN, WORD, Line
 
-_LATIN = re.compile(r"[A-Za-z0-9]")
+_LATIN = lazy_pattern(r"[A-Za-z0-9]")
 _EDGES = frozenset(".,;:!?()[]<>\"'“”‘’-…")
 _OFTEN_OTHER = frozenset(
     (
@@ -25,9 +26,9 @@ _OFTEN_OTHER = frozenset(
 """Words that are more often something else than a time when they stand alone in a sentence."""
 _NEVER_FIRST = frozenset(("and", "is", "say", "of", "but", "to"))
 """A time in a sentence does not begin with these links."""
-_DECIMAL = re.compile(r"\d+\.\d+(?!\.\d|\d| ?[ap]\.?m)", re.IGNORECASE)
+_DECIMAL = lazy_pattern(r"\d+\.\d+(?!\.\d|\d| ?[ap]\.?m)", re.IGNORECASE)
 _LEADING = frozenset(("on", "in", "at", "@", "the", "by", "for", "from", "during", "until", "till", "about", "around"))
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DATE = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOST_ITEMS = 120
 _MOST_STEPS = 3000
 """Of all searches in one text."""

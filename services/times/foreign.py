@@ -4,12 +4,12 @@ not used: it drops what it does not understand ("mañana a las 5" is 17:30 tomor
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from services.lazy_patterns import lazy_pattern
 from services.times.english import English
 from services.times.readings import Found, Reading
 
@@ -17,18 +17,18 @@ LANGUAGES = ("de", "fr", "es", "it", "pt", "nl", "sv", "da", "fi", "pl", "cs", "
 _TWELVE_HOURS = frozenset(("es", "it", "pt"))
 """Here an hour without more is said of both halves of the day; elsewhere it is one of 24."""
 _MOST_CHARACTERS = 60
-_LETTER = re.compile(r"[^\W\d_]{2}|[\u3040-\u9fff\uac00-\ud7af]")
+_LETTER = lazy_pattern(r"[^\W\d_]{2}|[\u3040-\u9fff\uac00-\ud7af]")
 """Something to know a language by: one letter is none."""
-_HAN = re.compile(r"[\u3400-\u9fff]")
-_OTHER_EASTERN = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
-_NUMBER = re.compile(r"\d+")
+_HAN = lazy_pattern(r"[\u3400-\u9fff]")
+_OTHER_EASTERN = lazy_pattern(r"[\u3040-\u30ff\uac00-\ud7af]")
+_NUMBER = lazy_pattern(r"\d+")
 _DAYS = (
-    (re.compile(r"\bin 1 day\b"), "tomorrow"),
-    (re.compile(r"\bin 2 day\b"), "the day after tomorrow"),
-    (re.compile(r"\b0 day ago\b"), "today"),
-    (re.compile(r"\b1 day ago\b"), "yesterday"),
+    (lazy_pattern(r"\bin 1 day\b"), "tomorrow"),
+    (lazy_pattern(r"\bin 2 day\b"), "the day after tomorrow"),
+    (lazy_pattern(r"\b0 day ago\b"), "today"),
+    (lazy_pattern(r"\b1 day ago\b"), "yesterday"),
 )
-_HOUR = re.compile(r"(?<=day |row )(?:at )?(\d{1,2})(?: hour\b|$)")
+_HOUR = lazy_pattern(r"(?<=day |row )(?:at )?(\d{1,2})(?: hour\b|$)")
 
 
 class OtherLanguages:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
+from services.lazy_patterns import lazy_pattern
 from services.llm.word_classes import NUMBERS, SCALES
 from services.times.lexicon import ONES, ORDINALS, TENS
 
-_TOKEN = re.compile(r"[0-9]+|[^\W\d_]+(?:['’](?:clock|s\b))?|[^\s]")
+_TOKEN = lazy_pattern(r"[0-9]+|[^\W\d_]+(?:['’](?:clock|s\b))?|[^\s]")
 _SUFFIXES = frozenset(("st", "nd", "rd", "th"))
 _MOST_DIGITS = 14
 NUMBER, ORDINAL, WORD, SIGN, END = "n", "o", "w", "s", "$"

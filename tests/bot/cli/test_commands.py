@@ -16,7 +16,7 @@ from tests.bot.cli.running import PYTHON, a_settings_file, an_environment, comma
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY
 
-NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
+NAMES = list(COMMANDS)
 ARGUMENTS = {"call": ["roll_dice"], "mcp": ["list"], "replay": ["cases.jsonl"]}
 
 
@@ -31,6 +31,16 @@ def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> Non
     printed = command(capsys, "--help")
     assert printed.status == 0
     assert re.findall(r"^    (\w+)(?:  |$)", printed.out, re.MULTILINE) == NAMES
+
+
+def test_who_only_asks_for_help_waits_for_no_settings_no_database_and_no_functions() -> None:
+    program = "import sys; from bot.__main__ import main; sys.argv[1:] = ['--help']\n"
+    program += "try: main()\nfinally: print(*sys.modules)"
+    command = [PYTHON, "-c", program]
+    told = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=30)
+    imported = set(told.stdout.splitlines()[-1].split())
+    assert "bot.cli.commands" in imported
+    assert imported.isdisjoint({"pydantic", "sqlalchemy", "asyncio", "structlog", "bot.cli.run", "config.settings"})
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
