@@ -74,6 +74,14 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> House:
     return house
 
 
+@pytest.fixture
+def lived_in(furnished: House, tmp_path: Path) -> House:
+    """Another house, with a copy of its environment: making one takes seconds where there is no uv, and it may move."""
+    house = House(tmp_path / "a house")
+    shutil.copytree(furnished.root / ".venv", house.root / ".venv", symlinks=True)
+    return house
+
+
 def machine(folder: Path, python: str) -> str:
     """A PATH with the few commands that the scripts may need, and a `python3` that is the shell script `python`."""
     folder.mkdir()
@@ -123,35 +131,33 @@ def test_the_first_start_installs_and_the_second_does_nothing(house: House) -> N
     assert house.start() == (3, [str(house.root), str(house.root / "var"), "run"], "")
 
 
-def test_a_changed_lock_is_installed(house: House) -> None:
-    house.bootstrap("requirements.txt")
-    (house.root / "requirements.txt").write_text("# other\n", encoding="utf-8")
-    assert "installing requirements.txt" in house.start()[2]
-    assert house.start()[2] == ""
+def test_a_changed_lock_is_installed(lived_in: House) -> None:
+    assert lived_in.start()[2] == ""
+    (lived_in.root / "requirements.txt").write_text("# other\n", encoding="utf-8")
+    assert "installing requirements.txt" in lived_in.start()[2]
+    assert lived_in.start()[2] == ""
 
 
-def test_what_the_tests_need_covers_the_daemon_but_not_the_other_way_round(house: House) -> None:
-    house.bootstrap("requirements.txt")
-    assert "installing requirements-dev.txt" in house.bootstrap("requirements-dev.txt", "requirements.txt")[2]
-    assert house.start()[2] == ""
-    (house.root / "requirements.txt").write_text("# other\n", encoding="utf-8")
-    house.start()
-    assert "installing requirements-dev.txt" in house.bootstrap("requirements-dev.txt", "requirements.txt")[2]
+def test_what_the_tests_need_covers_the_daemon_but_not_the_other_way_round(lived_in: House) -> None:
+    assert "installing requirements-dev.txt" in lived_in.bootstrap("requirements-dev.txt", "requirements.txt")[2]
+    assert lived_in.start()[2] == ""
+    (lived_in.root / "requirements.txt").write_text("# other\n", encoding="utf-8")
+    lived_in.start()
+    assert "installing requirements-dev.txt" in lived_in.bootstrap("requirements-dev.txt", "requirements.txt")[2]
 
 
-def test_an_environment_whose_python_is_gone_is_made_anew(house: House) -> None:
-    house.bootstrap("requirements.txt")
-    environment = house.root / ".venv"
+def test_an_environment_whose_python_is_gone_is_made_anew(lived_in: House) -> None:
+    environment = lived_in.root / ".venv"
     (environment / "bin" / "python").unlink()
     (environment / "bin" / "python").symlink_to(Path(sys.executable).resolve().parent / "python-that-was-removed")
-    code, said, complaint = house.start()
+    code, said, complaint = lived_in.start()
     assert (code, said[2:], "installing requirements.txt" in complaint) == (3, ["run"], True)
 
 
-def test_a_failed_installation_is_said_and_tried_again(house: House) -> None:
-    (house.root / "requirements.txt").write_text("rollcall-has-no-such-package\n", encoding="utf-8")
+def test_a_failed_installation_is_said_and_tried_again(lived_in: House) -> None:
+    (lived_in.root / "requirements.txt").write_text("rollcall-has-no-such-package\n", encoding="utf-8")
     for _ in range(2):
-        code, _, said = house.start()
+        code, _, said = lived_in.start()
         assert (code, "could not install requirements.txt" in said) == (1, True)
 
 
@@ -163,10 +169,9 @@ def test_a_start_keeps_the_bytecode_for_the_next_one_whatever_the_machine_is_set
     assert [one.suffix for one in bytecode.glob("__init__.*")] == [".pyc"]
 
 
-def test_the_folder_may_move(house: House) -> None:
-    house.bootstrap("requirements.txt")
-    moved = house.root.rename(house.root.parent / "elsewhere")
-    code, said, complaint = house.start(str(moved / "run"), cwd=moved)
+def test_the_folder_may_move(lived_in: House) -> None:
+    moved = lived_in.root.rename(lived_in.root.parent / "elsewhere")
+    code, said, complaint = lived_in.start(str(moved / "run"), cwd=moved)
     assert (code, said, complaint) == (3, [str(moved), str(moved / "var"), "run"], "")
 
 
