@@ -141,7 +141,7 @@ class ScriptTrial:
             turn.approved = Approved(digest, context.sender, always=False) if digest else None
         key = turn.next_key()
         if resumed is not None:
-            turn.resuming[key] = resumed
+            turn.resume(key, resumed)
         return await daemon.invoker.invoke(context, name, arguments, turn, path, confirmed=confirmed, key=key)
 
     def _say(self, key: str) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
+from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from function_calls.coercion import ObjectReader
 from function_calls.schema import UnusableSchema, closed, schema_of
@@ -33,6 +33,7 @@ class ModelArguments:
         self._read = ObjectReader(closed(self.schema))
         self._validate = adapter.validator.validate_python
         self._dump = adapter.serializer.to_python
+        self._is_plain = isinstance(model, type) and issubclass(model, BaseModel) and _is_plain(model)
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
         """The model's instance. Raises ArgumentFault."""
@@ -45,7 +46,14 @@ class ModelArguments:
     def dump(self, arguments: Any) -> JsonObject:
         """The instance as plain JSON that `parse` reads again, without what is only a default of null. Arguments that
         were never parsed stay as they are."""
-        if type(arguments) is not self._model and isinstance(arguments, Mapping):
+        if type(arguments) is self._model:
+            if self._is_plain:
+                # As the serializer would give it, at a third of the price.
+                values: JsonObject = arguments.__dict__.copy()
+                if None in values.values():
+                    values = {name: value for name, value in values.items() if value is not None}
+                return values
+        elif isinstance(arguments, Mapping):
             return dict(arguments)
         dumped: JsonObject = self._dump(arguments, mode="json", by_alias=True, exclude_none=True)
         return dumped
@@ -60,6 +68,27 @@ class ModelArguments:
             else:
                 problems[name] = self.schema["properties"].get(name)
         return ArgumentFault(problems, missing)
+
+
+def _is_plain(model: type[BaseModel]) -> bool:
+    """Whether the fields of `model` are JSON as they stand in it, under their own names: texts, whole numbers, yes and
+    no, and nothing of its own is done to write them."""
+    schema: Any = model.__pydantic_core_schema__
+    fields = schema.get("schema", {})
+    if schema["type"] != "model" or "serialization" in schema or fields.get("type") != "model-fields":
+        return False
+    if fields.get("computed_fields") or schema.get("config", {}).get("extra_fields_behavior") == "allow":
+        return False
+    return all(_is_plain_field(field) for field in fields["fields"].values())
+
+
+def _is_plain_field(field: Any) -> bool:
+    if "serialization_alias" in field or "serialization_exclude" in field or "serialization_exclude_if" in field:
+        return False
+    schema = field["schema"]
+    while schema["type"] in ("default", "nullable") and "serialization" not in schema:
+        schema = schema["schema"]
+    return schema["type"] in ("str", "int", "bool") and "serialization" not in schema
 
 
 def _is_moment(text: str) -> bool:

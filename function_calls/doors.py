@@ -125,7 +125,7 @@ class RunDoors:
             return FunctionResult.fail(ErrorCode.REFUSED, self._profile.texts.say("refusals.only_ends"))
         turn, key = self._turn, f"{self._key}.{number}"
         if goes_on is not None:
-            turn.resuming[key] = goes_on
+            turn.resume(key, goes_on)
         if allowed:
             turn.approved = Approved(allowed, self._context.sender, always=False, is_noted=True)
         result = await self._runs.invoke(

@@ -228,7 +228,8 @@ class Invoker:
         if asked is None:
             return result
         key, path = turn.next_key(), _NESTED if asked.nested else run.path
-        turn.resuming[key] = Resumed(asked.resume or {}, "", "expired", asked.number)
+        resumed = Resumed(asked.resume or {}, "", "expired", asked.number)
+        turn.resume(key, resumed)
         await self.invoke(context, asked.function, asked.arguments, turn, path, key=key)
         return nobody_answers(asked, run.spec, result, profile.texts)
 

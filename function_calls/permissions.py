@@ -35,16 +35,16 @@ _DOORS = {
 }
 
 
-def enabled(setting: ResolvedFunction | None) -> Refusal | None:
+def enabled(setting: ResolvedFunction) -> Refusal | None:
     """Off here by settings?"""
-    if setting is None or setting.enabled:
+    if setting.enabled:
         return None
     return Refusal("refusals.disabled", setting=setting.layers["enabled"])
 
 
-def switched_on(profile: ChatProfile, path: Path) -> Refusal | None:
+def switched_on(profile: ChatProfile) -> Refusal | None:
     """May a model call functions here at all?"""
-    if path is not _MODEL or profile.functions_on:
+    if profile.functions_on:
         return None
     return Refusal("refusals.functions_off", setting=profile.layers.get("functions_on", ""))
 
@@ -72,12 +72,10 @@ def in_scope(spec: FunctionSpec, setting: ResolvedFunction | None, context: Mess
     return Refusal(f"refusals.only_{scope}", scope, _key(spec, setting, "scope"))
 
 
-def addressed(
-    spec: FunctionSpec, setting: ResolvedFunction | None, context: MessageContext, turn: Turn
-) -> Refusal | None:
-    """Does it insist on being addressed, in a group?"""
+def addressed(spec: FunctionSpec, setting: ResolvedFunction | None, context: MessageContext) -> Refusal | None:
+    """Does it insist on being addressed in a group, as this message is not?"""
     require_at = spec.require_at if setting is None or setting.require_at is None else setting.require_at
-    if not require_at or turn.addressed or not context.is_group:
+    if not require_at or not context.is_group:
         return None
     return Refusal("refusals.not_addressed", setting=_key(spec, setting, "require_at"))
 
@@ -136,15 +134,19 @@ def refusal(
 ) -> Refusal | None:
     """The first reason why the sender may not run `spec` here; None when they may."""
     setting = profile.functions.get(spec.name)
-    return (
-        enabled(setting)
-        or switched_on(profile, path)
+    # This stands before every run: a check that does not concern it is not asked.
+    refused = (
+        (None if setting is None else enabled(setting))
+        or (switched_on(profile) if path is _MODEL else None)
         or open_to(spec, path)
         or (None if spec.activation is _ALWAYS else at_hand(spec, turn, profile, path))
         or in_scope(spec, setting, context)
-        or addressed(spec, setting, context, turn)
-        or _as_told(role_allows(spec, setting, context.sender.role), context, turn)
+        or (None if turn.addressed else addressed(spec, setting, context))
     )
+    if refused is not None:
+        return refused
+    refused = role_allows(spec, setting, context.sender.role)
+    return None if refused is None else _as_told(refused, context, turn)
 
 
 def offered_here(context: MessageContext, turn: Turn) -> Offer:

@@ -214,7 +214,7 @@ async def resumed_run(
 ) -> tuple[FunctionResult, str]:
     """The result of the run that asked `question`, gone on from `resumed`, and the key of the run that went on."""
     key = turn.next_key()
-    turn.resuming[key] = resumed
+    turn.resume(key, resumed)
     if question.allowed:
         turn.approved = Approved(question.allowed, context.sender, always=False, is_noted=True)
     result = await run_held_up(invoker, context, turn, on, spec, question.arguments, nested=question.nested, key=key)
@@ -239,7 +239,7 @@ async def run_held_up(
     turn.taint |= _taint(on)
     path = Path(on.path)
     profile = turn.profile()
-    refused = switched_on(profile, path) if nested else None
+    refused = switched_on(profile) if nested and path is Path.MODEL else None
     if refused is not None and not only_ends(key, turn):
         if key:
             resumed = replace(turn.resuming[key], answer="", kind="expired")

@@ -48,7 +48,7 @@ async def end(invoker: Invokes, context: MessageContext, turn: Turn, ended: Ende
     """Let the run come to its end. What the chat has to hear: nothing, but that nobody knows what became of an
     effect."""
     key = ended.key or turn.next_key()
-    turn.resuming[key] = ended.resumed
+    turn.resume(key, ended.resumed)
     turn.ending |= {key}
     return unknown_end(await invoker.invoke(context, ended.function, dict(ended.arguments), turn, ended.path, key=key))
 

@@ -102,7 +102,7 @@ class Shares:
         rows = await self._store.read(budgets.used(holder, share.day))
         if any(row["kind"] == share.limit.kind for row in rows):
             return False
-        turn.notices.append(Notice(text, budgets.tell(holder, share.limit.kind, share.day), is_owed))
+        turn.notices += (Notice(text, budgets.tell(holder, share.limit.kind, share.day), is_owed),)
         return True
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from function_calls.approval_terms import Approved, Became
@@ -104,6 +105,7 @@ async def _no_status(text: str) -> None:
     return None
 
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NO_LOG, _NO_PAST, _NO_APPROVAL = NoTurnLog(), KnownPast(), NoApproval()
 
 
@@ -147,6 +149,14 @@ class Turn:
     outside: frozenset[str] = frozenset()
     """The keys of the runs that read what taints."""
     runs: int = 0
+    resuming: Mapping[str, Resumed] = _NOTHING
+    """What runs go on from that have asked the member something before, by the keys of these runs."""
+    notices: tuple[Notice, ...] = ()
+    """What came up in the turn. What of it is said when the turn ends is noted as told in the same unit."""
+    unfinished: Mapping[str, str] = _NOTHING
+    """The functions with effect `once` that are running, by the keys of their runs."""
+    nested: Mapping[str, StoredRun] = _NOTHING
+    """The nested runs that have ended. A result that holds when the outer function is tried again stands there too."""
     untold: frozenset[MemberRef] = frozenset()
     """The members whose role nobody told when it was last asked for."""
 
@@ -173,17 +183,8 @@ class Turn:
         self.status = status
         """Tells the chat what is going on."""
         self.state: dict[str, Any] = {}
-        self.resuming: dict[str, Resumed] = {}
-        """What runs go on from that have asked the member something before, by the keys of these runs."""
         self.said: list[Message] = []
         """What effects have said to the chat so far: it is sent however the turn ends."""
-        self.notices: list[Notice] = []
-        """What came up in the turn. What of it is said when the turn ends is noted as told in the same unit."""
-        self.unfinished: dict[str, str] = {}
-        """The functions with effect `once` that are running, by the keys of their runs."""
-        self.nested: dict[str, StoredRun] = {}
-        """The nested runs that have ended. A result that holds when the outer function is tried again stands there
-        too."""
 
     @property
     def asked_at_seconds(self) -> float | None:
@@ -218,7 +219,11 @@ class Turn:
     def in_flight(self) -> str:
         """The function with effect `once` that began last of those that are running: when the turn ends now, nobody
         knows how it ended."""
-        return next(reversed(self.unfinished.values()), "")
+        return next(reversed(tuple(self.unfinished.values())), "")
+
+    def resume(self, key: str, resumed: Resumed) -> None:
+        """Note what the run of `key` goes on from."""
+        self.resuming = {**self.resuming, key: resumed}
 
     def begin(self, run: Run) -> None:
         """Note that `run` is under way."""
@@ -230,17 +235,22 @@ class Turn:
             return
         self.effects += 1
         if effect is _ONCE:
-            self.unfinished[run.key] = spec.name
+            self.unfinished = {**self.unfinished, run.key: spec.name}
 
     def end(self, run: Run, result: FunctionResult) -> None:
         """Note how `run` ended. What a nested effect gave is given again when the outer function is repeated."""
         spec = run.spec
         if self.unfinished:
-            for one in [key for key in self.unfinished if key == run.key or key.startswith(f"{run.key}.")]:
-                del self.unfinished[one]
+            self.unfinished = {
+                key: name
+                for key, name in self.unfinished.items()
+                if key != run.key and not key.startswith(f"{run.key}.")
+            }
         if run.path is _NESTED:
             effect = spec.effect
             holds = effect is Effect.ONCE or (effect is Effect.IDEMPOTENT and result.ok)
+            if not isinstance(self.nested, dict):
+                self.nested = {}
             self.nested[run.key] = StoredRun(spec.name, result if holds else None)
         if spec.touches:
             self.has_read(run.key, spec)

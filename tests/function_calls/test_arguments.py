@@ -6,13 +6,14 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, PlainSerializer, computed_field, field_serializer, model_serializer
 
 from function_calls.arguments import ModelArguments, SchemaArguments
 from function_calls.schema import UnusableSchema, imported
@@ -292,6 +293,84 @@ def test_aliases_come_back_from_what_was_dumped() -> None:
     parser = ModelArguments(Units)
     raw = {"from": "km", "to": "mi"}
     assert parser.dump(parser.parse(raw)) == raw
+
+
+class Plain(BaseModel):
+    n: int = 1
+    text: str | None = None
+    flag: bool = False
+
+
+class Aliased(BaseModel):
+    n: int = Field(1, alias="number")
+
+
+class Told(BaseModel):
+    n: Annotated[int, PlainSerializer(str)] = 1
+
+
+class Rounded(BaseModel):
+    n: int = 1
+
+    @field_serializer("n")
+    def rounded(self, value: int) -> int:
+        return value // 10 * 10
+
+
+class Whole(BaseModel):
+    n: int = 1
+
+    @model_serializer
+    def told(self) -> dict[str, int]:
+        return {"all": self.n}
+
+
+class Reckoned(BaseModel):
+    n: int = 1
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def twice(self) -> int:
+        return 2 * self.n
+
+
+class Hidden(BaseModel):
+    n: int = 1
+    secret: str = Field("s", exclude=True)
+
+
+class Open(BaseModel, extra="allow"):
+    n: int = 1
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Chosen(BaseModel):
+    n: int = 1
+    colour: Colour = Colour.RED
+
+
+class Derived(Plain):
+    n: int = 2
+
+
+@pytest.mark.parametrize(
+    "model", [Plain, Aliased, Told, Rounded, Whole, Reckoned, Hidden, Open, Chosen, Derived, Kinds]
+)
+@given(n=st.integers(-(10**6), 10**6), text=st.none() | st.text())
+def test_arguments_are_dumped_as_the_library_dumps_them(model: type[BaseModel], n: int, text: str | None) -> None:
+    said = {"n": n, "number": n, "more": n} if text is None else {"n": n, "text": text}
+    arguments = model(**said)
+    expected = arguments.model_dump(mode="json", by_alias=True, exclude_none=True)
+    assert ModelArguments(model).dump(arguments) == expected
+
+
+def test_what_is_dumped_may_be_changed_without_changing_the_arguments() -> None:
+    arguments = Plain(n=3)
+    ModelArguments(Plain).dump(arguments)["n"] = "hidden"
+    assert arguments == Plain(n=3)
 
 
 def test_arguments_with_objects_inside_come_back_from_what_was_dumped() -> None:

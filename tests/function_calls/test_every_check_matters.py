@@ -280,27 +280,28 @@ async def nothing_repeats_an_effect_that_must_happen_once(invoker: type[Invoker]
     assert len(act.runs) == 1
 
 
-_REFUSALS = "        enabled(setting)\n"
+_REFUSALS = "        (None if setting is None else enabled(setting))\n"
 _AT_HAND = "        or (None if spec.activation is _ALWAYS else at_hand(spec, turn, profile, path))\n"
+_SWITCHED_ON = "        or (switched_on(profile) if path is _MODEL else None)\n"
 _POLICIES = "in self._policies[passed:] if passed else self._policies:"
 REMOVALS = [
     Removal("known", invocation, "= turn.functions.find(name)", "= turn.functions.specs[0]", only_known_functions_run),
     Removal("enabled", permissions, _REFUSALS, "        None\n", a_disabled_function_is_refused),
-    Removal("switched on", permissions, "        or switched_on(profile, path)\n", "", switched_off_is_refused),
+    Removal("switched on", permissions, _SWITCHED_ON, "", switched_off_is_refused),
     Removal("path open", permissions, "        or open_to(spec, path)\n", "", a_closed_way_is_refused),
     Removal("at hand", permissions, _AT_HAND, "", what_is_not_at_hand_is_refused),
     Removal("scope", permissions, "        or in_scope(spec, setting, context)\n", "", another_scope_is_refused),
     Removal(
         "mention",
         permissions,
-        "        or addressed(spec, setting, context, turn)\n",
+        "        or (None if turn.addressed else addressed(spec, setting, context))\n",
         "",
         a_message_that_is_not_addressed_is_refused,
     ),
     Removal(
         "role",
         permissions,
-        "        or _as_told(role_allows(spec, setting, context.sender.role), context, turn)\n",
+        "    refused = role_allows(spec, setting, context.sender.role)\n",
         "",
         a_weaker_role_is_refused,
     ),

@@ -89,7 +89,7 @@ async def test_a_run_that_is_only_to_end_and_whose_arguments_fit_no_more_is_turn
     act = Recorder("act", CITY, effect="once")
     routing = Routing(act)
     turn = routing.a_turn()
-    turn.resuming["asked"] = Resumed({}, "", kind)
+    turn.resume("asked", Resumed({}, "", kind))
     result = await routing.invoke("act", raw={"city": 5}, turn=turn, key="asked")
     assert (result.error and result.error.code, act.runs) == (ErrorCode.BAD_ARGUMENTS, [])
     assert [run.key for run, _ in routing.recorded] == ["asked"]
