@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from ruamel.yaml import YAML
 
@@ -27,9 +28,10 @@ class _NotPlain(Exception):
     """The file has more of YAML than names and sentences."""
 
 
-def read_texts(text: str) -> dict[str, str]:
-    """The sentences of a file by their names, those of all levels joined by dots, without ends of lines at the end.
-    Raises what the reader of YAML raises for a file that is none."""
+@lru_cache(maxsize=8)
+def read_texts(text: str) -> Mapping[str, str]:
+    """The sentences of a file by their names, those of all levels joined by dots, without ends of lines at the end; the
+    same object for the same text. Raises what the reader of YAML raises for a file that is none."""
     if not _NOT_FOR_LINES.search(text):
         lines = _Lines(text)
         try:

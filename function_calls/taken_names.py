@@ -16,9 +16,12 @@ class TakenNames:
 
     def clashes(self, one: FunctionSpec | ToolGroup) -> list[str]:
         """What `one` would take that another has, each with both places. Empty: it may be taken."""
+        wanted = _wanted(one)
+        if self._takers.keys().isdisjoint(wanted):
+            return []
         return [
             f"{kind} {word!r} is taken twice: by {_place(other)} and by {_place(one)}"
-            for kind, word in _wanted(one)
+            for kind, word in wanted
             for other in self._takers.get((kind, word), ())
             if other.bot is None or one.bot is None or other.bot == one.bot
         ]
