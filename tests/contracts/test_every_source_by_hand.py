@@ -6,7 +6,7 @@ import asyncio
 import json
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 from tests.bot.cli.running import a_settings_file, an_environment
 from tests.conftest import REPOSITORY
 from tests.contracts.test_every_source import CASES, MARKED, SOURCES, TOOLS, Source, a_file
-from tests.harness.forked_commands import Commands, forking
+from tests.harness.forked_processes import Ended, forked
 
 
 def a_mapping_by_name(folder: Path) -> Source:
@@ -34,23 +34,22 @@ BY_HAND = {"it runs": 0, "the role is too weak": 1, "a number is none": 1}
 """Cases, with the exit status of `rollcall call`."""
 
 
-@pytest.fixture(scope="module")
-def commands() -> Iterator[Commands]:
-    with forking(an_environment()) as running:
-        yield running
+async def by_hand(*arguments: str) -> Ended:
+    async with asyncio.timeout(30):
+        return await forked("bot", *arguments, env=an_environment())
 
 
 @pytest.mark.requirement("D6", "D29", "E35")
 @pytest.mark.parametrize("source", BY_NAME.values(), ids=BY_NAME)
 async def test_a_process_of_its_own_checks_and_records_as_every_way_does(
-    tmp_path: Path, source: Callable[[Path], Source], commands: Commands
+    tmp_path: Path, source: Callable[[Path], Source]
 ) -> None:
     made = source(tmp_path)
     cases = [CASES[how] for how in BY_HAND]
     async with made.running() as own:
         file = a_settings_file(tmp_path, "".join(f"{key}: {json.dumps(value)}\n" for key, value in own.items()))
         ended = [
-            await commands.run(
+            await by_hand(
                 *("call", made.name, "--json", json.dumps(case.arguments), "--role", case.role.value),
                 *("--config", str(file)),
             )
@@ -71,9 +70,7 @@ async def test_a_process_of_its_own_checks_and_records_as_every_way_does(
     ]
 
 
-async def test_a_process_off_another_one_says_what_one_that_is_started_alone_says(
-    tmp_path: Path, commands: Commands
-) -> None:
+async def test_a_process_off_another_one_says_what_one_that_is_started_alone_says(tmp_path: Path) -> None:
     made = a_file(tmp_path, MARKED)
     file = a_settings_file(tmp_path, f"sources: {json.dumps(made.settings['sources'])}\n")
     call = ("call", "echo", "--json", '{"text": "hi", "times": 2}', "--config", str(file))
@@ -86,5 +83,5 @@ async def test_a_process_off_another_one_says_what_one_that_is_started_alone_say
     )
     async with asyncio.timeout(30):
         out, err = await alone.communicate()
-    assert (alone.returncode, out.decode(), err.decode()) == await commands.run(*call)
+    assert (alone.returncode, out.decode(), err.decode()) == await by_hand(*call)
     assert json.loads(out)["reply"] == "hi hi"

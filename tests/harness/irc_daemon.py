@@ -6,7 +6,6 @@ import asyncio
 import re
 import signal
 import sqlite3
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 import httpx2
 
 from bot.database import DATABASE
+from tests.harness.forked_processes import ForkedProcess, a_forked_process
 from tests.harness.irc_servers import PATIENCE_SECONDS, IrcServer
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ class IrcDaemon:
     """One process."""
 
     home: Path
-    process: asyncio.subprocess.Process
+    process: ForkedProcess
     address: str
 
     async def told(self, path: str) -> httpx2.Response:
@@ -92,22 +92,13 @@ async def an_irc_daemon(home: Path, server: IrcServer, *channels: str) -> AsyncI
     file = home / "bot.yaml"
     named = [{"name": name} for name in channels or ("#family",)]
     file.write_text(_SETTINGS.format(home=home, port=server.port, channels=named))
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", "run", "--config", str(file), "--no-console"),
-        cwd=REPOSITORY,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        yield IrcDaemon(home, process, await _address(process))
-    except BaseException as error:
-        with suppress(OSError):
-            error.add_note(f"The daemon's log: {log(home)[-6000:]}")
-        raise
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+    async with a_forked_process("bot", "run", "--config", str(file), "--no-console") as process:
+        try:
+            yield IrcDaemon(home, process, await _address(process))
+        except BaseException as error:
+            with suppress(OSError):
+                error.add_note(f"The daemon's log: {log(home)[-6000:]}")
+            raise
 
 
 def rows(home: Path, question: str) -> list[tuple[Any, ...]]:
@@ -121,7 +112,7 @@ def log(home: Path) -> str:
     return (home / "logs" / "rollcall.jsonl").read_text()
 
 
-async def _address(process: asyncio.subprocess.Process) -> str:
+async def _address(process: ForkedProcess) -> str:
     assert process.stdout is not None
     async with asyncio.timeout(PATIENCE_SECONDS):
         while line := await process.stdout.readline():

@@ -15,9 +15,9 @@ from typing import Self
 
 import orjson
 
-from bot.testing import a_group, call
 from services.json_values import JsonObject
 from tests.harness.daemon_process import Plan, serve
+from tests.harness.forked_processes import live_once
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -74,7 +74,7 @@ class Nursery:
 
 def main() -> None:
     """The nursery's side."""
-    asyncio.run(_live_once())
+    asyncio.run(live_once())
     assert threading.active_count() == 1, "a fork takes no threads along, and may take what they hold"
     gc.freeze()
     for line in sys.stdin.buffer:
@@ -90,14 +90,6 @@ def main() -> None:
             answer = {"status": os.waitstatus_to_exitcode(status)}
         sys.stdout.buffer.write(orjson.dumps(answer) + b"\n")
         sys.stdout.buffer.flush()
-
-
-async def _live_once() -> None:
-    """Do here what every daemon does once: first uses of everything take longer than all that a test has it do."""
-    async with a_group() as group:
-        group.model.says(call("calculate", expression="2 + 2"), "It is 4.")
-        await group.say("Ann", "@Rollcall what is 2 + 2?")
-        await group.say("Ann", "/help")
 
 
 def _in_the_child(plan: Plan) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+
+from tests.harness.forked_processes import ForkedProcess, a_forked_process
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-for-the-tests"
@@ -34,7 +35,7 @@ platforms:
 class RealDaemon:
     """One process."""
 
-    process: asyncio.subprocess.Process
+    process: ForkedProcess
     address: str
     log: Path
 
@@ -101,21 +102,11 @@ async def a_real_daemon(home: Path, model: str, more: str = "") -> AsyncIterator
     is added to its settings."""
     file = home / "bot.yaml"
     file.write_text(_SETTINGS.format(home=home, model=model, token=TOKEN) + more)
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", "run", "--config", str(file), "--no-console"),
-        cwd=REPOSITORY,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
+    async with a_forked_process("bot", "run", "--config", str(file), "--no-console") as process:
         yield RealDaemon(process, await _address(process), home / "logs" / "rollcall.jsonl")
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
 
 
-async def _address(process: asyncio.subprocess.Process) -> str:
+async def _address(process: ForkedProcess) -> str:
     assert process.stdout is not None
     async with asyncio.timeout(PATIENCE_SECONDS):
         while line := await process.stdout.readline():

@@ -6,9 +6,10 @@ import asyncio
 import json
 import os
 import sqlite3
+import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from services.clock import SystemClock
 from tests.bot.cli.running import Printed, a_settings_file, an_environment, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY
+from tests.harness.forked_processes import ForkedProcess, a_forked_process
 from tests.harness.mcp_programs import ERAS, code, texts
 
 FUNCTIONS = REPOSITORY / "tests" / "harness" / "mcp_functions.py"
@@ -51,7 +53,7 @@ async def connected(file: Path, mode: str, *more: str, **options: Any) -> AsyncI
 class Process:
     """A process whose pipe is written and read by hand."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: ForkedProcess) -> None:
         self.process = process
 
     async def say(self, *lines: object) -> None:
@@ -83,21 +85,10 @@ class Process:
 
 @asynccontextmanager
 async def a_process(file: Path, *more: str) -> AsyncIterator[Process]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *arguments(file, *more),
-        cwd=REPOSITORY,
-        env=dict(an_environment()),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        limit=2**24,
-    )
-    try:
+    _, module, *rest = arguments(file, *more)
+    environment = an_environment()
+    async with a_forked_process(module, *rest, env=environment, stdin=subprocess.PIPE, limit=2**24) as process:
         yield Process(process)
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
 
 
 def hello(version: str = "2025-11-25") -> dict[str, Any]:
@@ -244,9 +235,7 @@ async def test_a_reader_who_is_gone_ends_it(file: Path) -> None:
     async with a_process(file) as process:
         await process.say(hello())
         await process.answer()
-        transport = process.process._transport.get_pipe_transport(1)
-        assert transport is not None
-        transport.close()
+        process.process.stop_reading()
         await asyncio.sleep(0)  # the pipe is closed in the loop's next round; before that, the answer would be read
         await process.say({"jsonrpc": "2.0", "id": 2, "method": "ping"})
         async with asyncio.timeout(PATIENCE_SECONDS):
