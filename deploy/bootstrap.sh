@@ -40,16 +40,29 @@ require_venv() {
 
 has_uv() { uv --version >/dev/null 2>&1; }
 
+uv_install() { # with the uv at $1 what the lock $2 names
+  "$1" pip install --quiet --python "$venv_python" --require-hashes -r "$2"
+}
+
+pip_install() {
+  "$venv_python" -m pip install -qq --disable-pip-version-check --no-input --require-hashes "$@"
+}
+
 install_with_uv() {
   has_uv || return 1
   [[ -x $venv_python ]] || UV_VENV_CLEAR=1 uv venv --quiet --python "$python" "$venv" || return 1
-  uv pip install --quiet --python "$venv_python" --require-hashes -r "$1"
+  uv_install uv "$1"
 }
 
+# Where there is no uv, pip brings one into .venv: it installs in two seconds what takes pip half a minute. What is wrong
+# with that is not told, since pip then does all of it, and tells what is wrong with the lock.
 install_with_pip() {
   require_venv
   "$venv_python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$venv" || return 1
-  "$venv_python" -m pip install -qq --disable-pip-version-check --no-input --require-hashes -r "$1"
+  if pip_install --only-binary :all: -r "$root/deploy/requirements-uv.txt" && uv_install "$venv/bin/uv" "$1"; then
+    return
+  fi 2>/dev/null
+  pip_install -r "$1"
 }
 
 link_project() { # as an editable install would, without a build backend; both files stay true when the folder moves

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ("run", "test", ".ci/run")
-LOCKS = ("requirements.txt", "requirements-dev.txt")
+LOCKS = ("requirements.txt", "requirements-dev.txt", "deploy/requirements-uv.txt")
 MADE_HERE = {".venv", "var", "logs", "build", "node_modules", "__pycache__"}
 
 # Where packages come from is a matter of the machine's client configuration.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -193,10 +195,42 @@ def test_what_is_missing_is_named_in_one_line(house: House, tmp_path: Path, pyth
     assert not (house.root / ".venv").exists()
 
 
-def test_without_uv_pip_does_it(house: House, tmp_path: Path) -> None:
+def without_uv(folder: Path) -> str:
+    """A PATH with a Python that can make environments, and no uv."""
     if importlib.util.find_spec("ensurepip") is None:
         pytest.skip("this Python has no module ensurepip")
     real = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
-    path = machine(tmp_path / "bin", f'exec "{real}" "$@"')
-    assert house.start(path=path)[:2] == (3, [str(house.root), str(house.root / "var"), "run"])
+    return machine(folder, f'exec "{real}" "$@"')
+
+
+def test_without_uv_pip_does_it(house: House, tmp_path: Path) -> None:
+    assert house.start(path=without_uv(tmp_path / "bin")) == (
+        *(3, [str(house.root), str(house.root / "var"), "run"]),
+        "rollcall: installing requirements.txt into .venv\n",
+    )
     assert list((house.root / ".venv").glob("lib/python3*/site-packages/pip")) != []
+
+
+@pytest.mark.parametrize(("status", "of_pip"), [(0, ""), (1, "could not install requirements.txt")])
+def test_without_uv_pip_brings_one_that_installs_and_where_it_does_not_pip_does(
+    lived_in: House, tmp_path: Path, status: int, of_pip: str
+) -> None:
+    wheel = tmp_path / "uv-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        script = zipfile.ZipInfo("uv-1.0.data/scripts/uv")
+        script.external_attr = 0o100755 << 16
+        archive.writestr(script, f'#!/bin/sh\necho "$@" >"$0.asked"\nexit {status}\n')
+        archive.writestr("uv-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: uv\nVersion: 1.0\n")
+        archive.writestr("uv-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr("uv-1.0.dist-info/RECORD", "")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    uv_lock = lived_in.root / "deploy" / "requirements-uv.txt"
+    uv_lock.write_text(f"uv @ {wheel.as_uri()} --hash=sha256:{digest}\n", encoding="utf-8")
+    # Only the uv finds it.
+    lock = lived_in.root / "requirements.txt"
+    lock.write_text("rollcall-has-no-such-package\n", encoding="utf-8")
+    code, _, said = lived_in.start(path=without_uv(tmp_path / "bin"))
+    assert (code, of_pip in said, "uv" in said) == (1 if status else 3, True, False)
+    python = lived_in.root / ".venv" / "bin" / "python"
+    asked = (lived_in.root / ".venv" / "bin" / "uv.asked").read_text(encoding="utf-8")
+    assert asked == f"pip install --quiet --python {python} --require-hashes -r {lock}\n"
