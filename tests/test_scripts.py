@@ -11,10 +11,13 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+HAS_ENSUREPIP = importlib.util.find_spec("ensurepip") is not None
+pip_alone = pytest.mark.skipif(not HAS_ENSUREPIP, reason="this Python has no module ensurepip")
 NEEDED = ("bash", "sh", "env", "dirname", "readlink", "cat", "rm", "chmod")
 DAEMON = """\
 import os, sys, time
@@ -68,12 +71,25 @@ def house(tmp_path: Path) -> House:
     return House(tmp_path / "a house")
 
 
+class Furnished(NamedTuple):
+    """A house whose environment is made already, and what was said then."""
+
+    house: House
+    first: tuple[int, list[str], str]
+
+
 @pytest.fixture(scope="module")
-def furnished(tmp_path_factory: pytest.TempPathFactory) -> House:
-    """A house whose environment is made already."""
-    house = House(tmp_path_factory.mktemp("furnished") / "a house")
-    assert house.bootstrap("requirements.txt")[0] == 0
-    return house
+def first_start(tmp_path_factory: pytest.TempPathFactory) -> Furnished:
+    """Made where there is no uv, if this Python can do without."""
+    folder = tmp_path_factory.mktemp("furnished")
+    house = House(folder / "a house")
+    path = without_uv(folder / "bin") if HAS_ENSUREPIP else os.environ["PATH"]
+    return Furnished(house, house.start(path=path))
+
+
+@pytest.fixture
+def furnished(first_start: Furnished) -> House:
+    return first_start.house
 
 
 @pytest.fixture
@@ -82,6 +98,12 @@ def lived_in(furnished: House, tmp_path: Path) -> House:
     house = House(tmp_path / "a house")
     shutil.copytree(furnished.root / ".venv", house.root / ".venv", symlinks=True)
     return house
+
+
+def without_uv(folder: Path) -> str:
+    """A PATH with a Python that can make environments, and no uv."""
+    real = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
+    return machine(folder, f'exec "{real}" "$@"')
 
 
 def machine(folder: Path, python: str) -> str:
@@ -128,9 +150,10 @@ def test_a_signal_reaches_the_daemon_itself(furnished: House) -> None:
     assert int(started_as) == process.pid
 
 
-def test_the_first_start_installs_and_the_second_does_nothing(house: House) -> None:
-    assert "installing requirements.txt" in house.start()[2]
-    assert house.start() == (3, [str(house.root), str(house.root / "var"), "run"], "")
+def test_the_first_start_installs_and_the_second_does_nothing(first_start: Furnished) -> None:
+    house, told = first_start.house, "rollcall: installing requirements.txt into .venv\n"
+    started = (3, [str(house.root), str(house.root / "var"), "run"])
+    assert (first_start.first, house.start()) == ((*started, told), (*started, ""))
 
 
 def test_a_changed_lock_is_installed(lived_in: House) -> None:
@@ -195,22 +218,12 @@ def test_what_is_missing_is_named_in_one_line(house: House, tmp_path: Path, pyth
     assert not (house.root / ".venv").exists()
 
 
-def without_uv(folder: Path) -> str:
-    """A PATH with a Python that can make environments, and no uv."""
-    if importlib.util.find_spec("ensurepip") is None:
-        pytest.skip("this Python has no module ensurepip")
-    real = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
-    return machine(folder, f'exec "{real}" "$@"')
+@pip_alone
+def test_without_uv_pip_does_it(first_start: Furnished) -> None:
+    assert list((first_start.house.root / ".venv").glob("lib/python3*/site-packages/pip")) != []
 
 
-def test_without_uv_pip_does_it(house: House, tmp_path: Path) -> None:
-    assert house.start(path=without_uv(tmp_path / "bin")) == (
-        *(3, [str(house.root), str(house.root / "var"), "run"]),
-        "rollcall: installing requirements.txt into .venv\n",
-    )
-    assert list((house.root / ".venv").glob("lib/python3*/site-packages/pip")) != []
-
-
+@pip_alone
 @pytest.mark.parametrize(("status", "of_pip"), [(0, ""), (1, "could not install requirements.txt")])
 def test_without_uv_pip_brings_one_that_installs_and_where_it_does_not_pip_does(
     lived_in: House, tmp_path: Path, status: int, of_pip: str
