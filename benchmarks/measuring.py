@@ -56,14 +56,19 @@ class Figure:
     """CPU of the floor in the same run."""
 
     @property
+    def told(self) -> float:
+        """The value as it is told."""
+        return round(self.value, 3)
+
+    @property
     def holds(self) -> bool:
-        """Whether the value is within its limit."""
-        return self.value <= self.limit
+        """Whether the value is within its limit, as it is told: nobody is to read that 1.5 is more than 1.5."""
+        return self.told <= self.limit
 
     def line(self) -> str:
         """The figure as one line of JSON."""
         floor = None if self.floor_us is None else round(self.floor_us, 2)
-        facts = {"name": self.name, self.unit: round(self.value, 3), "floor_us": floor}
+        facts = {"name": self.name, self.unit: self.told, "floor_us": floor}
         return json.dumps({**facts, "figure": self.figure, "limit": self.limit, "holds": self.holds})
 
 

@@ -36,6 +36,12 @@ def _all_are_told(name: str, printed: str) -> None:
         assert line[unit] > 0 or unit in ("errors", "us")
 
 
+@pytest.mark.parametrize(("value", "holds"), [(1.4996, True), (1.50049, True), (1.50051, False)])
+def test_whether_a_figure_holds_is_said_of_the_value_that_is_told(value: float, holds: bool) -> None:
+    line = json.loads(Figure("turn", "a turn", "ratio", value, 1.5).line())
+    assert (line["holds"], line["ratio"] <= line["limit"]) == (holds, holds)
+
+
 def test_a_benchmark_that_there_is_not_is_an_error_that_names_it(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["sprint"])
