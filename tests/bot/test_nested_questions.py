@@ -80,3 +80,14 @@ async def test_function_calling_that_was_switched_off_meanwhile_keeps_it_closed(
         group.model.says("I could not.")
         await group.say("Bob", f"approve {code}", **ADMIN)
     assert function.runs == []
+
+
+async def test_what_a_command_began_goes_on_though_models_may_call_nothing_any_more(tmp_path: Path) -> None:
+    function = post()
+    specs = [function.spec, outer(commands=["outer"]).spec]
+    async with a_group(specs, settings=needing(), home=tmp_path) as group:
+        code = code_in(await group.say("Ann", "/outer"))
+    settings = {**needing(), "chats": {"allow": ["*"], "settings": {FAMILY.key: {"functions_on": False}}}}
+    async with a_group(specs, settings=settings, home=tmp_path) as group:
+        assert await group.say("Bob", f"approve {code}", **ADMIN) == ["posted"]
+    assert function.runs == [{"city": "Oslo"}]

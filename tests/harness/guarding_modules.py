@@ -134,6 +134,7 @@ GUARDING: Mapping[str, Guarding] = {
             *_bot("waiting_approvals", "yes_to_an_edition"),
             *_calls("every_approval_check_matters"),
         ),
+        {"run_held_up: nested": "a run of its own is refused for the same where it is run"},
     ),
     "function_calls/single_runs.py": Guarding(
         (*_ANSWERS, *_bot("budget_limits", "budgets", "explanations", "timers"), *_calls("permissions", "router")),
