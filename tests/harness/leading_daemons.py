@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,6 @@ import httpx2
 import orjson
 
 from services.json_values import JsonObject
-from tests.harness.forked_processes import ForkedProcess, a_forked_process
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-for-the-tests"
@@ -36,7 +36,7 @@ platforms:
 class LeadingDaemon:
     """One process. `printed` is what it has said so far."""
 
-    process: ForkedProcess
+    process: asyncio.subprocess.Process
     settings: Path
     log: Path
     printed: str = ""
@@ -110,5 +110,15 @@ async def a_daemon_beside_others(
     home.mkdir(exist_ok=True)
     file = home / "bot.yaml"
     file.write_text(_SETTINGS.format(home=home, url=url, model=model, token=TOKEN, lease_seconds=lease_seconds) + more)
-    async with a_forked_process("bot", "run", "--config", str(file), "--no-console") as process:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot", "run", "--config", str(file), "--no-console"),
+        cwd=REPOSITORY,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
         yield LeadingDaemon(process, file, home / "logs" / "rollcall.jsonl")
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
