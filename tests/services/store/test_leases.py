@@ -21,8 +21,8 @@ from services.store.ids import Ids
 from services.store.leases import Held, Unreachable
 from services.store.occurrences import OCCURRENCES
 from services.store.port import Conflict, Query, Statement, StoreBroken, StoreFenced, Write
-from services.store.postgres.connections import address_of
-from services.store.postgres.lease import PostgresLease, connect_as_leader
+from services.store.postgres.connections import address_of, connect_writer
+from services.store.postgres.lease import PostgresLease
 from services.store.postgres.store import PostgresStore
 from services.store.statements import compile_statement
 from services.timetable import Timetable
@@ -52,11 +52,10 @@ async def a_lease(url: str, holder: str, seconds: float = LONG) -> AsyncIterator
 
 @asynccontextmanager
 async def a_writer(
-    url: str, guard: Write, seconds: float = LONG, on_broken: Callable[[StoreBroken], None] | None = None
+    url: str, guard: Write, on_broken: Callable[[StoreBroken], None] | None = None
 ) -> AsyncIterator[PostgresStore]:
     """The store of a leader."""
-    connect = partial(connect_as_leader, seconds=seconds)
-    store = await PostgresStore.open(url, clock=SystemClock(), guard=guard, connect=connect, on_broken=on_broken)
+    store = await PostgresStore.open(url, clock=SystemClock(), guard=guard, on_broken=on_broken)
     try:
         yield store
     finally:
@@ -221,8 +220,8 @@ async def test_a_leader_that_another_one_has_taken_over_from_commits_nothing_mor
 
 
 async def test_nobody_takes_over_in_the_midst_of_a_commit(url: str) -> None:
-    async with a_lease(url, "old", SHORT) as old, a_lease(url, "new", 1.0) as new:
-        with connect_as_leader(address_of(url), LONG) as session:
+    async with a_lease(url, "old", SHORT) as old, a_lease(url, "new", 5.0) as new:
+        with connect_writer(address_of(url)) as session:
             begin_as(session, old.guard(await taken(old)))
             session.execute(*statement(a_row(1)))
             await asyncio.sleep(SHORT)
@@ -234,15 +233,44 @@ async def test_nobody_takes_over_in_the_midst_of_a_commit(url: str) -> None:
 
 
 async def test_a_leader_that_is_held_up_in_a_transaction_is_cut_off_when_its_lease_has_run_out(url: str) -> None:
-    async with a_lease(url, "old", SHORT) as old, a_lease(url, "new") as new:
-        with connect_as_leader(address_of(url), SHORT) as session:
+    async with a_lease(url, "old", SHORT) as old, a_lease(url, "new", SHORT) as new:
+        with connect_writer(address_of(url)) as session:
             begin_as(session, old.guard(await taken(old)))
             session.execute(*statement(a_row(1)))
             assert await taken(new) == 2
-            with pytest.raises(psycopg.Error, match="idle-in-transaction"):
+            with pytest.raises(psycopg.errors.AdminShutdown):
                 session.execute("COMMIT")
         async with a_writer(url, new.guard(2)) as store:
             assert await rows(store) == []
+
+
+async def test_a_leader_that_is_held_up_before_it_has_sent_all_of_a_transaction_is_cut_off_too(url: str) -> None:
+    async with a_lease(url, "old", SHORT) as old, a_lease(url, "new", SHORT) as new:
+        with connect_writer(address_of(url)) as session:
+            guard = old.guard(await taken(old))
+            together = session.pipeline()
+            together.__enter__()
+            # The server has these, and waits for the end of what is sent together.
+            session.execute("BEGIN")
+            session.execute(*statement(guard))
+            session.execute(*statement(a_row(1)))
+            assert await taken(new) == 2
+            with pytest.raises(psycopg.OperationalError):
+                together.__exit__(None, None, None)
+        async with a_writer(url, new.guard(2)) as store:
+            assert await rows(store) == []
+
+
+async def test_a_transaction_that_the_server_is_busy_with_is_not_cut_off(url: str) -> None:
+    async with a_lease(url, "old", SHORT) as old, a_lease(url, "new", SHORT) as new:
+        with connect_writer(address_of(url)) as session:
+            begin_as(session, old.guard(await taken(old)))
+            session.execute(*statement(a_row(1)))
+            busy = asyncio.create_task(asyncio.to_thread(session.execute, f"SELECT pg_sleep({5 * SHORT}); COMMIT"))
+            assert await taken(new) == 2
+            await busy
+        async with a_writer(url, new.guard(2)) as store:
+            assert await rows(store) == [1]
 
 
 @pytest.mark.requirement("D41")
