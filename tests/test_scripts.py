@@ -218,6 +218,24 @@ def test_what_is_missing_is_named_in_one_line(house: House, tmp_path: Path, pyth
     assert not (house.root / ".venv").exists()
 
 
+@pytest.mark.parametrize("is_on_the_path", [True, False])
+def test_the_systems_own_python_is_taken_before_another_one_where_it_is_new_enough(
+    house: House, tmp_path: Path, is_on_the_path: bool
+) -> None:
+    telling = f'case "$*" in *executable*) echo "$0" ;; *) exec "{sys.executable}" "$@" ;; esac'
+    other = machine(tmp_path / "bin", telling)
+    systems = subprocess.run(
+        ["/usr/bin/python3", "-c", "import sys, ensurepip, venv; assert sys.version_info >= (3, 11)"],
+        capture_output=True,
+        check=False,
+    )
+    path = f"{other}:/usr/bin" if is_on_the_path else other
+    script = 'source deploy/bootstrap.sh; find_python; echo "|$python"'
+    code, said, _ = house.start("bash", "-euc", script, path=path)
+    is_systems = is_on_the_path and systems.returncode == 0
+    assert (code, said) == (0, ["/usr/bin/python3" if is_systems else f"{other}/python3"])
+
+
 @pip_alone
 def test_without_uv_pip_does_it(first_start: Furnished) -> None:
     assert list((first_start.house.root / ".venv").glob("lib/python3*/site-packages/pip")) != []
