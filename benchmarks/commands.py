@@ -143,7 +143,7 @@ DRIVERS: dict[str, Driver] = {
 
 def lookup_figures(effort: Effort) -> list[Figure]:
     """A command found and its arguments parsed, among few and among many."""
-    load = Load(count=effort.count(1_000), functions=100)
+    load = Load(count=effort.count(3_000), functions=100)
     samples = rounds(
         {
             "floor": ("commands.floor", load),
@@ -167,7 +167,7 @@ def lookup_figures(effort: Effort) -> list[Figure]:
 
 def invoke_figures(effort: Effort) -> list[Figure]:
     """The same through `invoke`."""
-    load = Load(count=effort.count(1_000), functions=100)
+    load = Load(count=effort.count(3_000), functions=100)
     samples = rounds({"floor": ("commands.floor", load), "invoke": ("commands.invoke", load)}, effort)
     what = "a command found, parsed and run through every check, two filters and the call log, no storage"
     return [Figure("command_invoke", what, "us", median(samples["invoke"]), 12.0, median(samples["floor"]))]
