@@ -209,8 +209,8 @@ def heard(
         "at_ms": at_ms,
     }
     if reply_to is None:
-        return Write(_HEARD, values)
-    return Write(_REPLIED, {**values, "reply_to": reply_to, "reply_to_name": reply_to_name})
+        return _HEARD.write_from(values)
+    return _REPLIED.write_from({**values, "reply_to": reply_to, "reply_to_name": reply_to_name})
 
 
 def said(
@@ -238,8 +238,8 @@ def said(
         "answers": answers,
     }
     if reply_to is None:
-        return Write(_SAID, values)
-    return Write(_SAID_TO, {**values, "reply_to": reply_to})
+        return _SAID.write_from(values)
+    return _SAID_TO.write_from({**values, "reply_to": reply_to})
 
 
 def edited(chat: str, native_id: str, text: str) -> Write:

@@ -136,12 +136,12 @@ def accept(
     }
     if ended_ms is not None:
         values["ended_ms"] = ended_ms
-        return Write(_ACCEPT_ENDED, values)
+        return _ACCEPT_ENDED.write_from(values)
     values["turn_id"] = id
     if question_id is None:
-        return Write(_ACCEPT, values)
+        return _ACCEPT.write_from(values)
     values["question_id"] = question_id
-    return Write(_ACCEPT_ANSWER, values)
+    return _ACCEPT_ANSWER.write_from(values)
 
 
 def take_up(id: int, epoch: int) -> Write:

@@ -98,15 +98,15 @@ def begun(
         "taint": taint,
     }
     if ended_ms is None:
-        return Write(_INTEND, values)
+        return _INTEND.write_from(values)
     values["code"], values["ended_ms"] = code, ended_ms
-    return Write(_NOTE, values)
+    return _NOTE.write_from(values)
 
 
 def of_waiting(begun: Write) -> Write | None:
     """The intent `begun` of a turn that has noted nothing yet; the unit is undone when that turn is not there, or over.
     None where it is none."""
-    return Write(_INTEND_OF_WAITING, begun.values, 1) if begun.statement is _INTEND else None
+    return _INTEND_OF_WAITING.write_from(begun.values, expect=1) if begun.statement is _INTEND else None
 
 
 def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, taint: str) -> Write:

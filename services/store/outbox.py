@@ -75,7 +75,7 @@ def put(
         "epoch": epoch,
         "at_ms": at_ms,
     }
-    return Write(_PUT, values)
+    return _PUT.write_from(values)
 
 
 def claim(id: int, epoch: int) -> Write:

@@ -28,6 +28,10 @@ class Statement:
         """This statement with `values` for its binds (int, str, bytes or None), touching any number of rows."""
         return _new(Write, (self, values, None))
 
+    def write_from(self, values: Mapping[str, Any], *, expect: int | None = None) -> Write:
+        """The same with values that lie together already, and are not copied; `expect` as in `write_expecting`."""
+        return _new(Write, (self, values, expect))
+
     def write_expecting(self, rows: int, **values: Any) -> Write:
         """The same, but the whole unit is undone and Conflict raised unless exactly `rows` rows are touched."""
         return _new(Write, (self, values, rows))
