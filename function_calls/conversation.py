@@ -155,8 +155,8 @@ def shown(history: Sequence[HistoryLine], settings: RouterSettings) -> Sequence[
     without what it answers."""
     left = settings.history_tokens
     first = len(history)
-    while first > max(0, len(history) - settings.history_messages):
-        left -= estimated_tokens(history[first - 1].text) + _TOKENS_OF_A_LINE
+    for line in reversed(history[max(0, first - settings.history_messages) :]):
+        left -= estimated_tokens(line.text) + _TOKENS_OF_A_LINE
         if left < 0:
             break
         first -= 1
@@ -194,8 +194,8 @@ def attributed(line: HistoryLine, profile: ChatProfile, today: date | None) -> s
     moment = _moment(line.at_ms // _MINUTE_MS, profile.timezone)
     day = "" if moment.date == today else f"{moment.day} "
     reply = f" (to {_name(line.reply_to_name)})" if line.reply_to_name else ""
-    # Indented, so that nobody can write a line that seems to be another member's.
-    text = _LINE_STARTS.sub(_INDENTED, line.text)
+    # Indented, so that nobody can write a line that seems to be another member's. Line ends cannot be printed.
+    text = line.text if line.text.isprintable() else _LINE_STARTS.sub(_INDENTED, line.text)
     return f"[{day}{moment.time}] {_name(line.sender_name)}{reply}: {text}"
 
 

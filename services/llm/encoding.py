@@ -43,7 +43,7 @@ def _function(function: OfferedFunction, strict: bool) -> JsonObject:
 def encode_messages(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True) -> bytes:
     """`messages` as a JSON array. `echo_reasoning` sends a model's reasoning back to it, word for word: some providers
     insist on it beside tool calls, some refuse it."""
-    return dumps([_encode(message, echo_reasoning=echo_reasoning) for message in messages])
+    return dumps([_encode(message, echo_reasoning) for message in messages])
 
 
 def guided(request: ModelRequest) -> Sequence[ModelMessage]:
@@ -71,11 +71,12 @@ def wire_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "unnamed"
 
 
-def _encode(message: ModelMessage, *, echo_reasoning: bool) -> JsonObject:
-    if message.role == "tool":
-        return {"role": "tool", "tool_call_id": message.call_id, "content": message.content}
-    if message.role != "assistant":
-        return {"role": message.role, "content": message.content}
+def _encode(message: ModelMessage, echo_reasoning: bool) -> JsonObject:
+    role = message.role
+    if role == "tool":
+        return {"role": role, "tool_call_id": message.call_id, "content": message.content}
+    if role != "assistant" or not (message.calls or message.opaque):
+        return {"role": role, "content": message.content}
     encoded: JsonObject = {"role": "assistant", "content": message.content}
     kept = (message.opaque or {}).get("openai", {})
     if echo_reasoning:

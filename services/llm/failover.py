@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 import structlog
 
@@ -15,6 +16,7 @@ from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
 from services.refs import ErrorCode, Trouble
 
 _log = structlog.get_logger("models")
+_opaque_of = attrgetter("opaque")
 
 _AVAILABILITY = frozenset({Trouble.OUTAGE, Trouble.BUSY, Trouble.KEY, Trouble.QUOTA, Trouble.MISSING})
 """The model could not be asked. After anything else it was there, and answered something."""
@@ -118,7 +120,7 @@ class Failover:
             breaker.left(trial=trial)
             raise
         self._works(member)
-        return replace(answer, by=name)
+        return answer.given_by(name)
 
     async def _within(self, model: ChatModel, request: ModelRequest) -> ModelAnswer:
         try:
@@ -166,11 +168,12 @@ def _worth_telling(errors: Sequence[ModelError]) -> ModelError | None:
 def _fit_for(name: str, request: ModelRequest, seconds: float) -> ModelRequest:
     """`request` within `seconds`, and without what another provider wants back: it is signed or private."""
     messages = request.messages
-    if any(message.opaque is not None and message.by != name for message in messages):
+    # Hardly any message has something of a provider's own.
+    if any(map(_opaque_of, messages)) and any(message.opaque and message.by != name for message in messages):
         messages = [message if message.by == name else replace(message, opaque=None) for message in messages]
     if messages is request.messages and seconds >= request.timeout_seconds:
         return request
-    return replace(request, messages=messages, timeout_seconds=seconds)
+    return request.within(seconds, messages)
 
 
 def _tell_operator(name: str, trouble: Trouble, seconds: float) -> None:

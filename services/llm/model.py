@@ -125,6 +125,12 @@ class ModelAnswer:
     by: str = ""
     """The model that gave it, by its name in the settings."""
 
+    def given_by(self, name: str) -> ModelAnswer:
+        """The same, from the model of that name."""
+        return ModelAnswer(
+            self.text, self.calls, self.finish, self.model, self.request_id, self.usage, self.opaque, self.final, name
+        )
+
 
 @quick_init
 @dataclass(frozen=True, slots=True)
@@ -141,6 +147,10 @@ class ModelRequest:
     """For the whole request, retries included."""
     language: str = "en"
     """The chat's language, for a model that speaks itself instead of a provider."""
+
+    def within(self, seconds: float, messages: Sequence[ModelMessage]) -> ModelRequest:
+        """The same with `messages` in place of its own, to be answered in so many seconds."""
+        return ModelRequest(messages, self.offer, self.everything, self.tool_choice, seconds, self.language)
 
 
 class ModelError(Exception):

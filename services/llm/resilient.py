@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from services.clock import Clock
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
 from services.retry import Retry, Verdict
@@ -53,7 +51,7 @@ class ResilientModel:
 
     def _within(self, request: ModelRequest, deadline: float) -> ModelRequest:
         seconds = deadline - self._clock.monotonic()
-        return request if seconds >= request.timeout_seconds else replace(request, timeout_seconds=seconds)
+        return request if seconds >= request.timeout_seconds else request.within(seconds, request.messages)
 
     def _judge(self, error: ModelError) -> Verdict:
         wait, patience = error.retry_after_seconds, self._patience_seconds
