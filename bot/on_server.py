@@ -41,6 +41,8 @@ async def open_on_server(
     """The store there, brought up to date. `guard` is what each transaction begins with; without one it is for this
     process alone. Raises StoreError."""
     with _driver():
+        from services.store.postgres.connections import connect_writer
+        from services.store.postgres.lease import connect_as_leader
         from services.store.postgres.store import PostgresStore
 
     return await PostgresStore.open(
@@ -49,6 +51,7 @@ async def open_on_server(
         prepare=_prepare,
         on_broken=on_broken,
         guard=guard,
+        connect=connect_writer if guard is None else partial(connect_as_leader, seconds=settings.lease_seconds),
     )
 
 

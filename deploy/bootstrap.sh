@@ -18,15 +18,18 @@ die() {
 
 # The system's own comes first: distributions build theirs with profiles and link-time optimization. One that was built
 # where it stands, as version managers do, took a fifth longer for everything. To have another one, make .venv with it.
-find_python() { # sets `python`: the first that is new enough, rather one that can make environments; ends with 2 without
+find_python() { # sets `python`: the first that is new enough, rather one that an environment can be made with; ends with 2
   local name found probe='import sys; assert sys.version_info >= (3, 11); print(sys.executable)'
   local names=(python3 python3.14 python3.13 python3.12 python3.11)
-  [[ :$PATH: != *:/usr/bin:* ]] || names=(/usr/bin/python3 "${names[@]}")
+  # On macOS it may be a stand-in that asks whether to install one.
+  [[ :$PATH: != *:/usr/bin:* || $OSTYPE == darwin* ]] || names=(/usr/bin/python3 "${names[@]}")
   python=
   for name in "${names[@]}"; do
     found=$("$name" -c "$probe" 2>/dev/null) || continue
     python=${python:-$found}
-    [[ -n $(venv_package "$found") ]] || { python=$found && return; }
+    if has_uv || [[ -z $(venv_package "$found") ]]; then
+      python=$found && return
+    fi
   done
   [[ -n $python ]] || die 2 "Python 3.11 or newer is needed, and here is $(python3 --version 2>/dev/null || echo none)"
 }

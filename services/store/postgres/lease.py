@@ -14,7 +14,7 @@ from sqlalchemy import Integer, bindparam, text
 from services.store import leases
 from services.store.leases import Held, Unreachable
 from services.store.port import Query, Statement, StoreError, Write
-from services.store.postgres.connections import adapt, address_of, hang_up, place_of
+from services.store.postgres.connections import adapt, address_of, connect_writer, hang_up, place_of
 from services.store.statements import StatementCompiler
 
 _LEAST_SECONDS, _MOST_SECONDS = 0.5, 10.0
@@ -24,7 +24,8 @@ there is time for another one, where the lease is not shorter than three seconds
 _LOCKED = "55P03"
 _log = structlog.get_logger("lease")
 # Who began a transaction with the guard of `services/store/leases.py` longer ago than the lease lasts, and has yet to
-# say how it goes on. One that the server is busy with, or that waits for a lock, is left alone.
+# say how it goes on. One that the server is busy with, or that waits for a lock, is left alone. Sessions of other roles
+# show nothing of this.
 _CUT_OFF = Statement(
     "leases.cut_off",
     text(
@@ -97,9 +98,14 @@ class PostgresLease:
             await connection.close()
 
     async def _cut_off(self) -> None:
-        """End the sessions that were held up in the midst of a transaction that has the row. No setting of the server
-        would do it in every version: while a client has sent only part of what it sends together, it counts as busy."""
-        if (await self._asked(_CUT_OFF.query(lease_ms=self._lease_ms))).rows:
+        """End the sessions that were held up in the midst of a transaction that has the row. The server ends what is
+        idle, see `connect_as_leader`, but a client that has sent only part of what it sends together counts as busy."""
+        try:
+            answer = await self._asked(_CUT_OFF.query(lease_ms=self._lease_ms))
+        except Unreachable as problem:
+            _log.warning("held_up_leader_not_cut_off", problem=str(problem))
+            return
+        if (True,) in answer.rows:
             _log.warning("held_up_leader_cut_off")
 
     async def _held(self) -> Held | None:
@@ -168,3 +174,18 @@ class _NoLeases(StoreError):
 
 class _Locked(Unreachable):
     """Another transaction has the row."""
+
+
+def connect_as_leader(address: str, seconds: float) -> psycopg.Connection[Any]:
+    """The writer's connection of who leads with a lease of `seconds`. A process that is held up in the midst of a
+    transaction has the row of the lease locked: the server ends its session when the lease would have run out, or
+    nobody else could take over. Raises psycopg.Error."""
+    connection = connect_writer(address)
+    try:
+        connection.execute(
+            "SELECT set_config('idle_in_transaction_session_timeout', %s, false)", (f"{round(seconds * 1000)}ms",)
+        )
+    except BaseException:
+        connection.close()
+        raise
+    return connection

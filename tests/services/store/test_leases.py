@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import select
+from structlog.testing import capture_logs
 
 from services.clock import SystemClock
 from services.store import audit, due
@@ -21,8 +22,8 @@ from services.store.ids import Ids
 from services.store.leases import Held, Unreachable
 from services.store.occurrences import OCCURRENCES
 from services.store.port import Conflict, Query, Statement, StoreBroken, StoreFenced, Write
-from services.store.postgres.connections import address_of, connect_writer
-from services.store.postgres.lease import PostgresLease
+from services.store.postgres.connections import address_of
+from services.store.postgres.lease import PostgresLease, connect_as_leader
 from services.store.postgres.store import PostgresStore
 from services.store.statements import compile_statement
 from services.timetable import Timetable
@@ -52,10 +53,11 @@ async def a_lease(url: str, holder: str, seconds: float = LONG) -> AsyncIterator
 
 @asynccontextmanager
 async def a_writer(
-    url: str, guard: Write, on_broken: Callable[[StoreBroken], None] | None = None
+    url: str, guard: Write, seconds: float = LONG, on_broken: Callable[[StoreBroken], None] | None = None
 ) -> AsyncIterator[PostgresStore]:
     """The store of a leader."""
-    store = await PostgresStore.open(url, clock=SystemClock(), guard=guard, on_broken=on_broken)
+    connect = partial(connect_as_leader, seconds=seconds)
+    store = await PostgresStore.open(url, clock=SystemClock(), guard=guard, connect=connect, on_broken=on_broken)
     try:
         yield store
     finally:
@@ -221,7 +223,7 @@ async def test_a_leader_that_another_one_has_taken_over_from_commits_nothing_mor
 
 async def test_nobody_takes_over_in_the_midst_of_a_commit(url: str) -> None:
     async with a_lease(url, "old", SHORT) as old, a_lease(url, "new", 5.0) as new:
-        with connect_writer(address_of(url)) as session:
+        with connect_as_leader(address_of(url), LONG) as session:
             begin_as(session, old.guard(await taken(old)))
             session.execute(*statement(a_row(1)))
             await asyncio.sleep(SHORT)
@@ -233,12 +235,12 @@ async def test_nobody_takes_over_in_the_midst_of_a_commit(url: str) -> None:
 
 
 async def test_a_leader_that_is_held_up_in_a_transaction_is_cut_off_when_its_lease_has_run_out(url: str) -> None:
-    async with a_lease(url, "old", SHORT) as old, a_lease(url, "new", SHORT) as new:
-        with connect_writer(address_of(url)) as session:
+    async with a_lease(url, "old", SHORT) as old, a_lease(url, "new") as new:
+        with connect_as_leader(address_of(url), SHORT) as session:
             begin_as(session, old.guard(await taken(old)))
             session.execute(*statement(a_row(1)))
             assert await taken(new) == 2
-            with pytest.raises(psycopg.errors.AdminShutdown):
+            with pytest.raises(psycopg.Error, match="idle-in-transaction"):
                 session.execute("COMMIT")
         async with a_writer(url, new.guard(2)) as store:
             assert await rows(store) == []
@@ -246,24 +248,39 @@ async def test_a_leader_that_is_held_up_in_a_transaction_is_cut_off_when_its_lea
 
 async def test_a_leader_that_is_held_up_before_it_has_sent_all_of_a_transaction_is_cut_off_too(url: str) -> None:
     async with a_lease(url, "old", SHORT) as old, a_lease(url, "new", SHORT) as new:
-        with connect_writer(address_of(url)) as session:
-            guard = old.guard(await taken(old))
-            together = session.pipeline()
-            together.__enter__()
-            # The server has these, and waits for the end of what is sent together.
-            session.execute("BEGIN")
-            session.execute(*statement(guard))
-            session.execute(*statement(a_row(1)))
+        with connect_as_leader(address_of(url), SHORT) as session, capture_logs() as logs:
+            together = await a_half_sent_transaction(session, old)
             assert await taken(new) == 2
             with pytest.raises(psycopg.OperationalError):
                 together.__exit__(None, None, None)
         async with a_writer(url, new.guard(2)) as store:
             assert await rows(store) == []
+    assert [entry["event"] for entry in logs] == ["held_up_leader_cut_off"]
+
+
+async def test_who_may_not_cut_off_a_leader_that_is_held_up_says_so_and_stands_by(
+    postgres_server: PostgresServer, url: str
+) -> None:
+    name = conninfo_to_dict(url)["dbname"]
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute("CREATE ROLE plain LOGIN")
+        server.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO plain")
+        server.execute("REVOKE EXECUTE ON FUNCTION pg_terminate_backend FROM PUBLIC")
+    plain = postgres_server.url_of(str(name)).replace("//bot@", "//plain@")
+    async with a_lease(plain, "old", SHORT) as old, a_lease(plain, "new", SHORT) as new:
+        with connect_as_leader(address_of(plain), SHORT) as session, capture_logs() as logs:
+            together = await a_half_sent_transaction(session, old)
+            while not logs:
+                assert isinstance(await new.take(), Held)
+            together.__exit__(None, None, None)
+            session.execute("ROLLBACK")
+            assert await taken(new) == 2
+    assert [entry["event"] for entry in logs] == ["held_up_leader_not_cut_off"]
 
 
 async def test_a_transaction_that_the_server_is_busy_with_is_not_cut_off(url: str) -> None:
     async with a_lease(url, "old", SHORT) as old, a_lease(url, "new", SHORT) as new:
-        with connect_writer(address_of(url)) as session:
+        with connect_as_leader(address_of(url), LONG) as session:
             begin_as(session, old.guard(await taken(old)))
             session.execute(*statement(a_row(1)))
             busy = asyncio.create_task(asyncio.to_thread(session.execute, f"SELECT pg_sleep({5 * SHORT}); COMMIT"))
@@ -298,6 +315,17 @@ async def _claimed(store: PostgresStore, claims: list[Write]) -> list[bool]:
     done = await asyncio.gather(*(store.commit([claim]) for claim in claims), return_exceptions=True)
     assert all(one == [1] or isinstance(one, Conflict) for one in done)
     return [one == [1] for one in done]
+
+
+async def a_half_sent_transaction(session: psycopg.Connection[Any], lease: PostgresLease) -> psycopg.Pipeline:
+    """One of a new leader, of which the server has all but the end of what is sent together, and waits for that."""
+    guard = lease.guard(await taken(lease))
+    together = session.pipeline()
+    together.__enter__()
+    session.execute("BEGIN")
+    session.execute(*statement(guard))
+    session.execute(*statement(a_row(1)))
+    return together
 
 
 def begin_as(session: psycopg.Connection[Any], guard: Write) -> None:
