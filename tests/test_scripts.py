@@ -65,6 +65,14 @@ class House:
         """The same of preparing the environment alone."""
         return self.start("bash", "-euc", f"source deploy/bootstrap.sh; bootstrap {' '.join(locks)}", path=path)
 
+    def python_found(self, path: str) -> str:
+        """The Python that an environment would be made with."""
+        code, said, _ = self.start(
+            "bash", "-euc", 'source deploy/bootstrap.sh; find_python; echo "|$python"', path=path
+        )
+        assert code == 0
+        return said[0]
+
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
@@ -224,16 +232,28 @@ def test_the_systems_own_python_is_taken_before_another_one_where_it_is_new_enou
 ) -> None:
     telling = f'case "$*" in *executable*) echo "$0" ;; *) exec "{sys.executable}" "$@" ;; esac'
     other = machine(tmp_path / "bin", telling)
-    fit = "import sys, ensurepip, venv; assert sys.version_info >= (3, 11)"
+    path = f"{other}:/usr/bin" if is_on_the_path else other
+    makes_environments = "" if shutil.which("uv", path=path) else "import ensurepip, venv; "
+    fit = f"{makes_environments}import sys; assert sys.version_info >= (3, 11)"
     is_fit = (
         Path("/usr/bin/python3").exists()
         and subprocess.call(["/usr/bin/python3", "-c", fit], stderr=subprocess.DEVNULL) == 0
     )
-    path = f"{other}:/usr/bin" if is_on_the_path else other
-    script = 'source deploy/bootstrap.sh; find_python; echo "|$python"'
-    code, said, _ = house.start("bash", "-euc", script, path=path)
     is_systems = is_on_the_path and is_fit
-    assert (code, said) == (0, ["/usr/bin/python3" if is_systems else f"{other}/python3"])
+    assert house.python_found(path) == ("/usr/bin/python3" if is_systems else f"{other}/python3")
+
+
+@pytest.mark.parametrize(("has_uv", "taken"), [(True, "python3"), (False, "python3.12")])
+def test_a_python_that_cannot_make_environments_is_passed_over_unless_uv_makes_them(
+    house: House, tmp_path: Path, has_uv: bool, taken: str
+) -> None:
+    path = machine(tmp_path / "bin", 'case "$*" in *"import ensurepip"*) exit 1 ;; *) echo "$0" ;; esac')
+    able = 'case "$*" in *executable*) echo "$0" ;; esac'
+    others = {"python3.12": able, **({"uv": "exit 0"} if has_uv else {})}
+    for name, script in others.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (tmp_path / "bin" / name).chmod(0o755)
+    assert house.python_found(path) == f"{path}/{taken}"
 
 
 @pip_alone

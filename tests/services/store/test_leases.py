@@ -270,8 +270,9 @@ async def test_who_may_not_cut_off_a_leader_that_is_held_up_says_so_and_stands_b
     async with a_lease(plain, "old", SHORT) as old, a_lease(plain, "new", SHORT) as new:
         with connect_as_leader(address_of(plain), SHORT) as session, capture_logs() as logs:
             together = await a_half_sent_transaction(session, old)
-            while not logs:
-                assert isinstance(await new.take(), Held)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while not logs:
+                    assert isinstance(await new.take(), Held)
             together.__exit__(None, None, None)
             session.execute("ROLLBACK")
             assert await taken(new) == 2
