@@ -74,12 +74,16 @@ async def program_streams(
         finally:
             # Whatever became of the steps before, nothing of it may be left.
             _signal_group(process.pid, signal.SIGKILL)
-            for task in tasks:
-                task.cancel()
-            for stream in (read, write, incoming, outgoing):
-                stream.close()
-            transport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public closes the pipes
-            transport.close()
+            try:
+                # Who was cancelled meanwhile may close the loop next, which then never learns of the program's end.
+                await _is_gone(lambda: process.returncode is not None, _TOLD_SECONDS)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                for stream in (read, write, incoming, outgoing):
+                    stream.close()
+                transport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public closes the pipes
+                transport.close()
 
 
 async def _read(
