@@ -124,8 +124,8 @@ class GroupCommitter:
     def _execute(self, unit: Unit) -> list[int]:
         cursor = self._cursor
         execute, counts = cursor.execute, []
-        for name, sql, values, expect in unit.steps:
-            execute(sql, values)
+        for statement, values, expect in unit.steps:
+            execute(statement.sql, values)
             if cursor.description is not None:
                 # The count of RETURNING is known, and COMMIT possible, only when its rows are fetched.
                 cursor.fetchall()
@@ -134,7 +134,7 @@ class GroupCommitter:
                 # The driver counts only what begins with INSERT, UPDATE, DELETE or REPLACE; `WITH … UPDATE` does not.
                 (count,) = cursor.execute("SELECT changes()").fetchone()
             if expect is not None and count != expect:
-                raise Conflict(f"{name}: touched {count} rows, expected {expect}")
+                raise Conflict(f"{statement.name}: touched {count} rows, expected {expect}")
             counts.append(count)
         return counts
 

@@ -24,17 +24,18 @@ class NotCompilable(Exception):
 
 
 class CompiledStatement:
-    """`sql` with one placeholder (`?` on SQLite, `%s` on PostgreSQL) for each name in `order`."""
+    """`sql` with one placeholder (`?` on SQLite, `%s` on PostgreSQL) for each name in `order`. `pick` gives the values
+    in that order, of a mapping that has `count` names and all of these."""
 
-    __slots__ = ("_count", "_pick", "is_select", "name", "order", "sql")
+    __slots__ = ("count", "is_select", "name", "order", "pick", "sql")
 
     def __init__(self, name: str, sql: str, order: tuple[str, ...], *, is_select: bool) -> None:
         self.name = name
         self.sql = sql
         self.order = order
         self.is_select = is_select
-        self._pick = _picker(order)
-        self._count = len(set(order))
+        self.pick = _picker(order)
+        self.count = len(set(order))
 
     def bind(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """The values in the order of the placeholders.
@@ -43,10 +44,10 @@ class CompiledStatement:
             ValueError: a name is missing from `values`, or is not one of this statement.
         """
         try:
-            picked = self._pick(values)
+            picked = self.pick(values)
         except KeyError as error:
             raise ValueError(f"no value for {error.args[0]!r}") from None
-        if len(values) != self._count:
+        if len(values) != self.count:
             raise ValueError(f"does not take {', '.join(sorted(set(values) - set(self.order)))}")
         return picked
 

@@ -172,4 +172,4 @@ def _check(connection: psycopg.Connection[Any], url: str) -> None:
 
 def _step(write: Write, compiler: StatementCompiler) -> Step:
     compiled = compiler.compiled(write.statement)
-    return Step(write.statement.name, compiled.sql, compiled.bind(write.values), 1)
+    return compiled, compiled.bind(write.values), 1

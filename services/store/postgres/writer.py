@@ -144,11 +144,12 @@ class PostgresCommitter:
             try:
                 opening.append(next(cursors).execute(_BEGIN))
                 if self._guard is not None:
-                    opening.append(next(cursors).execute(self._guard.sql, self._guard.values))
+                    guard, values, _ = self._guard
+                    opening.append(next(cursors).execute(guard.sql, values))
                 for unit in units:
                     by_unit.append([])
-                    for step in unit.steps:
-                        by_unit[-1].append(next(cursors).execute(step.sql, step.values))
+                    for statement, values, _ in unit.steps:
+                        by_unit[-1].append(next(cursors).execute(statement.sql, values))
             except _REFUSED as error:
                 if isinstance(error, psycopg.Error) and is_from_server(error):
                     servers = error
@@ -232,17 +233,17 @@ class _Sent(NamedTuple):
         """The rows that each step of that unit has touched. Raises _UnitFailed."""
         cursors = self.by_unit[position] if position < len(self.by_unit) else ()
         counts = []
-        for step, cursor in zip(unit.steps, cursors, strict=False):
+        for (statement, _, expect), cursor in zip(unit.steps, cursors, strict=False):
             if not _is_done(cursor):
                 # The statements behind the one that failed have no answer either, but they are not asked for it.
-                raise _UnitFailed(position, step.name, self.servers or psycopg.OperationalError("no answer"))
-            if step.expect is not None and cursor.rowcount != step.expect:
-                conflict = Conflict(f"{step.name}: touched {cursor.rowcount} rows, expected {step.expect}")
-                raise _UnitFailed(position, step.name, conflict)
+                raise _UnitFailed(position, statement.name, self.servers or psycopg.OperationalError("no answer"))
+            if expect is not None and cursor.rowcount != expect:
+                conflict = Conflict(f"{statement.name}: touched {cursor.rowcount} rows, expected {expect}")
+                raise _UnitFailed(position, statement.name, conflict)
             counts.append(cursor.rowcount)
         if len(counts) < len(unit.steps):
-            name = unit.steps[len(counts)].name
-            raise _UnitFailed(position, name, self.ours or psycopg.OperationalError("not sent"))
+            statement, _, _ = unit.steps[len(counts)]
+            raise _UnitFailed(position, statement.name, self.ours or psycopg.OperationalError("not sent"))
         return counts
 
 
