@@ -86,9 +86,13 @@ class BotFunctions:
         is_bare = not text.startswith("/")
         if is_bare and not bare:
             return None
-        word, rest = _first_word(text if is_bare else text[1:])
+        line = text if is_bare else text[1:]
+        pieces = line.split(None, 1)  # `_first_word` without a call, for each command twice
+        if not pieces or line[0].isspace():
+            return None
+        rest = pieces[1] if len(pieces) == 2 else ""
         # Case is all that is folded: what cannot be seen stays, and is in no command.
-        folded = word.casefold()
+        folded = pieces[0].casefold()
         if folded in self._first_words:
             second, after = _first_word(rest)
             pair = f"{folded} {second.casefold()}"

@@ -81,7 +81,7 @@ class EmbeddedEngine:
         """Whether the message of `chat` that a place is kept for would be begun with at once: nothing of the chat runs,
         waits, or is being written down."""
         is_idle = chat not in self._running and chat not in self._queues and self._places.get(chat) == 1
-        return is_idle and self._accepts and len(self._running) < self._limits.parallel_turns
+        return is_idle and self._has_room()
 
     def submit(self, job: Job) -> None:
         """Run `job` when its chat's turn comes; at once when it is immediate."""
@@ -95,6 +95,9 @@ class EmbeddedEngine:
             return
         queue = self._queues.get(chat)
         if queue is None:
+            if chat not in self._running and not self._ready and self._has_room():
+                self._begin(chat, job)
+                return
             queue = self._queues[chat] = deque()
         queue.append(job)
         self._waiting += 1
@@ -166,14 +169,20 @@ class EmbeddedEngine:
         await self._failed
 
     def _start(self) -> None:
-        while self._ready and self._accepts and len(self._running) < self._limits.parallel_turns:
+        while self._ready and self._has_room():
             chat = self._ready.popleft()
             queue = self._queues.get(chat)
             if chat in self._running or not queue:
                 continue
             job = queue.popleft()
             self._waiting -= 1
-            self._running[chat] = (job, asyncio.get_running_loop().create_task(self._guarded(job)))
+            self._begin(chat, job)
+
+    def _has_room(self) -> bool:
+        return self._accepts and len(self._running) < self._limits.parallel_turns
+
+    def _begin(self, chat: ChatRef, job: Job) -> None:
+        self._running[chat] = (job, asyncio.get_running_loop().create_task(self._guarded(job)))
 
     def _over(self, chat: ChatRef) -> None:
         """The turn of `chat` that ran has ended: the next one begins."""
