@@ -71,10 +71,14 @@ _OF_BOT = {
 }
 
 
-def _heard(name: str, values: Mapping[str, ColumnElement[Any]]) -> Statement:
+_HEARD_OF_MEMBER = ("id", "chat", "native_id", "sender", "sender_name", "text", "at_ms")
+_SAID_BY_BOT = ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by", "answers")
+
+
+def _heard(name: str, values: Mapping[str, ColumnElement[Any]], *more: str) -> Statement:
     # For a duplicate there is no inbox row of this id, so nothing is written.
     taken = select(*values.values()).where(exists().where(INBOX.c.id == _BINDS["id"]))
-    return Statement(name, insert(HISTORY).from_select(list(values), taken))
+    return Statement(name, insert(HISTORY).from_select(list(values), taken), takes=(*_HEARD_OF_MEMBER, *more))
 
 
 # What is null is left out: to bind it costs the driver more than a text does.
@@ -88,9 +92,14 @@ _REPLIED = _heard(
         "reply_to_name": _BINDS["reply_to_name"],
         "thread": func.coalesce(_THREAD_OF_REPLIED, _BINDS["reply_to"]),
     },
+    *("reply_to", "reply_to_name"),
 )
-_SAID = Statement("history.said", insert(HISTORY).values(_OF_BOT))
-_SAID_TO = Statement("history.said_to", insert(HISTORY).values({**_OF_BOT, "reply_to": _BINDS["reply_to"]}))
+_SAID = Statement("history.said", insert(HISTORY).values(_OF_BOT), takes=_SAID_BY_BOT)
+_SAID_TO = Statement(
+    "history.said_to",
+    insert(HISTORY).values({**_OF_BOT, "reply_to": _BINDS["reply_to"]}),
+    takes=(*_SAID_BY_BOT, "reply_to"),
+)
 # Who is shown what: all of the chat, what one member said and was answered, or one chain of replies.
 _IN_SCOPE = or_(
     bindparam("scope", type_=TEXT) == literal_column("'chat'"),
@@ -167,6 +176,7 @@ _EDIT = Statement(
 _SENT = Statement(
     "history.sent",
     update(HISTORY).where(HISTORY.c.id == bindparam("row_id")).values(native_id=bindparam("new_native_id")),
+    takes=("new_native_id", "row_id"),
 )
 # By time, so that a run that is repeated after a crash forgets nothing that was said meanwhile.
 _UP_TO = (HISTORY.c.chat == bindparam("chat"), HISTORY.c.at_ms <= bindparam("until_ms"))
@@ -199,18 +209,10 @@ def heard(
 ) -> Write:
     """A member's message, in the unit that accepts it. `id` is its row's in the inbox: where that was not written since
     the message was known, neither is this."""
-    values = {
-        "id": id,
-        "chat": chat,
-        "native_id": native_id,
-        "sender": sender,
-        "sender_name": sender_name,
-        "text": said,
-        "at_ms": at_ms,
-    }
+    heard_of_member = (id, chat, native_id, sender, sender_name, said, at_ms)
     if reply_to is None:
-        return _HEARD.write_from(values)
-    return _REPLIED.write_from({**values, "reply_to": reply_to, "reply_to_name": reply_to_name})
+        return _HEARD.write_row(heard_of_member)
+    return _REPLIED.write_row((*heard_of_member, reply_to, reply_to_name))
 
 
 def said(
@@ -227,19 +229,8 @@ def said(
 ) -> Write:
     """A message of the bot's own, in the unit that puts it into the outbox: the answer to the row `answers`, which
     `asked_by` said. `outside`: it may hold words of others."""
-    values = {
-        "id": id,
-        "chat": chat,
-        "sender": OUTSIDE if outside else "",
-        "sender_name": sender_name,
-        "text": text,
-        "at_ms": at_ms,
-        "asked_by": asked_by,
-        "answers": answers,
-    }
-    if reply_to is None:
-        return _SAID.write_from(values)
-    return _SAID_TO.write_from({**values, "reply_to": reply_to})
+    said_by_bot = (id, chat, OUTSIDE if outside else "", sender_name, text, at_ms, asked_by, answers)
+    return _SAID.write_row(said_by_bot) if reply_to is None else _SAID_TO.write_row((*said_by_bot, reply_to))
 
 
 def edited(chat: str, native_id: str, text: str) -> Write:
@@ -254,7 +245,7 @@ def deleted(chat: str, native_id: str) -> Write:
 
 def sent(id: int, native_id: str) -> Write:
     """The network's own id of a message that the bot sent."""
-    return _SENT.write(row_id=id, new_native_id=native_id)
+    return _SENT.write_row((native_id, id))
 
 
 def recent(chat: str, before: int, count: int) -> Query:

@@ -41,14 +41,15 @@ Index(
 
 _TAKEN = (
     *("id", "key", "chat", "native_id", "sender", "sender_name", "kind", "body", "received_ms"),
-    *("reason", "detail", "epoch"),
+    *("reason", "detail"),
 )
 
 
 def _accept(name: str, *more: str) -> Statement:
-    values = {given: bindparam(given, type_=INBOX.c[given].type) for given in (*_TAKEN, *more)}
+    takes = (*_TAKEN, *more, "epoch")
+    values = {given: bindparam(given, type_=INBOX.c[given].type) for given in takes}
     once = insert(INBOX).values(values | {"attempts": 0}).on_conflict_do_nothing(index_elements=["key"])
-    return Statement(name, once)
+    return Statement(name, once, takes)
 
 
 # What is null is left out: to bind it costs the driver more than a text does.
@@ -64,6 +65,7 @@ _TAKE_UP = Statement(
 _WAITS = Statement(
     "inbox.waits",
     update(INBOX).where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == WAITING).values(attempts=INBOX.c.attempts),
+    takes=("row_id",),
 )
 _END = Statement(
     "inbox.end",
@@ -75,6 +77,7 @@ _END = Statement(
         ended_ms=bindparam("at_ms"),
         body=literal_column("''"),
     ),
+    takes=("new_reason", "new_detail", "at_ms", "row_id"),
 )
 _REPLACE = Statement(
     "inbox.replace",
@@ -120,28 +123,12 @@ def accept(
 ) -> Write:
     """Take an event in; touches no row when one with this key was taken before. It is a turn of its own, which the
     process `epoch` is to answer and which may answer the question `question_id`, unless it has `ended_ms` already."""
-    values = {
-        "id": id,
-        "key": key,
-        "chat": chat,
-        "native_id": native_id,
-        "sender": sender,
-        "sender_name": sender_name,
-        "kind": kind,
-        "body": body,
-        "received_ms": received_ms,
-        "reason": reason,
-        "detail": detail,
-        "epoch": epoch,
-    }
+    taken = (id, key, chat, native_id, sender, sender_name, kind, body, received_ms, reason, detail)
     if ended_ms is not None:
-        values["ended_ms"] = ended_ms
-        return _ACCEPT_ENDED.write_from(values)
-    values["turn_id"] = id
+        return _ACCEPT_ENDED.write_row((*taken, ended_ms, epoch))
     if question_id is None:
-        return _ACCEPT.write_from(values)
-    values["question_id"] = question_id
-    return _ACCEPT_ANSWER.write_from(values)
+        return _ACCEPT.write_row((*taken, id, epoch))
+    return _ACCEPT_ANSWER.write_row((*taken, id, question_id, epoch))
 
 
 def take_up(id: int, epoch: int) -> Write:
@@ -151,13 +138,13 @@ def take_up(id: int, epoch: int) -> Write:
 
 def waits(id: int) -> Write:
     """Changes nothing; the unit is undone when the turn of that id is not there, or over."""
-    return _WAITS.write_expecting(1, row_id=id)
+    return _WAITS.write_row((id,), 1)
 
 
 def end(id: int, reason: str, detail: str, at_ms: int) -> Write:
     """How the event ended; the unit is undone when it had ended before. What was said is forgotten here: nothing needs
     it any more, and where it may be read, edited and deleted is history."""
-    return _END.write_expecting(1, row_id=id, new_reason=reason, new_detail=detail, at_ms=at_ms)
+    return _END.write_row((reason, detail, at_ms, id), 1)
 
 
 def replace(id: int, body: str) -> Write:

@@ -32,19 +32,25 @@ LEDGER = table(
 )
 
 _BINDS = {column.name: bindparam(column.name, type_=column.type) for column in LEDGER.columns}
-_ENDS = ("code", "ended_ms")
-_RUN = {name: bind for name, bind in _BINDS.items() if name not in (*_ENDS, "result")}
-_BEGUN: dict[str, ColumnElement[Any]] = {**_RUN, "code": literal_column("''")}
+_ENDS = ("ended_ms", "code")
+_RUN = tuple(name for name in _BINDS if name not in (*_ENDS, "result", "taint"))
+_BEGUN: dict[str, ColumnElement[Any]] = {
+    **{name: _BINDS[name] for name in (*_RUN, "taint")},
+    "code": literal_column("''"),
+}
 
 
-def _once(name: str, values: Mapping[str, ColumnElement[Any]]) -> Statement:
-    return Statement(name, insert(LEDGER).values(values).on_conflict_do_nothing(index_elements=["turn_id", "key"]))
+def _once(name: str, values: Mapping[str, ColumnElement[Any]], *more: str) -> Statement:
+    once = insert(LEDGER).values(values).on_conflict_do_nothing(index_elements=["turn_id", "key"])
+    return Statement(name, once, takes=(*_RUN, *more, "taint"))
 
 
 _INTEND = _once("ledger.intend", _BEGUN)
-_NOTE = _once("ledger.note", {**_RUN, **{name: _BINDS[name] for name in _ENDS}})
+_NOTE = _once("ledger.note", {name: _BINDS[name] for name in (*_RUN, *_ENDS, "taint")}, *_ENDS)
 _OF_WAITING = select(*_BEGUN.values()).where(exists().where(INBOX.c.id == _BINDS["turn_id"], INBOX.c.reason == WAITING))
-_INTEND_OF_WAITING = Statement("ledger.intend_of_waiting", insert(LEDGER).from_select(list(_BEGUN), _OF_WAITING))
+_INTEND_OF_WAITING = Statement(
+    "ledger.intend_of_waiting", insert(LEDGER).from_select(list(_BEGUN), _OF_WAITING), takes=(*_RUN, "taint")
+)
 _RESULT = Statement(
     "ledger.result",
     update(LEDGER)
@@ -55,6 +61,7 @@ _RESULT = Statement(
         result=bindparam("new_result"),
         taint=bindparam("new_taint"),
     ),
+    takes=("end_ms", "new_code", "new_result", "new_taint", "of_turn", "row_key"),
 )
 _OF_TURN = Statement(
     "ledger.of_turn",
@@ -84,35 +91,22 @@ def begun(
     """A run is about to happen: the intent of an effect. Nothing when this run was noted on an earlier attempt. A read
     is noted once, when it has ended at `ended_ms` with `code`, unless it costs something. `taint`: what the turn has
     read by then."""
-    values = {
-        "turn_id": turn_id,
-        "key": key,
-        "chat": chat,
-        "member": member,
-        "function": function,
-        "arguments": arguments,
-        "effect": effect,
-        "path": path,
-        "round": round_number,
-        "at_ms": at_ms,
-        "taint": taint,
-    }
-    if ended_ms is None:
-        return _INTEND.write_from(values)
-    values["code"], values["ended_ms"] = code, ended_ms
-    return _NOTE.write_from(values)
+    run = (turn_id, key, chat, member, function, arguments, effect, path, round_number, at_ms)
+    return _INTEND.write_row((*run, taint)) if ended_ms is None else _NOTE.write_row((*run, ended_ms, code, taint))
 
 
 def of_waiting(begun: Write) -> Write | None:
     """The intent `begun` of a turn that has noted nothing yet; the unit is undone when that turn is not there, or over.
     None where it is none."""
-    return _INTEND_OF_WAITING.write_from(begun.values, expect=1) if begun.statement is _INTEND else None
+    if begun.statement is not _INTEND or not isinstance(begun.values, tuple):
+        return None
+    return _INTEND_OF_WAITING.write_row(begun.values, 1)
 
 
 def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, taint: str) -> Write:
     """How a run ended; `code` is `ok`, `asked` or an ErrorCode, `body` is None for a read. `taint`: what the turn has
     read by then."""
-    return _RESULT.write(of_turn=turn_id, row_key=key, end_ms=at_ms, new_code=code, new_result=body, new_taint=taint)
+    return _RESULT.write_row((at_ms, code, body, taint, turn_id, key))
 
 
 def of_turn(turn_id: int) -> Query:

@@ -33,6 +33,7 @@ _PUT = Statement(
     insert(OUTBOX)
     .values({name: bindparam(name, type_=OUTBOX.c[name].type) for name in _GIVEN} | {"attempts": 0, "problem": ""})
     .on_conflict_do_nothing(index_elements=["key"]),
+    takes=_GIVEN,
 )
 _CLAIM = Statement(
     "outbox.claim",
@@ -43,6 +44,7 @@ _CLAIM = Statement(
 _SENT = Statement(
     "outbox.sent",
     update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id")).values(state="sent", native_id=bindparam("new_native_id")),
+    takes=("new_native_id", "row_id"),
 )
 _FAILED = Statement(
     "outbox.failed",
@@ -64,18 +66,7 @@ def put(
 ) -> Write:
     """A message to send. `state` is `sending` where this process sends it at once and a second send does no harm, else
     `pending`. Nothing when an earlier attempt of the turn put it there."""
-    values = {
-        "id": id,
-        "key": key,
-        "turn_id": turn_id,
-        "history_id": history_id,
-        "chat": chat,
-        "body": body,
-        "state": state,
-        "epoch": epoch,
-        "at_ms": at_ms,
-    }
-    return _PUT.write_from(values)
+    return _PUT.write_row((id, key, turn_id, history_id, chat, body, state, epoch, at_ms))
 
 
 def claim(id: int, epoch: int) -> Write:
@@ -85,7 +76,7 @@ def claim(id: int, epoch: int) -> Write:
 
 def sent(id: int, native_id: str) -> Write:
     """The network has it."""
-    return _SENT.write(row_id=id, new_native_id=native_id)
+    return _SENT.write_row((native_id, id))
 
 
 def failed(id: int, problem: str) -> Write:

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, Protocol
 from sqlalchemy.sql import Executable
 
 Row = Mapping[str, Any]
+Values = Mapping[str, Any] | tuple[Any, ...]
+"""The values of a statement's binds, by their names; or in the order of the names that it `takes`."""
 _new = tuple.__new__  # half of what a NamedTuple's own way takes
 
 
@@ -18,18 +20,21 @@ class Statement:
     Compared by identity; `name` is for logs and errors.
     """
 
-    __slots__ = ("clause", "name")
+    __slots__ = ("clause", "name", "takes")
 
-    def __init__(self, name: str, clause: Executable) -> None:
+    def __init__(self, name: str, clause: Executable, takes: Sequence[str] = ()) -> None:
+        """`takes`: the names of all its binds in the order in which `write_row` is given their values."""
         self.name = name
         self.clause = clause
+        self.takes = tuple(takes)
 
     def write(self, **values: Any) -> Write:
         """This statement with `values` for its binds (int, str, bytes or None), touching any number of rows."""
         return _new(Write, (self, values, None))
 
-    def write_from(self, values: Mapping[str, Any], *, expect: int | None = None) -> Write:
-        """The same with values that lie together already, and are not copied; `expect` as in `write_expecting`."""
+    def write_row(self, values: tuple[Any, ...], expect: int | None = None) -> Write:
+        """The same with the values in the order that it `takes`, for what is written in every turn: to name ten values
+        and to look each of them up takes longer than all else that is done with them. `expect` as below."""
         return _new(Write, (self, values, expect))
 
     def write_expecting(self, rows: int, **values: Any) -> Write:
@@ -45,7 +50,7 @@ class Write(NamedTuple):
     """One statement of a unit."""
 
     statement: Statement
-    values: Mapping[str, Any]
+    values: Values
     expect: int | None = None
 
 

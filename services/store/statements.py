@@ -14,7 +14,7 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from services.store.port import Statement
+from services.store.port import Statement, Values
 
 DialectName = Literal["sqlite", "postgresql"]
 
@@ -24,30 +24,38 @@ class NotCompilable(Exception):
 
 
 class CompiledStatement:
-    """`sql` with one placeholder (`?` on SQLite, `%s` on PostgreSQL) for each name in `order`. `pick` gives the values
-    in that order, of a mapping that has `count` names and all of these."""
+    """`sql` with one placeholder (`?` on SQLite, `%s` on PostgreSQL) for each name in `order`. `pick_row` gives the
+    values in that order, of a row that is as long as `row_length`."""
 
-    __slots__ = ("count", "is_select", "name", "order", "pick", "sql")
+    __slots__ = ("_count", "_pick", "is_select", "name", "order", "pick_row", "row_length", "sql")
 
-    def __init__(self, name: str, sql: str, order: tuple[str, ...], *, is_select: bool) -> None:
+    def __init__(
+        self, name: str, sql: str, order: tuple[str, ...], takes: tuple[str, ...] = (), *, is_select: bool
+    ) -> None:
         self.name = name
         self.sql = sql
         self.order = order
         self.is_select = is_select
-        self.pick = _picker(order)
-        self.count = len(set(order))
+        self.row_length = len(takes)
+        self.pick_row = _picker_of_rows(order, takes)
+        self._pick = _picker(order)
+        self._count = len(set(order))
 
-    def bind(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def bind(self, values: Values) -> tuple[Any, ...]:
         """The values in the order of the placeholders.
 
         Raises:
-            ValueError: a name is missing from `values`, or is not one of this statement.
+            ValueError: a name is missing from `values`, or is not one of this statement; or a row has another length.
         """
+        if isinstance(values, tuple):
+            if len(values) != self.row_length:
+                raise ValueError(f"takes {self.row_length} values in a row, not {len(values)}")
+            return self.pick_row(values)
         try:
-            picked = self.pick(values)
+            picked = self._pick(values)
         except KeyError as error:
             raise ValueError(f"no value for {error.args[0]!r}") from None
-        if len(values) != self.count:
+        if len(values) != self._count:
             raise ValueError(f"does not take {', '.join(sorted(set(values) - set(self.order)))}")
         return picked
 
@@ -124,8 +132,15 @@ def _compile(statement: Statement, dialect: Dialect) -> CompiledStatement:
             raise NotCompilable(f"{statement.name}: the text depends on the value of {name!r}")
         if bind.type.dialect_impl(dialect).bind_processor(dialect) is not None:
             raise NotCompilable(f"{statement.name} on {dialect.name}: {name!r} is converted; store integers and text")
-    order = tuple(compiled.positiontup or ())
-    return CompiledStatement(statement.name, compiled.string, order, is_select=statement.clause.is_select)
+    order, takes = tuple(compiled.positiontup or ()), statement.takes
+    if takes and set(takes) != set(order):
+        raise NotCompilable(f"{statement.name}: takes {', '.join(takes)}, and has {', '.join(order)}")
+    return CompiledStatement(statement.name, compiled.string, order, takes, is_select=statement.clause.is_select)
+
+
+def _picker_of_rows(order: tuple[str, ...], takes: tuple[str, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """A tuple of a tuple is that one itself."""
+    return itemgetter(*map(takes.index, order)) if takes and order != takes else tuple
 
 
 def _picker(order: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:

@@ -7,13 +7,13 @@ was busy become one transaction: there is no window to wait for, and the busier 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import structlog
 
 from services.clock import Clock
-from services.store.port import BadUnit, Statement, StoreBroken, StoreClosed, StoreError, Write
+from services.store.port import BadUnit, Statement, StoreBroken, StoreClosed, StoreError, Values, Write
 from services.store.starvation import Nudge
 from services.store.statements import CompiledStatement, StatementCompiler
 from services.store.units import Committer, Step, Unit
@@ -140,16 +140,14 @@ class UnitQueue:
         for statement, values, expect in writes:
             compiled = known.get(statement) or self._write(statement)
             # What `bind` does, without a call for each of the ten writes of a turn.
-            try:
-                bound = compiled.pick(values)
-            except KeyError:
-                bound = self._bound(compiled, values)
-            if len(values) != compiled.count:
+            if type(values) is tuple and len(values) == compiled.row_length:
+                bound = compiled.pick_row(values)
+            else:
                 bound = self._bound(compiled, values)
             steps.append((compiled, bound, expect))
         return steps
 
-    def _bound(self, compiled: CompiledStatement, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _bound(self, compiled: CompiledStatement, values: Values) -> tuple[Any, ...]:
         try:
             return compiled.bind(values)
         except ValueError as error:

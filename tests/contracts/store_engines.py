@@ -33,18 +33,17 @@ NOTES = Table(
 )
 BUDGETS = Table("budgets", TABLES, integer("id", primary_key=True), integer("left"), sqlite_strict=True)
 
-ADD = Statement(
-    "notes.add",
-    # `place` tells the order in which the units were done.
-    insert(NOTES).from_select(
-        ["id", "body", "place"],
-        select(
-            bindparam("id", type_=INTEGER),
-            bindparam("body", type_=NOTES.c.body.type),
-            cast(func.coalesce(func.max(NOTES.c.place), literal(0)) + literal(1), INTEGER),
-        ),
+# `place` tells the order in which the units were done.
+_ADDED = insert(NOTES).from_select(
+    ["id", "body", "place"],
+    select(
+        bindparam("id", type_=INTEGER),
+        bindparam("body", type_=NOTES.c.body.type),
+        cast(func.coalesce(func.max(NOTES.c.place), literal(0)) + literal(1), INTEGER),
     ),
 )
+ADD = Statement("notes.add", _ADDED)
+ADD_ROW = Statement("notes.add_row", _ADDED, takes=("id", "body"))
 ADD_ONCE = Statement(
     "notes.add_once",
     postgresql.insert(NOTES)

@@ -14,6 +14,7 @@ from services.store.statements import DialectName, compile_statement
 from tests.contracts.store_engines import (
     ADD,
     ADD_ONCE,
+    ADD_ROW,
     ALL,
     CHANGE,
     CHANGE_LATEST,
@@ -70,6 +71,11 @@ async def test_a_commit_returns_the_rows_that_each_write_touched(store: Store) -
     assert await notes(store) == {2: "changed", 3: "latest"}
 
 
+async def test_a_row_is_written_as_named_values_are(store: Store) -> None:
+    await store.commit([ADD_ROW.write_row((1, "a")), ADD_ROW.write(body="b", id=2), ADD_ROW.write_row((3, "c"), 1)])
+    assert await notes(store) == {1: "a", 2: "b", 3: "c"}
+
+
 async def test_a_unit_without_writes_is_done(store: Store) -> None:
     assert await store.commit([]) == []
 
@@ -118,6 +124,9 @@ async def test_a_budget_is_never_overdrawn_by_units_that_share_a_commit(engine: 
         pytest.param([ADD.write(id=0, body="the id of another")], id="constraint"),
         pytest.param([ADD.write(id=7)], id="missing value"),
         pytest.param([ADD.write(id=7, body="x", mood="y")], id="value too many"),
+        pytest.param([ADD.write_row((7, "x"))], id="a row for a statement that takes none"),
+        pytest.param([ADD_ROW.write_row((7,))], id="a row that is too short"),
+        pytest.param([ADD_ROW.write_row(("x", 7))], id="a row in another order"),
         pytest.param([Write(ALL, {})], id="a read"),
     ],
 )

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Boolean, bindparam, insert, select, update
+from sqlalchemy import Boolean, bindparam, delete, insert, select, update
 from sqlalchemy.schema import CreateTable
 from sqlalchemy.sql import Executable
 
@@ -95,3 +95,31 @@ def test_a_store_compiles_a_statement_once() -> None:
 def test_values_have_to_be_those_that_the_statement_names(values: dict[str, object], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         compile_statement(ADD, "sqlite").bind(values)
+
+
+def test_a_row_is_given_in_the_order_that_the_statement_takes() -> None:
+    spend = (
+        update(BUDGETS)
+        .where(BUDGETS.c.id == bindparam("budget"), BUDGETS.c.left >= bindparam("amount"))
+        .values(left=BUDGETS.c.left - bindparam("amount"))
+    )
+    compiled = compile_statement(Statement("spend", spend, takes=("budget", "amount")), "sqlite")
+    assert compiled.bind((1, 5)) == (5, 1, 5)
+    keep = update(BUDGETS).where(BUDGETS.c.id == bindparam("budget")).values(left=bindparam("amount"))
+    assert compile_statement(Statement("keep", keep, takes=("amount", "budget")), "sqlite").bind((5, 1)) == (5, 1)
+    forget = delete(BUDGETS).where(BUDGETS.c.id == bindparam("budget"))
+    assert compile_statement(Statement("forget", forget, takes=("budget",)), "sqlite").bind((1,)) == (1,)
+
+
+def test_a_row_has_to_have_as_many_values_as_the_statement_takes() -> None:
+    keep = update(BUDGETS).where(BUDGETS.c.id == bindparam("budget")).values(left=bindparam("amount"))
+    compiled = compile_statement(Statement("keep", keep, takes=("amount", "budget")), "sqlite")
+    with pytest.raises(ValueError, match="takes 2 values in a row, not 1"):
+        compiled.bind((5,))
+
+
+@pytest.mark.parametrize("takes", [("budget",), ("budget", "amount", "mood")], ids=["missing", "too many"])
+def test_a_statement_takes_all_its_binds_and_no_others(takes: tuple[str, ...]) -> None:
+    keep = update(BUDGETS).where(BUDGETS.c.id == bindparam("budget")).values(left=bindparam("amount"))
+    with pytest.raises(NotCompilable, match="keep: takes"):
+        compile_statement(Statement("keep", keep, takes), "sqlite")
