@@ -13,6 +13,8 @@ from function_calls.open_question import OpenQuestion
 from function_calls.questions import read_answer
 from services.refs import Role
 
+_REACTION = Kind.REACTION  # a module's name is found faster than a member of an enumeration
+
 
 def pointed_out(context: MessageContext, waiting: Sequence[OpenQuestion], asked_by_quoted: int) -> OpenQuestion | None:
     """The one that the message names by its code, else that the message asked which it quotes or reacts to."""
@@ -38,7 +40,7 @@ def meant(context: MessageContext, waiting: Sequence[OpenQuestion], role: Role, 
 
 def quoted_id(context: MessageContext) -> str:
     """The id of the message that it reacts to, or of the bot's that it quotes; empty where there is none."""
-    if context.kind is Kind.REACTION:
+    if context.kind is _REACTION:
         return context.key.native_id
     return context.reply_to.native_id if context.reply_to is not None and context.reply_to.from_bot else ""
 

@@ -41,6 +41,7 @@ _CHATS_COUNTED = 10_000
 _NOT_SAID = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, ReasonCode.DELETED})
 """What ends so is no part of the conversation."""
 _CHANGES = frozenset({Kind.EDIT, Kind.DELETE})
+_NEW = Accepted.NEW  # a module's name is found faster than a member of an enumeration
 _NEVER_SAID = frozenset({Kind.REACTION, Kind.TIMER, Kind.EXPIRY})
 Claim = Callable[[Verdict, int], Sequence[Write]]
 """What is written with the verdict on something that is due and the id that its turn would have."""
@@ -213,7 +214,7 @@ class Intake:
             return Accepted.DUPLICATE
         self._reach("dedupe.after_insert")
         self._prune(chat.key)
-        return Accepted.NEW
+        return _NEW
 
     async def _keep(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> bool:
         """Make it durable; whether it was new. Its question is taken before the first await, so that two answers

@@ -10,6 +10,8 @@ from function_calls.context import Kind, MessageContext
 from function_calls.open_question import OpenQuestion
 from function_calls.questions import is_decision, read_answer
 
+_SAID = (Kind.MESSAGE, Kind.CHOICE)
+
 
 class Pointing:
     """Knows what waits, and who may speak of what."""
@@ -47,7 +49,7 @@ class Pointing:
     def closed(self, context: MessageContext, pointed: Pointed | None, question: OpenQuestion | None) -> str:
         """The key of what is said to a message that answers a question which is open no longer; empty for all else.
         `question`: what it may answer."""
-        if context.kind not in (Kind.MESSAGE, Kind.CHOICE):
+        if context.kind not in _SAID:
             return ""
         if question is None and pointed is not None and self._answers(context, pointed):
             return "questions.closed" if pointed.question.question.terms is None else "approvals.closed"

@@ -131,7 +131,7 @@ class StoreTurnLog:
 
     def intend(self, run: Run, writes: Sequence[Write] = ()) -> Awaitable[None] | None:
         spec = run.spec
-        if spec.is_quick and spec.effect is _READ and not (writes or self._collected or run.key in self._runs):
+        if spec.effect is _READ and spec.is_quick and not (writes or self._collected or run.key in self._runs):
             self._begun[run.key] = self._clock.now_ms()
             return None
         return self._intend(run, writes)

@@ -28,7 +28,8 @@ from function_calls.usage import fault_text, plain_name
 from services.json_values import JsonObject
 from services.refs import ErrorCode, ReasonCode
 
-_EXPIRY = Kind.EXPIRY
+_EXPIRY, _COMMAND = Kind.EXPIRY, ReasonCode.COMMAND  # a module's name is found faster than a member of an enumeration
+_BY_COMMAND = Path.COMMAND
 _USE = "use_tools"
 
 
@@ -144,10 +145,10 @@ class FunctionCallRouter:
                 return outcome_of(turn, line.spec, refused, ReasonCode.COMMAND, ())
             text = fault_text(line.spec, fault, turn.profile().texts)
             return sent(ReasonCode.USAGE, [Message(text)], line.spec.name, ErrorCode.BAD_ARGUMENTS)
-        result = await self._invoker.invoke(context, line.spec.name, raw, turn, Path.COMMAND)
+        result = await self._invoker.invoke(context, line.spec.name, raw, turn, _BY_COMMAND)
         if result.ok:
             self._llm.note_run(context, turn, line.spec)
-        return outcome_of(turn, line.spec, result, ReasonCode.COMMAND, ())
+        return outcome_of(turn, line.spec, result, _COMMAND, ())
 
     async def _timer(self, context: MessageContext, turn: Turn, timer: TimerCall) -> TurnOutcome:
         """Run what is due, with the rights that its owner has now. No model is asked, and there is no chat."""
@@ -199,8 +200,9 @@ def _with_notices(outcome: TurnOutcome, turn: Turn) -> TurnOutcome:
 def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:
     """Whether a word without a slash turned out to begin a plain sentence: what followed it made no sense to the
     function, and nothing was done."""
-    made_no_sense = outcome.error in (ErrorCode.BAD_ARGUMENTS, ErrorCode.NOT_FOUND)
-    return line.is_bare and bool(line.rest.strip()) and made_no_sense and not turn.effects
+    if not line.is_bare or not line.rest.strip():
+        return False
+    return outcome.error in (ErrorCode.BAD_ARGUMENTS, ErrorCode.NOT_FOUND) and not turn.effects
 
 
 def _is_beside(answering: tuple[OpenQuestion, str], turn: Turn) -> bool:

@@ -14,6 +14,8 @@ from services.json_values import JsonObject, JsonValue
 from services.quick_init import quick_init
 from services.refs import ChatRef, Effect, ErrorCode, MemberRef, Role
 
+_READ, _ONCE = Effect.READ, Effect.ONCE  # a module's name is found faster than a member of an enumeration
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -362,4 +364,4 @@ class FunctionSpec:
         has an effect whose intent is written behind the message."""
         if self.immediate or self.status_text:
             return False
-        return self.effect is Effect.ONCE or (self.effect is Effect.READ and self.self_contained)
+        return self.effect is _ONCE or (self.effect is _READ and self.self_contained)
