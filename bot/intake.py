@@ -273,24 +273,21 @@ class Intake:
 
     def _writes(self, context: MessageContext, verdict: Verdict, turn_id: int) -> list[Write]:
         now_ms = self._clock.now_ms()
-        chat, sender, for_us = context.chat.key, context.sender, verdict.is_for_us
-        member = sender.ref.key
         writes = [
-            inbox.accept(
+            self._noted(context, turn_id, verdict.reason, now_ms, verdict.detail)
+            if not verdict.is_for_us
+            else inbox.accept(
                 id=turn_id,
                 key=context.key.text,
-                chat=chat,
+                chat=context.chat.key,
                 native_id=context.key.native_id,
-                sender=member,
-                sender_name=sender.name,
+                sender=context.sender.ref.key,
+                sender_name=context.sender.name,
                 kind=str(context.kind),
-                body=orjson.dumps(context_to_json(context)).decode() if for_us else "",
+                body=orjson.dumps(context_to_json(context)).decode(),
                 received_ms=now_ms,
-                reason=str(verdict.reason),
-                detail=verdict.detail,
-                question_id=verdict.question.id if verdict.question else None,
-                ended_ms=None if for_us else now_ms,
                 epoch=self._epoch,
+                question_id=verdict.question.id if verdict.question else None,
             )
         ]
         if _is_history(context, verdict):
@@ -298,10 +295,6 @@ class Intake:
             writes.append(
                 history.heard(
                     id=turn_id,
-                    chat=chat,
-                    native_id=context.key.native_id,
-                    sender=member,
-                    sender_name=sender.name,
                     said=context.text,
                     at_ms=min(int(context.sent_at.timestamp() * 1000), now_ms),
                     reply_to=quoted.native_id if quoted else None,
@@ -340,7 +333,8 @@ class Intake:
         writes.append(summaries.forget(chat, native_id))
         writes.append(history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.text))
         try:
-            touched = await self._store.commit([self._changed(context, reason), *writes, *also])
+            noted = self._noted(context, self._ids.next(), reason, now_ms)
+            touched = await self._store.commit([noted, *writes, *also])
         except StoreError:
             # Nothing was taken back: the message is still to be answered, until the platform delivers this again.
             if job is not None and deletes:
@@ -356,20 +350,20 @@ class Intake:
             self._arrivals.remember_early((chat, native_id), None if deletes else context.text)
         return Accepted.NEW if touched[0] else Accepted.DUPLICATE
 
-    def _changed(self, context: MessageContext, reason: ReasonCode) -> Write:
-        now_ms = self._clock.now_ms()
-        return inbox.accept(
-            id=self._ids.next(),
+    @staticmethod
+    def _noted(context: MessageContext, row_id: int, reason: ReasonCode, now_ms: int, detail: str = "") -> Write:
+        """What ends with that it came."""
+        return inbox.note(
+            id=row_id,
             key=context.key.text,
             chat=context.chat.key,
             native_id=context.key.native_id,
             sender=context.sender.ref.key,
             sender_name=context.sender.name,
             kind=str(context.kind),
-            body="",
             received_ms=now_ms,
             reason=reason.value,
-            ended_ms=now_ms,
+            detail=detail,
         )
 
     def _prune(self, chat: str) -> None:

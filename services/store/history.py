@@ -11,7 +11,6 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
-    exists,
     func,
     literal_column,
     or_,
@@ -47,9 +46,10 @@ Index("history_by_chat", HISTORY.c.chat, HISTORY.c.id)
 _BINDS = {column.name: bindparam(column.name, type_=column.type) for column in HISTORY.columns}
 _THREAD_OF_REPLIED = (
     select(HISTORY.c.thread)
-    .where(HISTORY.c.chat == _BINDS["chat"], HISTORY.c.native_id == _BINDS["reply_to"])
+    .where(HISTORY.c.chat == INBOX.c.chat, HISTORY.c.native_id == _BINDS["reply_to"])
     .order_by(HISTORY.c.id.desc())
     .limit(literal_column("1"))
+    .correlate(INBOX)
     .scalar_subquery()
 )
 _THREAD_OF_ANSWERED = (
@@ -57,8 +57,9 @@ _THREAD_OF_ANSWERED = (
 ).scalar_subquery()
 _NOTHING: ColumnElement[str] = literal_column("''")
 _OF_MEMBER = {
-    **{name: _BINDS[name] for name in ("id", "chat", "native_id", "sender", "sender_name", "text", "at_ms")},
-    "asked_by": _BINDS["sender"],
+    **{name: INBOX.c[name] for name in ("id", "chat", "native_id", "sender", "sender_name")},
+    **{name: _BINDS[name] for name in ("text", "at_ms")},
+    "asked_by": INBOX.c.sender,
     "from_bot": literal_column("0"),
     "change": _NOTHING,
 }
@@ -71,18 +72,17 @@ _OF_BOT = {
 }
 
 
-_HEARD_OF_MEMBER = ("id", "chat", "native_id", "sender", "sender_name", "text", "at_ms")
 _SAID_BY_BOT = ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by", "answers")
 
 
 def _heard(name: str, values: Mapping[str, ColumnElement[Any]], *more: str) -> Statement:
-    # For a duplicate there is no inbox row of this id, so nothing is written.
-    taken = select(*values.values()).where(exists().where(INBOX.c.id == _BINDS["id"]))
-    return Statement(name, insert(HISTORY).from_select(list(values), taken), takes=(*_HEARD_OF_MEMBER, *more))
+    # Who said it where stands in the inbox. For a duplicate there is no row of this id, so nothing is written.
+    taken = select(*values.values()).where(INBOX.c.id == _BINDS["id"])
+    return Statement(name, insert(HISTORY).from_select(list(values), taken), takes=("text", "at_ms", *more, "id"))
 
 
 # What is null is left out: to bind it costs the driver more than a text does.
-_HEARD = _heard("history.heard", {**_OF_MEMBER, "reply_to_name": _NOTHING, "thread": _BINDS["native_id"]})
+_HEARD = _heard("history.heard", {**_OF_MEMBER, "reply_to_name": _NOTHING, "thread": INBOX.c.native_id})
 # Only a reply is looked up: among the latest first, and without an index, which every message would pay for.
 _REPLIED = _heard(
     "history.replied",
@@ -198,21 +198,16 @@ _PRUNE = Statement(
 def heard(
     *,
     id: int,
-    chat: str,
-    native_id: str,
-    sender: str,
-    sender_name: str,
     said: str,
     at_ms: int,
     reply_to: str | None,
     reply_to_name: str,
 ) -> Write:
-    """A member's message, in the unit that accepts it. `id` is its row's in the inbox: where that was not written since
-    the message was known, neither is this."""
-    heard_of_member = (id, chat, native_id, sender, sender_name, said, at_ms)
+    """A member's message, in the unit that accepts it. `id` is its row's in the inbox, which says who said it where:
+    where that was not written since the message was known, neither is this."""
     if reply_to is None:
-        return _HEARD.write_row(heard_of_member)
-    return _REPLIED.write_row((*heard_of_member, reply_to, reply_to_name))
+        return _HEARD.write_row((said, at_ms, id))
+    return _REPLIED.write_row((said, at_ms, reply_to, reply_to_name, id))
 
 
 def said(

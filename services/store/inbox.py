@@ -5,6 +5,9 @@ One row for both is two writes and two pages less in every turn."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from sqlalchemy import ColumnElement, Index, bindparam, delete, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
@@ -39,23 +42,23 @@ Index(
     postgresql_where=INBOX.c.reason == WAITING,
 )
 
-_TAKEN = (
-    *("id", "key", "chat", "native_id", "sender", "sender_name", "kind", "body", "received_ms"),
-    *("reason", "detail"),
-)
+_TAKEN = ("id", "key", "chat", "native_id", "sender", "sender_name", "kind")
 
 
-def _accept(name: str, *more: str) -> Statement:
-    takes = (*_TAKEN, *more, "epoch")
+def _taken(name: str, more: Sequence[str], constants: Mapping[str, Any]) -> Statement:
+    takes = (*_TAKEN, *more)
     values = {given: bindparam(given, type_=INBOX.c[given].type) for given in takes}
-    once = insert(INBOX).values(values | {"attempts": 0}).on_conflict_do_nothing(index_elements=["key"])
-    return Statement(name, once, takes)
+    once = insert(INBOX).values({**values, **constants, "attempts": 0})
+    return Statement(name, once.on_conflict_do_nothing(index_elements=["key"]), takes)
 
 
+_WAITS_FOR_ANSWER = {"reason": WAITING, "detail": ""}
 # What is null is left out: to bind it costs the driver more than a text does.
-_ACCEPT = _accept("inbox.accept", "turn_id")
-_ACCEPT_ANSWER = _accept("inbox.accept_answer", "turn_id", "question_id")
-_ACCEPT_ENDED = _accept("inbox.accept_ended", "ended_ms")
+_ACCEPT = _taken("inbox.accept", ("body", "received_ms", "turn_id", "epoch"), _WAITS_FOR_ANSWER)
+_ACCEPT_ANSWER = _taken(
+    "inbox.accept_answer", ("body", "received_ms", "turn_id", "question_id", "epoch"), _WAITS_FOR_ANSWER
+)
+_NOTE = _taken("inbox.note", ("received_ms", "reason", "detail", "ended_ms"), {"body": "", "epoch": 0})
 _TAKE_UP = Statement(
     "inbox.take_up",
     update(INBOX)
@@ -115,20 +118,35 @@ def accept(
     kind: str,
     body: str,
     received_ms: int,
+    epoch: int,
+    question_id: int | None = None,
+) -> Write:
+    """Take an event in as a turn of its own, which the process `epoch` is to answer and which may answer the question
+    `question_id`; touches no row when one with this key was taken before."""
+    if question_id is None:
+        return _ACCEPT.write_row((id, key, chat, native_id, sender, sender_name, kind, body, received_ms, id, epoch))
+    return _ACCEPT_ANSWER.write_row(
+        (id, key, chat, native_id, sender, sender_name, kind, body, received_ms, id, question_id, epoch)
+    )
+
+
+def note(
+    *,
+    id: int,
+    key: str,
+    chat: str,
+    native_id: str,
+    sender: str,
+    sender_name: str,
+    kind: str,
+    received_ms: int,
     reason: str,
     detail: str = "",
-    question_id: int | None = None,
-    ended_ms: int | None = None,
-    epoch: int = 0,
 ) -> Write:
-    """Take an event in; touches no row when one with this key was taken before. It is a turn of its own, which the
-    process `epoch` is to answer and which may answer the question `question_id`, unless it has `ended_ms` already."""
-    taken = (id, key, chat, native_id, sender, sender_name, kind, body, received_ms, reason, detail)
-    if ended_ms is not None:
-        return _ACCEPT_ENDED.write_row((*taken, ended_ms, epoch))
-    if question_id is None:
-        return _ACCEPT.write_row((*taken, id, epoch))
-    return _ACCEPT_ANSWER.write_row((*taken, id, question_id, epoch))
+    """Take an event in that ends with that, and why; touches no row when one with this key was taken before."""
+    return _NOTE.write_row(
+        (id, key, chat, native_id, sender, sender_name, kind, received_ms, reason, detail, received_ms)
+    )
 
 
 def take_up(id: int, epoch: int) -> Write:
