@@ -22,6 +22,7 @@ from function_calls.turn_log import Path as Way
 from services.store.sqlite_writer import connect_writer
 
 _BATCHES = 21
+_BY_COMMAND = Way.COMMAND  # looked up once, as the router does
 _COMMITS = 2
 """A message is on disk before the network is told, and its answer before it is sent."""
 
@@ -73,7 +74,7 @@ async def invoke(load: Load) -> Sample:
             assert line is not None
             raw = arguments_of(line.plan, line.rest)
             turn = a_turn(typed.number, functions, profile)
-            result = await invoker.invoke(context, line.spec.name, raw, turn, Way.COMMAND)
+            result = await invoker.invoke(context, line.spec.name, raw, turn, _BY_COMMAND)
             assert result.messages
 
         return await timed(load.count, _typed(load), once, batches=_BATCHES)
