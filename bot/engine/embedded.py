@@ -1,5 +1,5 @@
-"""Order within a chat, parallel across chats, in one process: each chat has a queue, and chats that have something to
-do take turns in the order in which they became ready."""
+"""Order within a chat, parallel across chats, in one process: what waits for a turn of its chat stands in a queue, and
+chats that have something to do take turns in the order in which they became ready."""
 
 from __future__ import annotations
 

@@ -143,7 +143,8 @@ def note(
     reason: str,
     detail: str = "",
 ) -> Write:
-    """Take an event in that ends with that, and why; touches no row when one with this key was taken before."""
+    """Take an event in that ends with that, and why: no process is to answer it. Touches no row when one with this key
+    was taken before."""
     return _NOTE.write_row(
         (id, key, chat, native_id, sender, sender_name, kind, received_ms, reason, detail, received_ms)
     )

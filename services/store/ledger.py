@@ -98,8 +98,9 @@ def begun(
 def of_waiting(begun: Write) -> Write | None:
     """The intent `begun` of a turn that has noted nothing yet; the unit is undone when that turn is not there, or over.
     None where it is none."""
-    if begun.statement is not _INTEND or not isinstance(begun.values, tuple):
+    if begun.statement is not _INTEND:
         return None
+    assert isinstance(begun.values, tuple), "every intent is written as a row"
     return _INTEND_OF_WAITING.write_row(begun.values, 1)
 
 

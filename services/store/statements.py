@@ -17,6 +17,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from services.store.port import Statement, Values
 
 DialectName = Literal["sqlite", "postgresql"]
+_TAKES_NO_ROW = -1
 
 
 class NotCompilable(Exception):
@@ -36,7 +37,7 @@ class CompiledStatement:
         self.sql = sql
         self.order = order
         self.is_select = is_select
-        self.row_length = len(takes)
+        self.row_length = len(takes) if takes or not order else _TAKES_NO_ROW
         self.pick_row = _picker_of_rows(order, takes)
         self._pick = _picker(order)
         self._count = len(set(order))
@@ -48,6 +49,8 @@ class CompiledStatement:
             ValueError: a name is missing from `values`, or is not one of this statement; or a row has another length.
         """
         if isinstance(values, tuple):
+            if self.row_length == _TAKES_NO_ROW:
+                raise ValueError("takes its values by name, and no row")
             if len(values) != self.row_length:
                 raise ValueError(f"takes {self.row_length} values in a row, not {len(values)}")
             return self.pick_row(values)
@@ -133,7 +136,7 @@ def _compile(statement: Statement, dialect: Dialect) -> CompiledStatement:
         if bind.type.dialect_impl(dialect).bind_processor(dialect) is not None:
             raise NotCompilable(f"{statement.name} on {dialect.name}: {name!r} is converted; store integers and text")
     order, takes = tuple(compiled.positiontup or ()), statement.takes
-    if takes and set(takes) != set(order):
+    if takes and sorted(takes) != sorted(set(order)):
         raise NotCompilable(f"{statement.name}: takes {', '.join(takes)}, and has {', '.join(order)}")
     return CompiledStatement(statement.name, compiled.string, order, takes, is_select=statement.clause.is_select)
 

@@ -126,7 +126,7 @@ async def test_a_budget_is_never_overdrawn_by_units_that_share_a_commit(engine: 
         pytest.param([ADD.write(id=7, body="x", mood="y")], id="value too many"),
         pytest.param([ADD.write_row((7, "x"))], id="a row for a statement that takes none"),
         pytest.param([ADD_ROW.write_row((7,))], id="a row that is too short"),
-        pytest.param([ADD_ROW.write_row(("x", 7))], id="a row in another order"),
+        pytest.param([ADD_ROW.write_row(("x", 7))], id="a row with a text for a number"),
         pytest.param([Write(ALL, {})], id="a read"),
     ],
 )

@@ -118,7 +118,17 @@ def test_a_row_has_to_have_as_many_values_as_the_statement_takes() -> None:
         compiled.bind((5,))
 
 
-@pytest.mark.parametrize("takes", [("budget",), ("budget", "amount", "mood")], ids=["missing", "too many"])
+@pytest.mark.parametrize("row", [(), (1,), (1, "x")], ids=len)
+def test_a_statement_that_takes_names_takes_no_row(row: tuple[object, ...]) -> None:
+    with pytest.raises(ValueError, match="by name"):
+        compile_statement(ADD, "sqlite").bind(row)
+
+
+@pytest.mark.parametrize(
+    "takes",
+    [("budget",), ("budget", "amount", "mood"), ("budget", "amount", "amount")],
+    ids=["missing", "too many", "twice"],
+)
 def test_a_statement_takes_all_its_binds_and_no_others(takes: tuple[str, ...]) -> None:
     keep = update(BUDGETS).where(BUDGETS.c.id == bindparam("budget")).values(left=bindparam("amount"))
     with pytest.raises(NotCompilable, match="keep: takes"):
