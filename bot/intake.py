@@ -195,7 +195,7 @@ class Intake:
             self._engine.submit(job)
         if _is_history(context, verdict):
             self._prune(context.chat.key)
-        return Accepted.NEW
+        return _NEW
 
     async def _begun(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> Accepted:
         """Take in a command while its turn runs: what the turn writes follows in the order of units, most often in the
@@ -273,23 +273,19 @@ class Intake:
 
     def _writes(self, context: MessageContext, verdict: Verdict, turn_id: int) -> list[Write]:
         now_ms = self._clock.now_ms()
-        writes = [
-            self._noted(context, turn_id, verdict.reason, now_ms, verdict.detail)
-            if not verdict.is_for_us
-            else inbox.accept(
-                id=turn_id,
-                key=context.key.text,
-                chat=context.chat.key,
-                native_id=context.key.native_id,
-                sender=context.sender.ref.key,
-                sender_name=context.sender.name,
-                kind=str(context.kind),
+        if verdict.is_for_us:
+            taken_in = inbox.accept(
+                turn_id,
+                _event(context),
                 body=orjson.dumps(context_to_json(context)).decode(),
                 received_ms=now_ms,
                 epoch=self._epoch,
                 question_id=verdict.question.id if verdict.question else None,
             )
-        ]
+        else:
+            reason = str(verdict.reason)
+            taken_in = inbox.note(turn_id, _event(context), received_ms=now_ms, reason=reason, detail=verdict.detail)
+        writes = [taken_in]
         if _is_history(context, verdict):
             quoted = context.reply_to
             writes.append(
@@ -333,7 +329,7 @@ class Intake:
         writes.append(summaries.forget(chat, native_id))
         writes.append(history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.text))
         try:
-            noted = self._noted(context, self._ids.next(), reason, now_ms)
+            noted = inbox.note(self._ids.next(), _event(context), received_ms=now_ms, reason=reason.value)
             touched = await self._store.commit([noted, *writes, *also])
         except StoreError:
             # Nothing was taken back: the message is still to be answered, until the platform delivers this again.
@@ -348,23 +344,7 @@ class Intake:
             running.edited = True
         if touched[len(writes)] == 0:
             self._arrivals.remember_early((chat, native_id), None if deletes else context.text)
-        return Accepted.NEW if touched[0] else Accepted.DUPLICATE
-
-    @staticmethod
-    def _noted(context: MessageContext, row_id: int, reason: ReasonCode, now_ms: int, detail: str = "") -> Write:
-        """What ends with that it came."""
-        return inbox.note(
-            id=row_id,
-            key=context.key.text,
-            chat=context.chat.key,
-            native_id=context.key.native_id,
-            sender=context.sender.ref.key,
-            sender_name=context.sender.name,
-            kind=str(context.kind),
-            received_ms=now_ms,
-            reason=reason.value,
-            detail=detail,
-        )
+        return _NEW if touched[0] else Accepted.DUPLICATE
 
     def _prune(self, chat: str) -> None:
         """Now and then, and with the first message since the start, which does not know what there was before."""
@@ -375,6 +355,18 @@ class Intake:
             if len(self._heard) >= _CHATS_COUNTED:
                 self._heard.clear()
         self._heard[chat] = count + 1
+
+
+def _event(context: MessageContext) -> inbox.Event:
+    sender = context.sender
+    return inbox.Event(
+        key=context.key.text,
+        chat=context.chat.key,
+        native_id=context.key.native_id,
+        sender=sender.ref.key,
+        sender_name=sender.name,
+        kind=str(context.kind),
+    )
 
 
 def _is_history(context: MessageContext, verdict: Verdict) -> bool:

@@ -70,8 +70,6 @@ _OF_BOT = {
     "change": _NOTHING,
     "thread": _THREAD_OF_ANSWERED,
 }
-
-
 _SAID_BY_BOT = ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by", "answers")
 
 

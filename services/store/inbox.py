@@ -6,7 +6,7 @@ One row for both is two writes and two pages less in every turn."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Index, bindparam, delete, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -42,7 +42,19 @@ Index(
     postgresql_where=INBOX.c.reason == WAITING,
 )
 
-_TAKEN = ("id", "key", "chat", "native_id", "sender", "sender_name", "kind")
+
+class Event(NamedTuple):
+    """What an event is known by, and whose it is."""
+
+    key: str
+    chat: str
+    native_id: str
+    sender: str
+    sender_name: str
+    kind: str
+
+
+_TAKEN = ("id", *Event._fields)
 
 
 def _taken(name: str, more: Sequence[str], constants: Mapping[str, Any]) -> Statement:
@@ -107,47 +119,18 @@ _FORGET = Statement(
 )
 
 
-def accept(
-    *,
-    id: int,
-    key: str,
-    chat: str,
-    native_id: str,
-    sender: str,
-    sender_name: str,
-    kind: str,
-    body: str,
-    received_ms: int,
-    epoch: int,
-    question_id: int | None = None,
-) -> Write:
+def accept(id: int, event: Event, *, body: str, received_ms: int, epoch: int, question_id: int | None = None) -> Write:
     """Take an event in as a turn of its own, which the process `epoch` is to answer and which may answer the question
     `question_id`; touches no row when one with this key was taken before."""
     if question_id is None:
-        return _ACCEPT.write_row((id, key, chat, native_id, sender, sender_name, kind, body, received_ms, id, epoch))
-    return _ACCEPT_ANSWER.write_row(
-        (id, key, chat, native_id, sender, sender_name, kind, body, received_ms, id, question_id, epoch)
-    )
+        return _ACCEPT.write_row((id, *event, body, received_ms, id, epoch))
+    return _ACCEPT_ANSWER.write_row((id, *event, body, received_ms, id, question_id, epoch))
 
 
-def note(
-    *,
-    id: int,
-    key: str,
-    chat: str,
-    native_id: str,
-    sender: str,
-    sender_name: str,
-    kind: str,
-    received_ms: int,
-    reason: str,
-    detail: str = "",
-) -> Write:
+def note(id: int, event: Event, *, received_ms: int, reason: str, detail: str = "") -> Write:
     """Take an event in that ends with that, and why: no process is to answer it. Touches no row when one with this key
     was taken before."""
-    return _NOTE.write_row(
-        (id, key, chat, native_id, sender, sender_name, kind, received_ms, reason, detail, received_ms)
-    )
+    return _NOTE.write_row((id, *event, received_ms, reason, detail, received_ms))
 
 
 def take_up(id: int, epoch: int) -> Write:

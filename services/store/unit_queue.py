@@ -199,10 +199,11 @@ class UnitQueue:
         units, self._in_flight = self._in_flight, left
         for unit in units:
             waiter, outcome = unit.waiter, unit.outcome
-            if waiter is not None and type(outcome) is list and not waiter.done():
-                waiter.set_result(outcome)  # nearly always
-            elif outcome is not None:
-                self._answer(unit)
+            if isinstance(outcome, StoreError):
+                self._failed(unit, outcome)
+            elif waiter is not None and outcome is not None and not waiter.done():
+                # One that is done was cancelled; its unit was written all the same.
+                waiter.set_result(outcome)
         if self._committer.broken is not None:
             self._break(self._committer.broken)
         elif left:
@@ -232,17 +233,11 @@ class UnitQueue:
         self._waiting[:0] = left
         self._break(StoreBroken(f"the database could not be reached for {self._patience_seconds:.0f} seconds"))
 
-    def _answer(self, unit: Unit) -> None:
-        waiter, outcome = unit.waiter, unit.outcome
-        if waiter is None:
-            if isinstance(outcome, StoreError):
-                self._post_failed([statement.name for statement, _, _ in unit.steps], outcome)
-        elif waiter.done():
-            return  # cancelled: the unit was done all the same
-        elif isinstance(outcome, list):
-            waiter.set_result(outcome)
-        elif outcome is not None:
-            waiter.set_exception(_again(outcome))
+    def _failed(self, unit: Unit, error: StoreError) -> None:
+        if unit.waiter is None:
+            self._post_failed([statement.name for statement, _, _ in unit.steps], error)
+        elif not unit.waiter.done():
+            unit.waiter.set_exception(_again(error))
 
     def _break(self, error: StoreBroken) -> None:
         """Nothing is taken any more, and what waited is told so."""
@@ -252,8 +247,7 @@ class UnitQueue:
         self._refusal = self._refusal or error
         units, self._waiting = self._waiting, []
         for unit in units:
-            unit.outcome = error
-            self._answer(unit)
+            self._failed(unit, error)
         self._log.error("store_broken", error=str(error))
         if self._on_broken is not None:
             self._loop.call_soon(self._on_broken, error)

@@ -247,13 +247,8 @@ async def test_of_two_that_claim_the_same_moment_one_does_and_the_other_leaves_n
             values = {"wall": row["wall"], "due_ms": row["due_ms"], "now_ms": clock.now_ms(), "turn_id": turn_id}
             return [
                 inbox.accept(
-                    id=turn_id,
-                    key=f"by {turn_id}",
-                    chat=FAMILY.key,
-                    native_id="x",
-                    sender=ANN.key,
-                    sender_name="Ann",
-                    kind="timer",
+                    turn_id,
+                    inbox.Event(f"by {turn_id}", FAMILY.key, "x", ANN.key, "Ann", "timer"),
                     body="{}",
                     received_ms=0,
                     epoch=0,

@@ -7,7 +7,8 @@ import pytest
 from services.store import history, inbox, ledger, outbox
 from services.store.port import Write
 
-EVENT = {"id": 1, "key": "k", "chat": "c", "native_id": "n", "sender": "s", "sender_name": "S", "kind": "message"}
+EVENT = inbox.Event(key="k", chat="c", native_id="n", sender="s", sender_name="S", kind="message")
+KNOWN = {"id": 1, **EVENT._asdict()}
 TURN = {"turn_id": 1, "epoch": 9}
 RUN = {"chat": "c", "member": "m", "function": "f", "arguments": "{}", "effect": "once", "path": "command", "at_ms": 5}
 SAID = {"id": 2, "chat": "c", "sender_name": "Bot", "text": "t", "at_ms": 5, "asked_by": "s", "answers": 1}
@@ -21,14 +22,14 @@ def begun(**more: object) -> Write:
 @pytest.mark.parametrize(
     ("write", "expected"),
     [
-        (inbox.accept(**EVENT, body="{}", received_ms=5, epoch=9), {**EVENT, **TURN, "body": "{}", "received_ms": 5}),
+        (inbox.accept(1, EVENT, body="{}", received_ms=5, epoch=9), {**KNOWN, **TURN, "body": "{}", "received_ms": 5}),
         (
-            inbox.accept(**EVENT, body="{}", received_ms=5, epoch=9, question_id=7),
-            {**EVENT, **TURN, "body": "{}", "received_ms": 5, "question_id": 7},
+            inbox.accept(1, EVENT, body="{}", received_ms=5, epoch=9, question_id=7),
+            {**KNOWN, **TURN, "body": "{}", "received_ms": 5, "question_id": 7},
         ),
         (
-            inbox.note(**EVENT, received_ms=5, reason="from_bot", detail="why"),
-            {**EVENT, "received_ms": 5, "reason": "from_bot", "detail": "why", "ended_ms": 5},
+            inbox.note(1, EVENT, received_ms=5, reason="from_bot", detail="why"),
+            {**KNOWN, "received_ms": 5, "reason": "from_bot", "detail": "why", "ended_ms": 5},
         ),
         (inbox.end(1, "command", "f", 5), {"row_id": 1, "new_reason": "command", "new_detail": "f", "at_ms": 5}),
         (inbox.waits(1), {"row_id": 1}),
