@@ -39,6 +39,7 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
             at = document.value_at(("chats", "allow", index))
             message = f"chats.allow[{index}] {pattern!r} serves every chat that the bot is added to"
             document.complain(at, Code.SERVES_EVERY_CHAT, message, "warning")
+    _page_that_refuses_other_machines(settings, document)
     _limits_that_never_count(settings, document)
     _irc_that_is_not_as_meant(settings, document)
     _schedules_where_nobody_is(settings, document)
@@ -49,6 +50,18 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
         if language.lower().replace("_", "-").split("-")[0] not in known:
             message = f"{dotted(location)}: there are no texts in {language!r}, so {FALLBACK!r} is used"
             document.complain(document.value_at(location), Code.NO_TEXTS, message, "warning")
+
+
+def _page_that_refuses_other_machines(settings: Settings, document: YamlDocument) -> None:
+    """A server that listens on all addresses and serves only the names of the loopback."""
+    web = settings.platforms.web
+    if web.host in ("0.0.0.0", "::") and not web.public_url:  # noqa: S104 - compared, not bound
+        location: Location = ("platforms", "web", "host")
+        message = (
+            f"{dotted(location)} {web.host} listens on all addresses, but other machines are refused until "
+            f"platforms.web.public_url names what they open, such as http://192.168.1.5:{web.port or 8080}"
+        )
+        document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
 
 
 def _limits_that_never_count(settings: Settings, document: YamlDocument) -> None:

@@ -38,6 +38,7 @@ from config.terms import (
     LocalPath,
     ModuleName,
     Number,
+    PublicUrls,
     RoleName,
     RoomId,
     Seconds,
@@ -223,6 +224,10 @@ class WebSettings(Section):
     """The address it listens on. 127.0.0.1: this machine alone."""
     port: Count = Field(default=8080, ge=0, le=65_535)
     """The port it listens on. 0: any that is free."""
+    public_url: PublicUrls = ()
+    """The URL under which other machines open the page, such as https://bot.example.org or http://192.168.1.5:8080, or
+    a list. Requests for other hosts, or from pages of other origins, are refused. Empty: only `host` and the loopback
+    are served."""
     page: bool = True
     """Whether there is a chat page; health and metrics are there without it."""
     rooms: tuple[RoomSettings, ...] = Field(default=(), max_length=100)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -41,6 +42,10 @@ _FUNCTION = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
 _MODULE = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
 _URL = r"https?://[^\s/?#@]+(/[^\s?#]*)?"
 _WEB_URL = r"https?://[^\s/?#@]+([/?][^\s#]*)?"
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*)(?::([0-9]{1,5}))?")
+_ORIGIN = r"https?://[^\s/?#@*]+/?"
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_ALL_ADDRESSES = ("0.0.0.0", "[::]")  # noqa: S104 - compared, not bound
 
 
 class Section(BaseModel):
@@ -83,6 +88,23 @@ def is_timezone(text: str) -> bool:
     except (ValueError, KeyError, OSError):
         return False
     return True
+
+
+def host_and_port(text: str) -> tuple[str, int | None] | None:
+    """Host and port of `host` or `host:port`, the host in lower case and an IPv6 address in brackets; None for any
+    other text."""
+    found = _AUTHORITY.fullmatch(text.lower()) if text.isascii() else None
+    if found is None:
+        return None
+    host, port = found[1], int(found[2]) if found[2] else None
+    if port is not None and not 1 <= port <= 65_535:
+        return None
+    if host.startswith("["):
+        try:
+            host = f"[{ipaddress.IPv6Address(host[1:-1]).compressed}]"
+        except ValueError:
+            return None
+    return host, port
 
 
 def roles_from(least: RoleName) -> tuple[RoleName, ...]:
@@ -134,6 +156,26 @@ def _path(path: Path) -> Path:
         return path.expanduser()
     except RuntimeError:
         raise fault("starts with ~, but there is no home folder to put there") from None
+
+
+def _origin(url: str) -> str:
+    scheme, _, rest = url.removesuffix("/").partition("://")
+    place = host_and_port(rest) if scheme.lower() in _DEFAULT_PORTS else None
+    if place is None:
+        raise fault(
+            "has to be http(s)://host or http(s)://host:port as in the browser's address bar, without path, user or *"
+        )
+    host, port = place
+    if host in _ALL_ADDRESSES:
+        raise fault(f"has to name the address that people open, and {host} is no such address")
+    scheme = scheme.lower()
+    return f"{scheme}://{host}" if port in (None, _DEFAULT_PORTS[scheme]) else f"{scheme}://{host}:{port}"
+
+
+def _as_list(value: object) -> object:
+    if isinstance(value, str):
+        return [value] if value else []
+    return value
 
 
 _A_NUMBER = BeforeValidator(_not_a_flag)
@@ -210,6 +252,16 @@ WebUrl = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^{_WEB_URL}$"}),
 ]
 """Where something on the web is."""
+PublicUrl = Annotated[
+    str, Field(max_length=300), AfterValidator(_origin), WithJsonSchema({"type": "string", "pattern": f"^{_ORIGIN}$"})
+]
+"""Scheme, host and port of a web page, normalized to what browsers send as `Origin`."""
+PublicUrls = Annotated[
+    tuple[PublicUrl, ...],
+    Field(max_length=20),
+    BeforeValidator(_as_list, json_schema_input_type=PublicUrl | list[PublicUrl]),
+]
+"""One such URL, or a list."""
 FunctionPath = Annotated[
     str,
     matching(f"({_FUNCTION})?", "has to be package.module:function"),

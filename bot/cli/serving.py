@@ -227,8 +227,9 @@ async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, st
     try:
         if web is not None:
             address = await _listening(settings, daemon, web)
-            owner_link = await web.owner_link(daemon.store, SystemClock(), address)
-            print("\n".join(_greeting(settings, address, owner_link)), flush=True)
+            public = next(iter(settings.platforms.web.public_url), address)
+            owner_link = await web.owner_link(daemon.store, SystemClock(), public)
+            print("\n".join(_greeting(settings, public, address, owner_link)), flush=True)
         elif is_allowed(settings, TERMINAL.key) is None:
             print(f"This chat is not served: {TERMINAL.key} is not in chats.allow of the settings.", flush=True)
         _log.info("started", version=VERSION, home=str(Path(settings.home).resolve()))
@@ -287,11 +288,12 @@ def _faults() -> FaultPoints:
         raise CannotStart(f"{FAULTS_VARIABLE}: {error}") from None
 
 
-def _greeting(settings: Settings, address: str, owner_link: str) -> Sequence[str]:
+def _greeting(settings: Settings, public: str, address: str, owner_link: str) -> Sequence[str]:
     """What the operator needs to know."""
     model = next((one for one in settings.answering_models if one.usable), None)
     return [
-        f"Chat page:   {address}",
+        f"Chat page:   {public}",
+        *([] if public == address else [f"Listens on:  {address}"]),
         f"Owner link:  {owner_link}   (once; it makes its holder owner)",
         f"Data:        {Path(settings.home).resolve()}",
         f"Model:       {f'{model.model} ({model.name})' if model else 'none; set OPENAI_API_KEY to connect one'}",

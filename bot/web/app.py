@@ -44,9 +44,10 @@ def web_app(
     probes: Probes | None = None,
     more_routes: Sequence[BaseRoute] = (),
     hosts: Iterable[str] = (),
+    public_urls: Iterable[str] = (),
 ) -> Starlette:
-    """The app. `more_routes` are those of other platforms (webhooks); `hosts` the names it is reached under, beside
-    the loopback's."""
+    """The app. `more_routes` are those of other platforms (webhooks); `hosts` and `public_urls` are what Guard
+    serves."""
     routes: list[BaseRoute] = [*chat_routes(platforms), *more_routes]
     if page is not None:
         routes += page.routes()
@@ -54,7 +55,7 @@ def web_app(
         routes += _probe_routes(probes)
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, hosts=tuple(hosts))],
+        middleware=[Middleware(Guard, hosts=tuple(hosts), public_urls=tuple(public_urls))],
         exception_handlers={Refusal: answer_refusal, HTTPException: _answer_http_exception},
     )
 

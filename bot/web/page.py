@@ -151,7 +151,8 @@ class ChatPage:
                 max_age=_YEAR_SECONDS,
                 httponly=True,
                 samesite="strict",
-                secure=request.url.scheme == "https",
+                # A proxy ends TLS, so only the browser knows the scheme; the guard has checked the origin.
+                secure=request.headers.get("origin", "").startswith("https://"),
             )
         return response
 

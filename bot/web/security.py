@@ -1,13 +1,14 @@
-"""What every answer and every request of the web app has to pass: the guard against pages of strangers."""
+"""Checks of host and origin for every request of the web app, and security headers for every answer."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from config.terms import host_and_port
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 PROBE_PATHS = frozenset({"/healthz", "/readyz"})
@@ -28,13 +29,22 @@ _HEADERS = {
 
 
 class Guard:
-    """ASGI middleware. A request under a host name that is not ours (DNS rebinding), or sent by a page of another
-    origin (CSRF), is answered with 403 before anything else sees it; every answer gets the security headers."""
+    """ASGI middleware. A request for a host that is not served (DNS rebinding), or sent by a page of another origin
+    (CSRF), is answered with 403; every answer gets the security headers."""
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), open_paths: Collection[str] = PROBE_PATHS) -> None:
-        """`hosts`: names without port under which the app is reached, beside those of the loopback."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Iterable[str] = (),
+        public_urls: Iterable[str] = (),
+        open_paths: Collection[str] = PROBE_PATHS,
+    ) -> None:
+        """`hosts`: addresses or names that browsers reach directly, under any port, besides the loopback's.
+        `public_urls`: origins of the page as other machines open it, perhaps through a proxy that rewrites `Host`."""
         self._app = app
-        self._hosts = LOOPBACK_HOSTS | {_bare(host) for host in hosts}
+        self._direct_hosts = LOOPBACK_HOSTS | {_in_brackets(host.lower()) for host in hosts}
+        self._origins = frozenset(public_urls)
+        self._hosts = self._direct_hosts | {_host(origin) for origin in self._origins}
         self._open_paths = open_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,25 +68,30 @@ class Guard:
 
     def _fault(self, headers: Headers) -> str | None:
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or _bare(hosts[0]) not in self._hosts:
-            return "this host name is not served; platforms.web.host names the one that is"
+        place = host_and_port(hosts[0]) if len(hosts) == 1 else None
+        if place is None or place[0] not in self._hosts:
+            return "this host name is not served; platforms.web.public_url names those that are"
         origins = headers.getlist("origin")
-        if len(origins) > 1 or (origins and not _same_place(origins[0], hosts[0])):
-            return "requests from pages of other origins are not served"
+        if len(origins) > 1 or (origins and not self._is_own(origins[0], place)):
+            return "requests from pages of other origins are not served; platforms.web.public_url names the page's own"
         if headers.get("sec-fetch-site", "same-origin") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
             return "requests from pages of other origins are not served"
         return None
 
+    def _is_own(self, origin: str, place: tuple[str, int | None]) -> bool:
+        """Whether a page of `origin` is ours: a public URL, or the one that was reached directly at `place`."""
+        if origin in self._origins:
+            return True
+        scheme, _, authority = origin.partition("://")
+        return scheme in ("http", "https") and place[0] in self._direct_hosts and host_and_port(authority) == place
 
-def _bare(host: str) -> str:
-    """A host header without its port, in lower case."""
-    host = host.strip().lower()
-    if host.startswith("["):
-        return host[: host.find("]") + 1]
-    return host.partition(":")[0]
+
+def _in_brackets(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
-def _same_place(origin: str, host: str) -> bool:
-    """Whether a page of `origin` was served under the host header `host`, its port included."""
-    parts = urlsplit(origin)
-    return parts.scheme in ("http", "https") and parts.netloc.lower() == host.strip().lower()
+def _host(origin: str) -> str:
+    place = host_and_port(origin.partition("://")[2])
+    if place is None:
+        raise ValueError(f"{origin!r} is no origin")
+    return place[0]

@@ -134,6 +134,7 @@ class Web:
             probes=probes_of(daemon),
             more_routes=programs.routes if programs else (),
             hosts=[web.host],
+            public_urls=web.public_url,
         )
         self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams)
         address = await self._server.start()

@@ -111,6 +111,8 @@ async def a_world(
     keep_events: int = 1000,
     seen: set[str] | None = None,
     page_clock: Clock | None = None,
+    hosts: Sequence[str] = (),
+    public_urls: Sequence[str] = (),
     answer: Callable[[HttpPlatform, MessageContext], Any] | None = talks_back,
 ) -> AsyncIterator[World]:
     """A server on the loopback over the state in `home`, stopped at the end. `seen` outlives a restart."""
@@ -138,7 +140,8 @@ async def a_world(
         http.feed.end()
         web.feed.end()
 
-    server = WebServer(web_app(platforms=(http, web), page=page, probes=probes), port=port, before_stop=end_streams)
+    app = web_app(platforms=(http, web), page=page, probes=probes, hosts=hosts, public_urls=public_urls)
+    server = WebServer(app, port=port, before_stop=end_streams)
     running = [asyncio.create_task(platform.run(daemon.deliver)) for platform in (http, web)]
     address = await server.start()
     link = await OwnerLink.make(store, clock)

@@ -1,13 +1,35 @@
-"""What all tests in a browser share: they wait for what a page shows, and a busy machine takes its time."""
+"""The browser and the daemon process of the browser tests, and their time limit, which allows for a busy machine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Browser, async_playwright, expect
 
+ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60.0
+CHROMIUM = shutil.which("chromium-headless-shell")
+SERVED_NAME = "bot.example.org"
+"""A name that the browser resolves to 127.0.0.1. Unlike 127.0.0.1, it is no secure context over plain http."""
+_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    f"--host-resolver-rules=MAP {SERVED_NAME} 127.0.0.1",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -16,3 +38,38 @@ def _patience() -> Iterator[None]:
     expect.set_options(timeout=PATIENCE_SECONDS * 1000)
     yield
     expect.set_options(timeout=None)
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    """Chromium without a window."""
+    async with async_playwright() as playwright:
+        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        yield launched
+        await launched.close()
+
+
+@asynccontextmanager
+async def a_running_daemon(home: Path, *options: str, **environment: str) -> AsyncIterator[dict[str, str]]:
+    """`rollcall run` as a process, with further command-line options; what it printed at the start, by label."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot", "run", "--no-console", *(options or ("--port", "0"))),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={**os.environ, "ROLLCALL_HOME": str(home), "ROLLCALL_LOGS": str(home / "logs"), **environment},
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            printed = ""
+            while "Model:" not in printed:
+                line = await process.stdout.readline()
+                assert line, printed
+                printed += line.decode()
+        yield dict(re.findall(r"^(.+?):\s+(\S+)", printed, re.MULTILINE))
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await process.wait() == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,6 @@ from playwright.async_api import (
     Locator,
     Page,
     Route,
-    async_playwright,
     expect,
 )
 
@@ -26,18 +24,8 @@ from function_calls.context import Kind, MessageContext
 from function_calls.spec import Choice
 from services.refs import ChatRef, Role
 from tests.bot.web_world import World, a_world
-from tests.browser.conftest import PATIENCE_SECONDS
+from tests.browser.conftest import CHROMIUM, PATIENCE_SECONDS
 
-CHROMIUM = shutil.which("chromium-headless-shell")
-ARGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 LOBBY = ChatRef("web", "main", "lobby")
 HIDE = """() => {
   Object.defineProperty(document, "hidden", { configurable: true, get: () => true });
@@ -75,13 +63,10 @@ class Tabs:
 
 
 @pytest.fixture
-async def tabs() -> AsyncIterator[Tabs]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
-        opened = Tabs(browser, await browser.new_context())
-        yield opened
-        await browser.close()
-        assert opened.faults == []
+async def tabs(browser: Browser) -> AsyncIterator[Tabs]:
+    opened = Tabs(browser, await browser.new_context())
+    yield opened
+    assert opened.faults == []
 
 
 async def say(page: Page, text: str) -> None:

@@ -2,66 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
-import shutil
-import signal
-import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from playwright.async_api import Browser, Locator, Page, async_playwright, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.browser.conftest import PATIENCE_SECONDS
+from tests.browser.conftest import CHROMIUM, PATIENCE_SECONDS, a_running_daemon
 from tests.fakes.openai_server import OpenAIServer
 
-ROOT = Path(__file__).parents[2]
-CHROMIUM = shutil.which("chromium-headless-shell")
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed")
-
-
-@asynccontextmanager
-async def a_running_daemon(home: Path, **environment: str) -> AsyncIterator[tuple[str, str]]:
-    """`rollcall run` as a process; the address of its page and its owner link."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", "run", "--port", "0", "--no-console"),
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={**os.environ, "ROLLCALL_HOME": str(home), "ROLLCALL_LOGS": str(home / "logs"), **environment},
-    )
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            printed = ""
-            while "Model:" not in printed:
-                line = await process.stdout.readline()
-                assert line, printed
-                printed += line.decode()
-        address = re.search(r"Chat page:\s+(\S+)", printed)
-        link = re.search(r"Owner link:\s+(\S+)", printed)
-        assert address, printed
-        assert link, printed
-        yield address[1], link[1]
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            assert await process.wait() == 0
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
-        yield launched
-        await launched.close()
 
 
 async def a_person(browser: Browser, address: str, name: str, query: str = "") -> Page:
@@ -97,7 +50,8 @@ async def test_two_people_and_the_bot_talk_by_command_by_function_and_in_plain_w
     script = [completion(None, [rolls]), completion("You rolled two dice, Ben!"), completion("Nice to meet you both.")]
     async with OpenAIServer(script) as model:
         environment = {"OPENAI_API_KEY": "test-key", "OPENAI_BASE_URL": model.base_url, "OPENAI_MODEL": "m"}
-        async with a_running_daemon(tmp_path, **environment) as (address, _):
+        async with a_running_daemon(tmp_path, **environment) as printed:
+            address = printed["Chat page"]
             ann = await a_person(browser, address, "Ann")
             ben = await a_person(browser, address, "Ben")
             await say(ann, "Hi Ben, shall we?")
@@ -122,7 +76,8 @@ async def test_two_people_and_the_bot_talk_by_command_by_function_and_in_plain_w
 async def test_without_a_model_commands_and_the_functions_examples_work_and_a_question_is_asked_back(
     browser: Browser, tmp_path: Path
 ) -> None:
-    async with a_running_daemon(tmp_path, OPENAI_API_KEY="", OPENAI_BASE_URL="") as (address, link):
+    async with a_running_daemon(tmp_path, OPENAI_API_KEY="", OPENAI_BASE_URL="") as printed:
+        address, link = printed["Chat page"], printed["Owner link"]
         ann = await a_person(browser, address, "Ann", f"&{link.partition('?')[2]}")
         ben = await a_person(browser, address, "Ben")
         await say(ben, "@Rollcall flip a coin")

@@ -72,7 +72,7 @@ def test_under_another_host_name_only_the_probes_answer(server: str) -> None:
         assert client.get("/healthz").status_code == client.get("/readyz").status_code == 200
         refused = client.get("/metrics")
     assert refused.status_code == 403
-    assert "platforms.web.host names the one that is" in refused.json()["error"]["message"]
+    assert "platforms.web.public_url names those that are" in refused.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("block", PAGE.of("yaml"), ids=lambda block: f"line {block.line}")

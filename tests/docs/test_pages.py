@@ -70,7 +70,7 @@ def test_every_link_of_a_page_leads_somewhere(path: str) -> None:
 @pytest.mark.parametrize("path", PAGES)
 def test_every_block_of_a_page_is_of_a_kind_that_is_checked(path: str) -> None:
     kinds = {block.language for block in Page(path).blocks}
-    assert kinds <= {"python", "yaml", "json", "console", "text", "basic", "sql"}
+    assert kinds <= {"python", "yaml", "json", "console", "text", "basic", "sql", "nginx"}
     assert kinds <= {"text"} or path in RUN_BY_TESTS
 
 

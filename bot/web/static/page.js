@@ -46,6 +46,8 @@
   const save = (storage, key, value) => {
     try { storage.setItem(key, JSON.stringify(value)); } catch { /* full or forbidden: this tab still has it in memory */ }
   };
+  // crypto.randomUUID exists in secure contexts only, and plain http in a local network is none.
+  const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
   const AS = new URLSearchParams(location.search).get("as");
@@ -168,7 +170,7 @@
   let flushing = false, retryTimer = 0, retryMs = 1000;
 
   function post(fields) {
-    const item = { id: crypto.randomUUID(), room: room.id, at: new Date().toISOString(), kind: "message", mentions: [], ...fields };
+    const item = { id: newId(), room: room.id, at: new Date().toISOString(), kind: "message", mentions: [], ...fields };
     outbox.push(item);
     saveOutbox();
     save(localStorage, "rollcall.hinted", true);

@@ -14,9 +14,34 @@ async def _join(world: World, headers: dict[str, str]) -> Response:
         return await client.post("/api/v1/members", json={"name": "Ann"}, headers=headers)
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "", "127.0.0.1@evil"])
+OTHER_HOSTS = [
+    "evil.example",
+    "evil.example:8080",
+    "127.0.0.1.evil.example",
+    "",
+    "127.0.0.1@evil",
+    "127.0.0.1:80@evil.example",
+    "127.0.0.1:",
+    "127.0.0.1:0",
+    "127.0.0.1:65536",
+    "127.0.0.1:8080:8080",
+    "127.0.0.1:x",
+    "127.0.0.1/",
+    "127.0.0.1#",
+    "localhost.",
+    "[::1]evil.example",
+    "[::1]:x",
+    "[::1",
+    "::1",
+    "xn--evil.example",
+    "bot.example.org.evil.example",
+]
+
+
+@pytest.mark.parametrize("host", OTHER_HOSTS)
 async def test_a_host_name_that_is_not_ours_gets_nothing(tmp_path: Path, host: str) -> None:
-    async with a_world(tmp_path) as world, world.client() as client:
+    public_urls = ["https://bot.example.org", "http://192.168.1.5:8080"]
+    async with a_world(tmp_path, hosts=["::"], public_urls=public_urls) as world, world.client() as client:
         for path in ("/", "/page.js", "/api/v1/page", "/metrics"):
             assert (await client.get(path, headers={"host": host})).status_code in (400, 403)
         assert (await client.get("/healthz", headers={"host": host or "x"})).status_code == 200
@@ -34,6 +59,42 @@ async def test_a_page_of_another_origin_can_post_nothing(tmp_path: Path, origin:
         answer = await _join(world, {"origin": origin})
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
         assert "set-cookie" not in answer.headers
+
+
+PUBLIC = ("https://bot.example.org", "http://192.168.1.5:8080")
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("bot.example.org", "https://bot.example.org", 201),  # a proxy that passes Host on
+        ("BOT.example.org:443", "https://bot.example.org", 201),
+        ("127.0.0.1:8080", "https://bot.example.org", 201),  # a proxy that rewrites it
+        ("192.168.1.5:8080", "http://192.168.1.5:8080", 201),
+        ("192.168.1.5:8080", None, 201),
+        ("192.168.1.5:8080", "http://192.168.1.5", 403),
+        ("192.168.1.5:8080", "https://192.168.1.5:8080", 403),
+        ("bot.example.org", "http://bot.example.org", 403),
+        ("bot.example.org", "https://bot.example.org:8443", 403),
+        ("bot.example.org", "https://evil.example", 403),
+        ("127.0.0.1:8080", "https://evil.example", 403),
+        ("www.bot.example.org", "https://bot.example.org", 403),
+    ],
+)
+async def test_public_urls_are_served_under_their_hosts_to_their_own_pages(
+    tmp_path: Path, host: str, origin: str | None, status: int
+) -> None:
+    async with a_world(tmp_path, public_urls=PUBLIC) as world:
+        answer = await _join(world, {"host": host} | ({"origin": origin} if origin else {}))
+        assert answer.status_code == status
+        assert ("secure" in answer.headers.get("set-cookie", "").lower()) is (
+            status == 201 and str(origin).startswith("https")
+        )
+
+
+async def test_an_address_without_brackets_in_the_settings_is_served_as_browsers_write_it(tmp_path: Path) -> None:
+    async with a_world(tmp_path, hosts=["FE80::1"]) as world, world.client() as client:
+        assert (await client.get("/", headers={"host": "[fe80::1]:8080"})).status_code == 200
 
 
 async def test_our_own_page_and_programs_can_post(tmp_path: Path) -> None:
