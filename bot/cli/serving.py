@@ -293,7 +293,7 @@ def _greeting(settings: Settings, public: str, address: str, owner_link: str) ->
     model = next((one for one in settings.answering_models if one.usable), None)
     return [
         f"Chat page:   {public}",
-        *([] if public == address else [f"Listens on:  {address}"]),
+        *([] if public == address else [f"Local URL:   {address}"]),
         f"Owner link:  {owner_link}   (once; it makes its holder owner)",
         f"Data:        {Path(settings.home).resolve()}",
         f"Model:       {f'{model.model} ({model.name})' if model else 'none; set OPENAI_API_KEY to connect one'}",

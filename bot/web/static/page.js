@@ -5,7 +5,7 @@
     en: {
       rooms: "Rooms", people: "People", newRoom: "Join or start a room", openRoom: "Open room", rename: "Rename", menu: "Rooms and people",
       close: "Close", helloTitle: "Who are you?", helloText: "The others see this name beside what you write.", yourName: "Your name", join: "Join",
-      write: "Message", writeTo: "Message #{room}", send: "Send", reply: "Reply", replyingTo: "Replying to {name}", stopReply: "Do not reply",
+      hints: "Suggestions", write: "Message", writeTo: "Message #{room}", send: "Send", reply: "Reply", replyingTo: "Replying to {name}", stopReply: "Do not reply",
       privateRoom: "You and {bot}", onlyYou: "only you see this", waiting: "waiting for the server", failed: "not sent: {why}",
       again: "Try again", discard: "Discard", offline: "No connection. What you write is kept and sent later.", joining: "Connecting…",
       newMessages: "{count} new messages", newMessage: "1 new message", today: "Today", yesterday: "Yesterday", you: "You", bot: "bot",
@@ -17,7 +17,7 @@
     zh: {
       rooms: "房间", people: "成员", newRoom: "加入或新建房间", openRoom: "打开房间", rename: "改名", menu: "房间和成员",
       close: "关闭", helloTitle: "怎么称呼你？", helloText: "别人会在你的消息旁看到这个名字。", yourName: "你的名字", join: "进入",
-      write: "消息", writeTo: "发消息到 #{room}", send: "发送", reply: "回复", replyingTo: "回复 {name}", stopReply: "取消回复",
+      hints: "候选", write: "消息", writeTo: "发消息到 #{room}", send: "发送", reply: "回复", replyingTo: "回复 {name}", stopReply: "取消回复",
       privateRoom: "你和 {bot}", onlyYou: "仅你可见", waiting: "等待服务器", failed: "未发送：{why}",
       again: "重试", discard: "丢弃", offline: "连接已断开。你写的内容会保留，稍后自动发送。", joining: "正在连接…",
       newMessages: "{count} 条新消息", newMessage: "1 条新消息", today: "今天", yesterday: "昨天", you: "你", bot: "机器人",
@@ -296,7 +296,7 @@
     statusTimer = setTimeout(() => showStatus(""), 8000);
   }
 
-  const settled = () => $("log").setAttribute("aria-busy", "false");
+  const settled = () => $("scroller").setAttribute("aria-busy", "false");
 
   // ---- rows of the log -------------------------------------------------------------------------------------------
 
@@ -555,7 +555,7 @@
     people.clear();
     unread.delete(id);
     $("log").replaceChildren();
-    $("log").setAttribute("aria-busy", "true");
+    $("scroller").setAttribute("aria-busy", "true");
     $("room-title").textContent = room.mark ? room.title : `# ${room.title}`;
     $("text").placeholder = room.mark ? room.title : say("writeTo", { room: room.title });
     stopReply();
@@ -616,7 +616,7 @@
   function welcome() {
     if (outbox.some((item) => item.room === room.id)) return;
     const box = make("li", load(localStorage, "rollcall.hinted", false) ? "welcome" : "welcome first");
-    box.append(make("h3", "", say("welcomeTitle")), make("p", "", say("welcomeText")));
+    box.append(make("h2", "", say("welcomeTitle")), make("p", "", say("welcomeText")));
     for (const text of [say("tryAsk"), say("tryHelp")]) {
       const button = make("button", "", text);
       button.onclick = () => { $("text").value = text; fit(); $("text").focus(); };
