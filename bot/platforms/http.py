@@ -6,13 +6,14 @@ One class serves two kinds of callers: programs with a token (`http`) and people
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
 from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, Receipt, SendFailed
 from bot.platforms.http_callers import PRIVATE_PREFIX, Caller, Callers, Speaker
 from bot.platforms.http_feed import ChatFeed, is_bots
+from bot.platforms.http_names import ChatNames
 from bot.platforms.http_wire import MAX_TEXT_CHARS, Posted, Refusal, bot_id, message_body, said_body
 from bot.platforms.mentions import Hear
 from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender
@@ -59,7 +60,7 @@ class HttpPlatform:
         keep_events: int = 1000,
         stream_limits: StreamLimits = StreamLimits(),
     ) -> None:
-        """`shows_members`: the streams also bear what members say, not only the bot."""
+        """`shows_members`: the streams also have the members' messages, under names that differ within a chat."""
         self.name = name
         self.account = account
         self.callers = callers
@@ -69,6 +70,7 @@ class HttpPlatform:
         self._clock = clock
         self._hear = hear
         self._shows_members = shows_members
+        self._names = ChatNames(self.feed)
         self._deliver: Deliver | None = None
 
     async def run(self, deliver: Deliver) -> None:
@@ -84,6 +86,8 @@ class HttpPlatform:
         self.callers.enter(caller, chat)
         speaker = self.callers.speaker(caller, chat, posted.sender)
         try:
+            if self._shows_members:
+                speaker = replace(speaker, name=await self._names.shown(chat, speaker.id, speaker.name))
             quoted = await self._quoted(chat, speaker, posted)
             context = self._context(chat, speaker, posted, quoted)
             return await self._hand_over(context, _shown(posted, quoted), quoted.private_to if quoted else None)

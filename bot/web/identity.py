@@ -13,6 +13,7 @@ from pathlib import Path
 from starlette.requests import Request
 
 from bot.platforms.http_callers import PRIVATE_PREFIX, Caller, Speaker
+from bot.platforms.http_names import is_visible, skeletons
 from bot.platforms.http_wire import PostedSender, Refusal
 from services.clock import Clock
 from services.refs import Role
@@ -116,19 +117,19 @@ class PageMembers:
     def __init__(
         self, signer: Signer, owners: Owners, *, bot_names: Iterable[str], max_role: Role = Role.OWNER
     ) -> None:
-        """`bot_names`: nobody else may go by one of these."""
+        """`bot_names`: nobody may have a name that looks like one of these."""
         self._signer = signer
         self._owners = owners
-        self._bot_names = frozenset(name.casefold() for name in bot_names)
+        self._bot_names = frozenset(form for name in bot_names for form in skeletons(name))
         self._max_role = max_role
 
     def check_name(self, field: str, name: str) -> None:
         """Return when a person may go by `name`. Raises Refusal (400) that names the field."""
-        if not 1 <= len(name) <= MAX_NAME_CHARS:
-            rule = f"{field}: is 1 to {MAX_NAME_CHARS} characters"
+        if len(name) > MAX_NAME_CHARS or not is_visible(name):
+            rule = f"{field}: is 1 to {MAX_NAME_CHARS} characters, not only invisible ones"
             raise Refusal(400, "bad_request", rule, field=field)
-        if name.casefold() in self._bot_names:
-            raise Refusal(400, "name_taken", f"{field}: is the bot's", field=field)
+        if not self._bot_names.isdisjoint(skeletons(name)):
+            raise Refusal(400, "name_taken", f"{field}: is the bot's, or looks like it", field=field)
 
     def new_id(self) -> str:
         """An id that nobody has."""
@@ -146,12 +147,16 @@ class PageMembers:
         """The member whose cookie the request bears."""
         return self._signer.read("cookie", request.cookies.get(COOKIE, ""))
 
+    def member_of_token(self, request: Request) -> str | None:
+        """The member whose token the request bears."""
+        token = request.headers.get(TOKEN_HEADER) or request.query_params.get(TOKEN_QUERY, "")
+        return self._signer.read("token", token)
+
     def claims(self, request: Request) -> bool:
         return TOKEN_HEADER in request.headers or TOKEN_QUERY in request.query_params
 
     def identify(self, request: Request) -> Caller:
-        token = request.headers.get(TOKEN_HEADER) or request.query_params.get(TOKEN_QUERY, "")
-        member = self._signer.read("token", token)
+        member = self.member_of_token(request)
         if member is None:
             raise Refusal(401, "unauthorized", "this needs a member's token from POST /api/v1/members")
         return Caller(member)

@@ -134,10 +134,13 @@ class ChatPage:
         return json_response({"commands": commands})
 
     async def _join(self, request: Request) -> Response:
-        """An id and a token: the cookie's, or new ones. `fresh` is for a tab that is somebody of its own."""
+        """An id and a token: those of the request's token (a member takes another name), the cookie's, or new ones.
+        `fresh` is for a tab with a member of its own."""
         wanted = read_body(_NewMember, await body_of(request))
         self._members.check_name("name", wanted.name)
-        member = None if wanted.fresh else self._members.member_of_cookie(request)
+        member = self._members.member_of_token(request)
+        if member is None and not wanted.fresh:
+            member = self._members.member_of_cookie(request)
         if member is None:
             if not self._new_members.take():
                 raise Refusal(429, "too_many", "too many new members at once", retry_after_seconds=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -285,6 +286,46 @@ async def test_a_first_visitor_gives_a_name_and_keeps_it(tabs: Tabs, tmp_path: P
         await again.goto(world.base)
         await expect(again.locator("#my-name")).to_have_text("Cleo")
         await expect(row(again, "/help")).to_have_class("row mine")
+
+
+async def test_two_people_of_one_name_are_told_apart_and_mentioned_apart(tabs: Tabs, tmp_path: Path) -> None:
+    async with a_world(tmp_path) as world:
+        first, second = [await tabs.person(world, "Ann", viewport={"width": 1000, "height": 700}) for _ in range(2)]
+        ben = await tabs.person(world, "Ben")
+        await say(first, "I am Ann")
+        await expect(row(ben, "I am Ann").locator(".from button")).to_have_text("Ann")
+        await say(second, "me too")
+        await expect(row(ben, "me too").locator(".from button")).to_have_text("Ann (2)")
+        await expect(second.locator("#my-name")).to_have_text("Ann (2)")
+        await second.reload()
+        await say(second, "still me")
+        await expect(row(ben, "still me")).to_be_visible()
+        await expect(second.locator("#my-name")).to_have_text("Ann (2)")
+        await ben.locator("#people button", has_text="Ann (2)").click()
+        await say(ben, await ben.locator("#text").input_value() + "hello")
+        await expect(row(second, "hello").locator(".at")).to_have_text("@Ann (2)")
+        await expect(row(second, "hello")).to_have_class(re.compile("named"))
+        await expect(row(first, "hello")).not_to_have_class(re.compile("named"))
+
+
+async def test_a_member_cannot_rename_to_look_like_the_bot(tabs: Tabs, tmp_path: Path) -> None:
+    async with a_world(tmp_path) as world:
+        ann = await tabs.person(world, "Ann")
+        await say(ann, "hello")
+        for name, problem in (("R\u043ellcall", "looks like it"), ("\u3164", "can be seen")):
+            await ann.click("#rename")
+            await ann.fill("#name", name)
+            await ann.press("#name", "Enter")
+            await expect(ann.locator("#name-problem")).to_contain_text(problem)
+            await ann.keyboard.press("Escape")
+        await ann.click("#rename")
+        await ann.fill("#name", "Anna")
+        await ann.press("#name", "Enter")
+        await expect(ann.locator("#my-name")).to_have_text("Anna")
+        await say(ann, "hello again")
+        before, after = await accepts(world, 2)
+        assert after.sender.name == "Anna"
+        assert after.sender.ref == before.sender.ref
 
 
 async def test_rooms_are_apart_and_a_new_one_is_a_name_away(tabs: Tabs, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@
       again: "Try again", discard: "Discard", offline: "No connection. What you write is kept and sent later.", joining: "Connecting…",
       newMessages: "{count} new messages", newMessage: "1 new message", today: "Today", yesterday: "Yesterday", you: "You", bot: "bot",
       owner: "owner", member: "member", ask: "Ask {bot}", earlier: "An earlier message", linkUsed: "This owner link was used already or is too old.",
-      nameTaken: "That is the bot's name. Please take another one.", tooMany: "Too many people are joining. Trying again…",
+      nameTaken: "That is the bot's name, or looks like it. Please take another one.", nameUnreadable: "Please take a name of 1 to 40 characters that can be seen.", tooMany: "Too many people are joining. Trying again…",
       welcomeTitle: "Say something to {bot}", welcomeText: "{bot} answers when you mention it, reply to it, or type a command. Try one of these:",
       tryAsk: "@{bot} what's the weather in Oslo?", tryHelp: "/help",
     },
@@ -22,7 +22,7 @@
       again: "重试", discard: "丢弃", offline: "连接已断开。你写的内容会保留，稍后自动发送。", joining: "正在连接…",
       newMessages: "{count} 条新消息", newMessage: "1 条新消息", today: "今天", yesterday: "昨天", you: "你", bot: "机器人",
       owner: "主人", member: "成员", ask: "问 {bot}", earlier: "较早的消息", linkUsed: "这个主人链接已被使用或已过期。",
-      nameTaken: "这是机器人的名字，请换一个。", tooMany: "加入的人太多，正在重试…",
+      nameTaken: "这是机器人的名字，或者和它太像，请换一个。", nameUnreadable: "请用 1 到 40 个看得见的字符作名字。", tooMany: "加入的人太多，正在重试…",
       welcomeTitle: "和 {bot} 说句话", welcomeText: "提到 {bot}、回复它，或输入命令，它就会回答。试试：",
       tryAsk: "@{bot} 奥斯陆今天天气怎么样？", tryHelp: "/help",
     },
@@ -97,7 +97,7 @@
 
   async function become(name) {
     const answer = await patiently(() => api("/api/v1/members", { name, fresh: AS !== null }));
-    if (!answer.ok) return answer.error.code === "name_taken" ? say("nameTaken") : answer.error.message;
+    if (!answer.ok) return { name_taken: say("nameTaken"), bad_request: say("nameUnreadable") }[answer.error.code] ?? answer.error.message;
     me = { ...answer.json, name, as: AS };
     remember();
     return "";
@@ -134,9 +134,8 @@
         event.preventDefault();
         const name = field.value.trim();
         if (!name) return;
-        if (name.toLowerCase() === bot.name.toLowerCase()) { problem.textContent = say("nameTaken"); return; }
-        if (me) { me.name = name; remember(); } else { problem.textContent = await become(name); }
-        if (me) dialog.close();
+        problem.textContent = await become(name);
+        if (!problem.textContent) dialog.close();
       };
     });
   }
@@ -553,6 +552,7 @@
     unseen = 0;
     rows.clear();
     people.clear();
+    $("my-name").textContent = me.name;
     unread.delete(id);
     $("log").replaceChildren();
     $("scroller").setAttribute("aria-busy", "true");
@@ -582,6 +582,8 @@
   function meet(person) {
     people.delete(person.id);
     people.set(person.id, person.name);
+    // Another member of this room may have had my name before me: then the server has put a number behind mine.
+    if (person.id === me.id && person.name.replace(/ \(\d+\)$/, "") === me.name) $("my-name").textContent = person.name;
     showPeople();
   }
 
@@ -659,8 +661,13 @@
   function submit() {
     const text = $("text").value.trim();
     if (!text || !room) return;
-    const told = text.toLowerCase();
-    const mentions = [...people].filter(([id, name]) => id !== me.id && told.includes(`@${name.toLowerCase()}`)).map(([id]) => id);
+    let rest = text.toLowerCase();
+    const mentions = [];
+    for (const [id, name] of [...people].sort((a, b) => b[1].length - a[1].length)) { // "@Ann (2)" does not mention Ann
+      const called = `@${name.toLowerCase()}`;
+      if (rest.includes(called) && id !== me.id) mentions.push(id);
+      rest = rest.replaceAll(called, " ");
+    }
     post({ text, mentions: mentions.slice(0, 50), reply_to: replyTo });
     $("text").value = "";
     stopReply();

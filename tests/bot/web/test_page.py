@@ -151,6 +151,113 @@ async def test_a_name_is_short_and_not_the_bots(tmp_path: Path, body: dict[str, 
         )
 
 
+IMITATIONS = [
+    "R\u043ellcall",  # Cyrillic o
+    "Roll\u0441\u0430ll",
+    "Rollc\u03b1ll",  # Greek alpha
+    "Roll\u212dall",  # black-letter C
+    "Roll\u200bcall",
+    "\u2060Rollcall\ufe0f",
+    "Roll\u00adcall",
+    "Roll\u3164call",
+    "\u115fRollcall\u1160",
+    "Rollcall\uffa0",
+    "Rollcall\u2800",
+    "Roll\U000e0063call",
+    "Ro\u0308llcall",
+    "R\u00f6llcall",
+    "Rollcal\u0142",  # l with stroke
+    "\uff32\uff4f\uff4c\uff4c\uff43\uff41\uff4c\uff4c",
+    "\U0001d411\U0001d428\U0001d425\U0001d425\U0001d41c\U0001d41a\U0001d425\U0001d425",
+    "rOLLcALL",
+    "RoIIcaII",
+    "R0llca1l",
+    "Roll call",
+    "Rollcall.",
+    "\u5c0f\u200d\u52a9\u624b",
+]
+
+
+@pytest.mark.parametrize("name", IMITATIONS)
+async def test_a_name_that_looks_like_the_bots_is_refused(tmp_path: Path, name: str) -> None:
+    async with a_world(tmp_path) as world, world.client() as client:
+        answer = await client.post("/api/v1/members", json={"name": name})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "name_taken")
+        ann = await joined(client, "Ann")
+        answer = await said(client, ann, "I am the bot", sender={"name": name})
+        assert (answer.status_code, answer.json()["error"]["field"]) == (400, "sender.name")
+
+
+@pytest.mark.parametrize(
+    "name", ["\u3164", "\u200b\u2060", "\u115f \u1160", "\u0301", "\u2800", "\ufe0f\u200d", "\u00ad"]
+)
+async def test_a_name_that_nobody_can_see_is_refused(tmp_path: Path, name: str) -> None:
+    async with a_world(tmp_path) as world, world.client() as client:
+        answer = await client.post("/api/v1/members", json={"name": name})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_request")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ann",
+        "Rollo",
+        "Call",
+        "\u0410\u043d\u043d\u0430",
+        "\u0395\u03bb\u03ad\u03bd\u03b7",
+        "Jos\u00e9",
+        "\u5c0f\u660e",
+        "\u30d1\u30d1",
+        "\u0e2a\u0e21\u0e0a\u0e32\u0e22",
+        "\u0905\u0928\u093f\u0924\u093e",
+        "\ud55c\uad6d",
+        "\U0001f642",
+        "Z\u0142oty",
+        "007",
+        "-_-",
+    ],
+)
+async def test_names_of_any_script_are_taken(tmp_path: Path, name: str) -> None:
+    async with a_world(tmp_path) as world, world.client() as client:
+        await said(client, await joined(client, name), "hello", sender={"name": name})
+        assert [context.sender.name for context in world.daemon.received] == [name]
+
+
+async def test_two_members_of_one_name_are_told_apart_in_a_chat_across_restarts(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as world, world.client() as client:
+        first, second, third = [await joined(client, "Ann") for _ in range(3)]
+        await said(client, first, "one")
+        await said(client, second, "two")
+        await said(client, third, "three", sender={"name": "\u0410nn"})  # Cyrillic A
+        await said(client, first, "four")
+        await said(client, second, "elsewhere", "kitchen")
+        names = [context.sender.name for context in world.daemon.received]
+        assert names == ["Ann", "Ann (2)", "\u0410nn (3)", "Ann", "Ann"]
+        assert [event["sender"]["name"] for event in await seen(client, first)] == names[:4]
+    async with a_world(tmp_path) as world, world.client() as client:
+        await said(client, third, "five", sender={"name": "\u0410nn"})
+        await said(client, second, "six")
+        await said(client, first, "seven")
+        await said(client, second, "eight", sender={"name": "Anna"})
+        await said(client, second, "nine", sender={"name": "Ann (2)"})
+        await said(client, third, "ten", sender={"name": "Ann (2)"})
+        names = [context.sender.name for context in world.daemon.received]
+        assert names == ["\u0410nn (3)", "Ann (2)", "Ann", "Anna", "Ann (2)", "Ann (2) (2)"]
+
+
+async def test_a_member_who_takes_another_name_stays_the_same_member(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as world, world.client() as client:
+        ann = await joined(client, "Ann")
+        proof = {TOKEN_HEADER: ann["token"]}
+        answer = await client.post("/api/v1/members", json={"name": "Anna", "fresh": True}, headers=proof)
+        assert (answer.json()["id"], answer.json()["token"]) == (ann["id"], ann["token"])
+        answer = await client.post("/api/v1/members", json={"name": "R\u043ellcall", "fresh": True}, headers=proof)
+        assert answer.json()["error"]["code"] == "name_taken"
+        void = {TOKEN_HEADER: f"{ann['id']}.void"}
+        answer = await client.post("/api/v1/members", json={"name": "Anna", "fresh": True}, headers=void)
+        assert answer.json()["id"] != ann["id"]
+
+
 async def test_nobody_speaks_under_the_bots_name(tmp_path: Path) -> None:
     async with a_world(tmp_path) as world, world.client() as client:
         ann = await joined(client, "Ann")
