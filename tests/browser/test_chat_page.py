@@ -301,6 +301,7 @@ async def test_two_people_of_one_name_are_told_apart_and_mentioned_apart(tabs: T
         await say(second, "still me")
         await expect(row(ben, "still me")).to_be_visible()
         await expect(second.locator("#my-name")).to_have_text("Ann (2)")
+        await expect(ben.locator("#people button", has_text="Ann (2)").locator(".avatar")).to_have_text("A2")
         await ben.locator("#people button", has_text="Ann (2)").click()
         await say(ben, await ben.locator("#text").input_value() + "hello")
         await expect(row(second, "hello").locator(".at")).to_have_text("@Ann (2)")
@@ -314,6 +315,7 @@ async def test_a_member_cannot_rename_to_look_like_the_bot(tabs: Tabs, tmp_path:
         await say(ann, "hello")
         for name, problem in (("R\u043ellcall", "looks like it"), ("\u3164", "can be seen")):
             await ann.click("#rename")
+            await expect(ann.locator("#name-form .primary")).to_have_text("Rename")
             await ann.fill("#name", name)
             await ann.press("#name", "Enter")
             await expect(ann.locator("#name-problem")).to_contain_text(problem)

@@ -124,6 +124,7 @@
     const dialog = $("hello"), field = $("name"), problem = $("name-problem");
     field.value = me?.name ?? AS ?? "";
     problem.textContent = "";
+    $("name-form").querySelector(".primary").textContent = say(me ? "rename" : "join");
     dialog.oncancel = (event) => { if (!me) event.preventDefault(); };
     dialog.showModal();
     field.focus();
@@ -307,7 +308,7 @@
   }
 
   function initials(name) {
-    const words = name.trim().split(/\s+/u), first = [...words[0]];
+    const words = (name.replace(/\p{P}+/gu, " ").trim() || name).split(/\s+/u), first = [...words[0]];
     if (/[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]/u.test(first[0] ?? "")) return first.slice(-1).join("");
     return (first[0] + (words.length > 1 ? [...words.at(-1)][0] : "")).toUpperCase();
   }
