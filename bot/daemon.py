@@ -46,6 +46,7 @@ from services.timetable import Timetable
 _log = structlog.get_logger("daemon")
 DRAIN_SECONDS = 20.0
 _FORGET_SECONDS = 3600.0
+_FIRST_FORGET_SECONDS = 5.0
 _QUESTIONS_SECONDS = 30.0
 _CHANGES_SECONDS = 0.5
 """What another process has changed counts within a second; a look is one small read."""
@@ -157,7 +158,9 @@ class Daemon:
     def ticker(self) -> Ticker:
         """What the daemon does now and then."""
         ticker = Ticker()
-        ticker.every(_FORGET_SECONDS, "forget what is old", self.housekeeping.forget)
+        ticker.every(
+            _FORGET_SECONDS, "delete old rows", self.housekeeping.forget, first_seconds=_FIRST_FORGET_SECONDS
+        )
         ticker.every(_QUESTIONS_SECONDS, "expire questions", self.housekeeping.expire_questions)
         ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
