@@ -97,8 +97,8 @@ class Housekeeping:
             await self._repeat(batch)
 
     async def _repeat(self, batch: Write) -> None:
-        """Commit `batch` until it finds no full batch any more. In between the writer is left to others for as long as
-        a batch takes, and the write-ahead log is emptied in another thread: a commit that has to do it is a slow one."""
+        """Commit `batch` until it is not full. In between the writer is left to others for as long as a batch takes,
+        and the write-ahead log is copied in another thread: a commit that has to do that is a slow one."""
         count, rows = 0, BATCH_ROWS
         while rows == BATCH_ROWS:
             began = self._clock.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -10,10 +11,13 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Column, Delete
+from structlog.testing import capture_logs
 
 from bot.database import DATABASE
 from bot.platforms.base import Accepted
 from bot.testing import Group, a_group
+from bot.web.wiring import probes_of
+from services.clock import VirtualClock
 from services.script_memory import ScriptMemory, bots_own
 from services.store import audit, history, script_memory, summaries
 from services.store.ids import first_id_at
@@ -237,3 +241,57 @@ async def test_old_rows_are_deleted_in_small_batches_between_which_messages_are_
         await pruning
         assert old_rows(tmp_path) == 0
     assert max(noting.rows) <= 500
+
+
+BACKUPS = {"store": {"backup_every_hours": 24, "backups_kept": 2}, "operators": {"chat": "test:bot:ops"}}
+
+
+async def test_a_backup_is_made_whenever_the_newest_is_a_day_old_also_across_restarts(tmp_path: Path) -> None:
+    made = []
+    clock = VirtualClock()
+    for hours in (0, 23, 2, 12, 13, 25):
+        async with a_group(home=tmp_path, settings=BACKUPS, clock=clock) as group:
+            await clock.advance(hours * 3600)
+            await group.daemon.backups.keep_up()
+            made.append(sorted(file.name[9:20] for file in (tmp_path / "backups").iterdir()))
+            assert probes_of(group.daemon).ready().details["backup"] == "ok"
+    first, second, third, fourth = "20260105T09", "20260106T10", "20260107T11", "20260108T12"
+    assert made == [[first], [first], [first, second], [first, second], [second, third], [third, fourth]]
+
+
+async def test_a_backup_that_fails_is_seen_by_operators_until_one_is_made(tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    folder.write_text("in the way")
+    async with a_group(home=tmp_path, settings=BACKUPS) as group:
+
+        async def told_after_an_attempt() -> tuple[str, str, bool]:
+            with capture_logs() as logs:
+                await group.daemon.backups.keep_up()
+            await group.clock.settle()
+            await group.clock.advance(120)
+            await group.settle()
+            events = [line["event"] for line in logs if line["event"].startswith("backup_")]
+            age = re.findall(
+                r"^rollcall_backup_age_seconds (\S+)", group.daemon.metrics.render().decode(), re.MULTILINE
+            )
+            ready = probes_of(group.daemon).ready()
+            assert ready.ok
+            return events[0], ready.details["backup"], age == ["+Inf"]
+
+        assert probes_of(group.daemon).ready().details["backup"] == "none yet"
+        assert await told_after_an_attempt() == ("backup_failed", "failed; the log says why", True)
+        [told] = group.platform.sent
+        assert told.chat.key == "test:bot:ops"
+        assert "I could not make a backup" in told.text
+        assert str(folder) in told.text
+        folder.unlink()
+        assert await told_after_an_attempt() == ("backup_made", "ok", False)
+        assert group.platform.sent[-1].text.startswith("All is well again")
+
+
+async def test_without_a_schedule_no_backup_is_made(tmp_path: Path) -> None:
+    async with a_group(home=tmp_path, settings={"store": {"backup_every_hours": 0}}) as group:
+        await group.daemon.backups.keep_up()
+        assert "backup" not in probes_of(group.daemon).ready().details
+        assert b"rollcall_backup" not in group.daemon.metrics.render()
+    assert not (tmp_path / "backups").exists()

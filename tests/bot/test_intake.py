@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.platforms.base import Accepted
-from bot.testing import Group, a_group
+from bot.testing import FAMILY, Group, a_group
 from function_calls.context import Attachment, Kind
 from services.refs import ChatRef
 from services.store import cursors, history
@@ -112,7 +112,7 @@ async def test_a_limit_that_was_lowered_deletes_the_rest_of_a_history_batch_by_b
     async with a_group(settings={"store": {"history_per_chat": 10}, "chats": {"allow": ["*"]}}) as group:
         said = [
             history.said(
-                id=number, chat=group.chat.key, sender_name="Bot", text="old", at_ms=0, reply_to=None, asked_by="", answers=0
+                id=number, chat=FAMILY.key, sender_name="Bot", text="", at_ms=0, reply_to=None, asked_by="", answers=0
             )
             for number in range(5000)
         ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -52,7 +53,9 @@ async def test_the_newest_copies_stay(tmp_path: Path) -> None:
     clock = VirtualClock()
     backups = tmp_path / "backups"
     backups.mkdir()
-    (backups / "store.partial").write_text("left by a process that was killed")
+    left = backups / "store-20260101T090000Z-x.db.1.partial"
+    left.write_text("left by a process that was killed")
+    os.utime(left, (0, 0))
     (backups / "unrelated.db").touch()
     for _ in range(4):
         back_up(engine.path, backups, label="x", clock=clock, keep=2)
