@@ -41,7 +41,7 @@ def upgrade(
     if version is not None and version not in revisions.known:
         raise DatabaseTooNew(
             f"{path} has schema version {version}, which this version of the program does not know. "
-            f"Start the newer version that wrote it, or put a copy from {backups} in its place"
+            f"Start the newer version that wrote it, or go back with rollcall restore FILE to a backup in {backups}"
         )
     if version is None and not empty:
         raise StoreError(f"{path} has tables but no schema version: it is no database of this program")
