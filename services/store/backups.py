@@ -24,7 +24,7 @@ Progress = Callable[[float], None]
 """Is told the share that is done, from 0 to 1, some times a second; in the thread that does the work."""
 _TIME = "%Y%m%dT%H%M%SZ"
 _FILES = "backup_files"
-_STEPS_TO_PROGRESS = 200_000
+_STEPS_TO_PROGRESS = 20_000
 _PAGES_TO_PROGRESS = 1000
 _LEFT_SECONDS = 3600.0
 """A partial file that nobody has written for so long was left by a process that was killed."""
