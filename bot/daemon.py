@@ -9,6 +9,7 @@ from typing import Protocol
 
 import structlog
 
+from bot.backups import Backups
 from bot.beginnings import Beginnings
 from bot.chat_notes import ScriptNotes
 from bot.chats import Chats
@@ -46,6 +47,9 @@ from services.timetable import Timetable
 _log = structlog.get_logger("daemon")
 DRAIN_SECONDS = 20.0
 _FORGET_SECONDS = 3600.0
+_FIRST_FORGET_SECONDS = 5.0
+_BACKUPS_SECONDS = 3600.0
+_FIRST_BACKUP_SECONDS = 600.0
 _QUESTIONS_SECONDS = 30.0
 _CHANGES_SECONDS = 0.5
 """What another process has changed counts within a second; a look is one small read."""
@@ -69,6 +73,7 @@ class Daemon:
     reload: Reload
     names: UnknownNames
     news: OperatorNews
+    backups: Backups
     store: Store
     ids: Ids
     registry: FunctionRegistry
@@ -157,7 +162,8 @@ class Daemon:
     def ticker(self) -> Ticker:
         """What the daemon does now and then."""
         ticker = Ticker()
-        ticker.every(_FORGET_SECONDS, "forget what is old", self.housekeeping.forget)
+        ticker.every(_FORGET_SECONDS, "delete old rows", self.housekeeping.forget, first_seconds=_FIRST_FORGET_SECONDS)
+        ticker.every(_BACKUPS_SECONDS, "back up", self.backups.keep_up, first_seconds=_FIRST_BACKUP_SECONDS)
         ticker.every(_QUESTIONS_SECONDS, "expire questions", self.housekeeping.expire_questions)
         ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)

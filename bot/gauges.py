@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.backups import Backups
 from bot.current_model import CurrentModel
 from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
@@ -47,6 +48,12 @@ def show_faults(metrics: Metrics, functions: FunctionSources, reload: Reload) ->
     """What an edit broke."""
     metrics.gauge("rollcall_functions_unusable", "Faults in files of functions", lambda: len(functions.faults))
     metrics.gauge("rollcall_settings_faulty", "Faults in the settings' file", lambda: len(reload.faults))
+
+
+def show_backups(metrics: Metrics, backups: Backups) -> None:
+    """The age of the newest backup, where the daemon makes them."""
+    if backups.are_scheduled:
+        metrics.gauge("rollcall_backup_age_seconds", "Time since the newest backup", backups.age_seconds)
 
 
 def show_timers(metrics: Metrics, timers: Timers) -> None:

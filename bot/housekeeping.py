@@ -1,9 +1,11 @@
-"""What the daemon does now and then: forget what is old, close questions nobody answered, notice changed rows."""
+"""Periodic work of the daemon: delete old rows, close questions nobody answered, notice changed rows."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from pathlib import Path
 
 from bot.chats import Chats
 from bot.delivery import Parcel
@@ -19,6 +21,8 @@ from services.store import (
     audit,
     budgets,
     changes,
+    history,
+    http_events,
     inbox,
     ledger,
     occurrences,
@@ -31,11 +35,14 @@ from services.store import (
 )
 from services.store.ids import first_id_at
 from services.store.port import Store, Write
+from services.store.schema import BATCH_ROWS
+from services.store.sqlite_side import checkpoint
 
 _OF_CHATS = ("chat_settings", "activations", "chat_notes")
 _DAY_MS = 24 * 3600 * 1000
 # Platforms deliver again for up to three days; a message must be known for as long.
 _LEAST_DAYS = 3
+_BATCHES_TO_CHECKPOINT = 4
 
 
 class Housekeeping:
@@ -51,9 +58,12 @@ class Housekeeping:
         settings: StoreSettings,
         clock: Clock,
         others: Mapping[str, Callable[[], Awaitable[None]]],
+        database: Path | None,
     ) -> None:
-        """`others`: what reads again what else another process may have changed, by the names of their counters."""
+        """`others`: what reads again what else another process may have changed, by the names of their counters.
+        `database`: the SQLite file; None where the database is on a server."""
         self._store = store
+        self._database = database
         self._notices = notices
         self._chats = chats
         self._questions = questions
@@ -64,24 +74,39 @@ class Housekeeping:
         self._counters: dict[str, int] = {}
 
     async def forget(self) -> None:
-        """Drop what ended longer ago than the settings keep it."""
+        """Delete what ended longer ago than the settings keep it, in batches, so that no other unit waits for more
+        than one of them."""
         before_id, before_ms = await self._first_kept_id(), self._clock.now_ms() - self._days * _DAY_MS
-        await self._store.commit(
-            [
-                inbox.forget(before_id),
-                answers.forget(before_id),
-                ledger.forget(before_id),
-                outbox.forget(before_id),
-                pending.forget(before_id),
-                turn_memory.forget(self._clock.now_ms()),
-                script_memory.forget(self._clock.now_ms()),
-                budgets.forget(self._first_kept_day()),
-                summaries.forget_old(before_ms),
-                audit.forget(before_ms),
-                occurrences.forget(before_id, before_ms),
-                *timers.forget(before_ms),
-            ]
-        )
+        for batch in (
+            history.forget_old(before_id),
+            http_events.forget(before_id),
+            answers.forget(before_id),
+            ledger.forget(before_id),
+            outbox.forget(before_id),
+            pending.forget(before_id),
+            turn_memory.forget(self._clock.now_ms()),
+            script_memory.forget(self._clock.now_ms()),
+            budgets.forget(self._first_kept_day()),
+            summaries.forget_old(before_ms),
+            audit.forget(before_id, before_ms),
+            occurrences.forget(before_id, before_ms),
+            *timers.forget(before_ms),
+            # Last: it tells which ids are old enough, also to the next run when this one does not come to its end.
+            inbox.forget(before_id),
+        ):
+            await self._repeat(batch)
+
+    async def _repeat(self, batch: Write) -> None:
+        """Commit `batch` until it is not full. In between the writer is left to others for as long as a batch takes,
+        and the write-ahead log is copied in another thread: a commit that has to do that is a slow one."""
+        count, rows = 0, BATCH_ROWS
+        while rows == BATCH_ROWS:
+            began = self._clock.monotonic()
+            (rows,) = await self._store.commit([batch])
+            await self._clock.sleep(self._clock.monotonic() - began)
+            count += 1
+            if self._database is not None and count % _BATCHES_TO_CHECKPOINT == 0:
+                await asyncio.to_thread(checkpoint, self._database)
 
     def _first_kept_day(self) -> str:
         """A day more than is kept, since days begin elsewhere earlier."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from bot.daemon import Daemon
-from bot.gauges import show_faults, show_links, show_models, show_shadow, show_timers, show_turns
+from bot.gauges import show_backups, show_faults, show_links, show_models, show_shadow, show_timers, show_turns
 from bot.given import Given
 from bot.live_parts import (
     budgets_live,
@@ -74,6 +74,7 @@ def build_daemon(
         reload=minding.reload,
         names=minding.names,
         news=minding.news,
+        backups=minding.backups,
         store=store,
         ids=ids,
         registry=ground.registry,
@@ -148,6 +149,7 @@ def _show(
         show_shadow(metrics, routing.shadow)
     show_models(metrics, models.current)
     show_faults(metrics, offering.sources, minding.reload)
+    show_backups(metrics, minding.backups)
 
 
 def _take(

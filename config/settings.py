@@ -92,9 +92,11 @@ class StoreSettings(Section):
     history_per_chat: Count = Field(default=1000, ge=0, le=1_000_000)
     """Messages kept for each chat."""
     days_kept: Count = Field(default=30, ge=1, le=3650)
-    """Days after which finished turns, their calls and messages, summaries and rows of the audit are deleted."""
+    """Days after which messages, finished turns and their calls, summaries and rows of the audit are deleted."""
     backups_kept: Count = Field(default=5, ge=0, le=1000)
-    """Copies of the SQLite file that are kept, the newest ones. Of a PostgreSQL database the operator makes them."""
+    """Backups of the SQLite file that are kept, the newest ones. Of a PostgreSQL database the operator makes them."""
+    backup_every_hours: Count = Field(default=24, ge=0, le=8760)
+    """The time between two backups of the SQLite file, which the daemon makes in `home`; 0: none."""
 
     @field_validator("url")
     @classmethod

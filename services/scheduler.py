@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -21,8 +22,10 @@ class Ticker:
             timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )
 
-    def every(self, seconds: float, name: str, errand: Callable[[], Awaitable[None]]) -> None:
-        """Call `errand` every `seconds`, never twice at once."""
+    def every(
+        self, seconds: float, name: str, errand: Callable[[], Awaitable[None]], *, first_seconds: float | None = None
+    ) -> None:
+        """Call `errand` every `seconds`, never twice at once; the first time after `first_seconds`."""
 
         async def run() -> None:
             try:
@@ -33,7 +36,8 @@ class Ticker:
             except Exception as error:  # noqa: BLE001 - an errand that fails must not end the ones to come
                 _log.error("errand_failed", errand=name, exc_info=error)
 
-        self._scheduler.add_job(run, "interval", seconds=seconds, id=name)
+        first = datetime.now(UTC) + timedelta(seconds=seconds if first_seconds is None else first_seconds)
+        self._scheduler.add_job(run, "interval", seconds=seconds, id=name, next_run_time=first)
 
     def start(self) -> None:
         """Begin to tick, in the running loop."""

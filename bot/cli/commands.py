@@ -22,6 +22,8 @@ COMMANDS = {
     "replay": "run recorded cases and compare",
     "why": "why messages were answered or not",
     "doctor": "check settings, database, disk, sandbox, model, search, feeds and networks",
+    "backup": "copy the database and the keys into one file",
+    "restore": "put a backup in the place of the database",
     "stats": "success, errors and latency by function",
     "selfcheck": "check what every function has to keep",
 }

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from bot.beside import beside_of
-from bot.cli.options import settings_or_faults
+from bot.cli.options import agreed, settings_or_faults
 from config.mcp_servers import McpServerSettings
 from config.settings import Settings
 from function_calls.foreign_text import has_unseen
@@ -24,6 +24,7 @@ from services.store.port import Write
 from services.store.side import ReaderError
 
 _DIGEST_CHARS = 12
+_UNASKED = "Nobody can be asked here; --yes accepts what is shown above."
 _NEEDS_A_WORD = (PinState.WAITING, PinState.CHANGED)
 
 
@@ -108,7 +109,7 @@ def _accept(options: argparse.Namespace, settings: Settings, database: Beside) -
         return 0
     for pin in chosen:
         _show(pin, context=2)
-    if not options.yes and not _agreed(f"Accept {', '.join(_visible(one.tool) for one in chosen)}?"):
+    if not options.yes and not agreed(f"Accept {', '.join(_visible(one.tool) for one in chosen)}?", unasked=_UNASKED):
         print("Nothing was accepted.")
         return 1
     now_ms = SystemClock().now_ms()
@@ -211,15 +212,3 @@ def _visible(line: str) -> str:
     if not has_unseen(line):
         return line
     return "".join(one if not has_unseen(one) else one.encode("unicode_escape").decode("ascii") for one in line)
-
-
-def _agreed(question: str) -> bool:
-    """Whether somebody at the terminal says yes."""
-    if not sys.stdin.isatty():
-        print("Nobody can be asked here; --yes accepts what is shown above.", file=sys.stderr)
-        return False
-    try:
-        return input(f"{question} [y/N] ").strip().casefold() in ("y", "yes")
-    except EOFError:
-        print()
-        return False

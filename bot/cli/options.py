@@ -94,3 +94,15 @@ def member_ref(text: str) -> MemberRef:
         return MemberRef.parse(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form platform:account:member") from None
+
+
+def agreed(question: str, *, unasked: str) -> bool:
+    """Whether somebody at the terminal says yes; where there is no terminal, `unasked` is said on standard error."""
+    if not sys.stdin.isatty():
+        print(unasked, file=sys.stderr)
+        return False
+    try:
+        return input(f"{question} [y/N] ").strip().casefold() in ("y", "yes")
+    except EOFError:
+        print()
+        return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.chat_notes import ScriptNotes
+from bot.database import database_of
 from bot.expiry import Expiry
 from bot.housekeeping import Housekeeping
 from bot.parts.consent import Consent
@@ -56,5 +57,6 @@ def keeping_of(
             ground.settings.store,
             clock,
             {PINS: offering.pins.load, SCRIPTS: scripts.look},
+            None if ground.settings.store.is_on_a_server else database_of(ground.settings),
         ),
     )

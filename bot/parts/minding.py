@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.backups import Backups
 from bot.live_settings import LiveSettings
 from bot.operator_news import OperatorNews
 from bot.parts.ground import Ground
@@ -22,6 +23,7 @@ class Minding:
     reload: Reload
     news: OperatorNews
     names: UnknownNames
+    backups: Backups
 
 
 def minding_of(ground: Ground, offering: Offering, sending: Sending) -> Minding:
@@ -42,4 +44,6 @@ def minding_of(ground: Ground, offering: Offering, sending: Sending) -> Minding:
     news.watch("settings", lambda: reload.faults)
     news.watch("functions", lambda: offering.sources.faults)
     news.watch("names", lambda: names.faults)
-    return Minding(live, reload, news, names)
+    backups = Backups(settings, ground.clock, news.changed)
+    news.watch("backups", lambda: backups.faults)
+    return Minding(live, reload, news, names, backups)

@@ -202,6 +202,7 @@ def probes_of(daemon: Daemon) -> Probes:
             "turns_running": str(daemon.engine.running),
             "settings": _faulty(daemon.reload.faults, daemon.names.faults),
             "functions": _faulty(daemon.functions.faults),
+            **({"backup": daemon.backups.state} if daemon.backups.are_scheduled else {}),
             "timers": _HELD if daemon.timers.is_holding else "ok",
             **{f"model.{state.name}": _in_words(state) for state in daemon.model_states()},
             # A network that is away does not make the daemon unready: the others are served.

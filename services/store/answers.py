@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import delete_batch, integer, table, text
 
 ANSWERS = table(
     "turn_answers",
@@ -28,7 +28,7 @@ _OF_TURN = Statement(
     "answers.of_turn",
     select(ANSWERS.c.round, ANSWERS.c.body, ANSWERS.c.taint).where(ANSWERS.c.turn_id == bindparam("turn_id")),
 )
-_FORGET = Statement("answers.forget", delete(ANSWERS).where(ANSWERS.c.turn_id < bindparam("before_id")))
+_FORGET = Statement("answers.forget", delete_batch(ANSWERS, ANSWERS.c.turn_id < bindparam("before_id")))
 
 
 def put(turn_id: int, round_number: int, body: str, request_id: str, at_ms: int, taint: str) -> Write:

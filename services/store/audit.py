@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, bindparam, delete, select
+from sqlalchemy import Index, bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import delete_batch, integer, table, text
 
 AUDIT = table(
     "audit",
@@ -21,7 +21,10 @@ Index("audit_by_chat", AUDIT.c.chat, AUDIT.c.id)
 
 _NOTE = Statement("audit.note", insert(AUDIT).values({column.name: bindparam(column.name) for column in AUDIT.columns}))
 _LAST = Statement("audit.last", select(AUDIT).order_by(AUDIT.c.id.desc()).limit(bindparam("count")))
-_FORGET = Statement("audit.forget", delete(AUDIT).where(AUDIT.c.at_ms < bindparam("before_ms")))
+_FORGET = Statement(
+    "audit.forget",
+    delete_batch(AUDIT, AUDIT.c.id < bindparam("before_id"), AUDIT.c.at_ms < bindparam("before_ms")),
+)
 
 
 def note(*, id: int, at_ms: int, actor: str, chat: str, action: str, detail: str) -> Write:
@@ -34,6 +37,6 @@ def last(count: int) -> Query:
     return _LAST.query(count=count)
 
 
-def forget(before_ms: int) -> Write:
-    """Drop what was done before then."""
-    return _FORGET.write(before_ms=before_ms)
+def forget(before_id: int, before_ms: int) -> Write:
+    """Drop what was done before that instant, of the rows before that id."""
+    return _FORGET.write(before_id=before_id, before_ms=before_ms)

@@ -3,11 +3,11 @@ two turns at once cannot take the same rest."""
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, case, delete, literal_column, select, update
+from sqlalchemy import Index, bindparam, case, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, integer, table, text
+from services.store.schema import INTEGER, TEXT, delete_batch, integer, table, text
 
 BUDGETS = table(
     "budgets",
@@ -15,6 +15,7 @@ BUDGETS = table(
     text("kind", primary_key=True),
     text("day", primary_key=True),
     integer("used"),
+    Index("budgets_by_day", "day"),
 )
 TOLD = "told "
 """How holders begin that stand for "this was said already"."""
@@ -49,7 +50,7 @@ _USED = Statement(
         BUDGETS.c.holder == bindparam("of_holder"), BUDGETS.c.day == bindparam("of_day")
     ),
 )
-_FORGET = Statement("budgets.forget", delete(BUDGETS).where(BUDGETS.c.day < bindparam("before_day")))
+_FORGET = Statement("budgets.forget", delete_batch(BUDGETS, BUDGETS.c.day < bindparam("before_day")))
 
 
 def take(holder: str, kind: str, day: str, amount: int, most: int) -> Write:

@@ -21,7 +21,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from services.store.inbox import INBOX
 from services.store.port import Query, Statement, Write
-from services.store.schema import TEXT, integer, table, text
+from services.store.schema import TEXT, delete_batch, integer, table, text
 
 OUTSIDE = "outside"
 """The sender of what the bot said that may hold words of others: of the web, of files, of other members."""
@@ -189,8 +189,9 @@ _OLDEST_KEPT = (
     .scalar_subquery()
 )
 _PRUNE = Statement(
-    "history.prune", delete(HISTORY).where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.id <= _OLDEST_KEPT)
+    "history.prune", delete_batch(HISTORY, HISTORY.c.chat == bindparam("chat"), HISTORY.c.id <= _OLDEST_KEPT)
 )
+_FORGET_OLD = Statement("history.forget_old", delete_batch(HISTORY, HISTORY.c.id < bindparam("before_id")))
 
 
 def heard(
@@ -278,5 +279,10 @@ def thread(id: int) -> Query:
 
 
 def prune(chat: str, keep: int) -> Write:
-    """Forget all but the newest `keep` messages of `chat`."""
+    """Delete a batch of the messages of `chat` beyond the newest `keep`."""
     return _PRUNE.write(chat=chat, keep=keep)
+
+
+def forget_old(before_id: int) -> Write:
+    """Delete a batch of the messages of all chats before that id."""
+    return _FORGET_OLD.write(before_id=before_id)

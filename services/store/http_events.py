@@ -8,7 +8,7 @@ from sqlalchemy import Index, bindparam, delete, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import delete_batch, integer, table, text
 
 EVENTS = table(
     "http_events",
@@ -38,6 +38,7 @@ _NEWEST_TO_GO = (
 _PRUNE = Statement(
     "http_events.prune", delete(EVENTS).where(EVENTS.c.chat == bindparam("chat"), EVENTS.c.id <= _NEWEST_TO_GO)
 )
+_FORGET = Statement("http_events.forget", delete_batch(EVENTS, EVENTS.c.id < bindparam("before_id")))
 _VISIBLE = or_(EVENTS.c.private_to.is_(None), EVENTS.c.private_to == bindparam("viewer"), bindparam("sees_all", 0) == 1)
 _PAGE = select(EVENTS.c.id, EVENTS.c.body).where(
     EVENTS.c.chat == bindparam("chat"), EVENTS.c.id > bindparam("after"), EVENTS.c.id < bindparam("before"), _VISIBLE
@@ -74,6 +75,11 @@ def add(event: Event, chat: str, native_id: str, private_to: str | None = None) 
 def prune(chat: str, keep: int) -> Write:
     """Forget all events of `chat` but the newest `keep`."""
     return _PRUNE.write(chat=chat, keep=keep)
+
+
+def forget(before_id: int) -> Write:
+    """Delete a batch of the events of all chats before that id."""
+    return _FORGET.write(before_id=before_id)
 
 
 def after(chat: str, cursor: int, before: int, count: int, viewer: Viewer) -> Query:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Index, bindparam, delete, func, literal_column, select, update
+from sqlalchemy import ColumnElement, Index, bindparam, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import delete_batch, integer, table, text
 
 INBOX = table(
     "inbox",
@@ -115,7 +115,7 @@ _NEWEST_RECEIVED = Statement(
 )
 _FORGET = Statement(
     "inbox.forget",
-    delete(INBOX).where(INBOX.c.id < bindparam("before_id"), INBOX.c.reason != WAITING),
+    delete_batch(INBOX, INBOX.c.id < bindparam("before_id"), INBOX.c.reason != WAITING),
 )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, delete, exists, literal_column, select, update
+from sqlalchemy import ColumnElement, bindparam, exists, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.inbox import INBOX, WAITING
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import delete_batch, integer, table, text
 
 LEDGER = table(
     "ledger",
@@ -69,7 +69,7 @@ _OF_TURN = Statement(
         LEDGER.c.turn_id == bindparam("turn_id")
     ),
 )
-_FORGET = Statement("ledger.forget", delete(LEDGER).where(LEDGER.c.turn_id < bindparam("before_id")))
+_FORGET = Statement("ledger.forget", delete_batch(LEDGER, LEDGER.c.turn_id < bindparam("before_id")))
 
 
 def begun(

@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from services.store.outbox import OUTBOX
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, integer, table, text
+from services.store.schema import INTEGER, TEXT, delete_batch, integer, table, text
 
 OCCURRENCES = table(
     "occurrences",
@@ -73,7 +73,8 @@ _MOVE = Statement(
 )
 _FORGET = Statement(
     "occurrences.forget",
-    delete(OCCURRENCES).where(
+    delete_batch(
+        OCCURRENCES,
         OCCURRENCES.c.id < bindparam("before_id", type_=INTEGER),
         OCCURRENCES.c.over_ms < bindparam("before_ms", type_=INTEGER),
         ~IS_DUE,

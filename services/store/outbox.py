@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, bindparam, delete, literal_column, select, update
+from sqlalchemy import Index, bindparam, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import delete_batch, integer, table, text
 
 OUTBOX = table(
     "outbox",
@@ -58,7 +58,7 @@ _TURN_OF = Statement(
     .order_by(OUTBOX.c.id.desc())
     .limit(literal_column("1")),
 )
-_FORGET = Statement("outbox.forget", delete(OUTBOX).where(OUTBOX.c.id < bindparam("before_id"), ~_OPEN))
+_FORGET = Statement("outbox.forget", delete_batch(OUTBOX, OUTBOX.c.id < bindparam("before_id"), ~_OPEN))
 
 
 def put(

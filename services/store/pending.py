@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sqlalchemy import Index, bindparam, delete, exists, literal_column, select, update
+from sqlalchemy import Index, bindparam, exists, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.inbox import INBOX
 from services.store.outbox import OUTBOX
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import delete_batch, integer, table, text
 
 PENDING = table(
     "pending",
@@ -100,7 +100,7 @@ _BECAME_WITH = Statement(
     .order_by(PENDING.c.id.desc())
     .limit(20),
 )
-_FORGET = Statement("pending.forget", delete(PENDING).where(PENDING.c.id < bindparam("before_id"), ~_OPEN))
+_FORGET = Statement("pending.forget", delete_batch(PENDING, PENDING.c.id < bindparam("before_id"), ~_OPEN))
 
 
 def ask(

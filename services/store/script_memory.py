@@ -6,7 +6,7 @@ from sqlalchemy import Index, bindparam, delete, func, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, integer, table, text
+from services.store.schema import INTEGER, TEXT, delete_batch, integer, table, text
 
 SCRIPT_MEMORY = table(
     "script_memory",
@@ -53,7 +53,7 @@ _GET = Statement(
 )
 _DROP = Statement("script_memory.drop", delete(SCRIPT_MEMORY).where(*_THIS))
 _FORGET_OF = Statement("script_memory.forget_of", delete(SCRIPT_MEMORY).where(*_OWNER, _IS_OVER))
-_FORGET = Statement("script_memory.forget", delete(SCRIPT_MEMORY).where(_IS_OVER))
+_FORGET = Statement("script_memory.forget", delete_batch(SCRIPT_MEMORY, _IS_OVER))
 
 
 def put(

@@ -16,6 +16,13 @@ from services.store.statements import DialectName
 _WAIT_SECONDS = 10.0
 
 
+def checkpoint(path: Path) -> None:
+    """Copy what the write-ahead log holds into the database `path`, as far as nobody has to wait. Raises
+    sqlite3.Error."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
 class SqliteSide:
     """A connection to the file."""
 

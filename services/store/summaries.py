@@ -7,7 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from services.store.history import HISTORY
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import delete_batch, integer, table, text
 
 SUMMARIES = table(
     "summaries",
@@ -62,7 +62,7 @@ _FORGET = Statement(
     ),
 )
 _FORGET_CHAT = Statement("summaries.forget_chat", delete(SUMMARIES).where(SUMMARIES.c.chat == bindparam("chat")))
-_FORGET_OLD = Statement("summaries.forget_old", delete(SUMMARIES).where(SUMMARIES.c.at_ms < bindparam("before_ms")))
+_FORGET_OLD = Statement("summaries.forget_old", delete_batch(SUMMARIES, SUMMARIES.c.at_ms < bindparam("before_ms")))
 
 
 def get(chat: str, part: str) -> Query:

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Index, and_, bindparam, case, delete, func, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Index, and_, bindparam, case, func, literal_column, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.inbox import INBOX
 from services.store.occurrences import OCCURRENCES
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, integer, table, text
+from services.store.schema import INTEGER, TEXT, batch, delete_batch, integer, table, text
 
 TIMERS = table(
     "timers",
@@ -150,7 +150,8 @@ _END = Statement(
 _LATER = TIMERS.alias("later")
 _FORGET = Statement(
     "timers.forget",
-    delete(TIMERS).where(
+    delete_batch(
+        TIMERS,
         TIMERS.c.ended_ms < bindparam("before_ms", type_=INTEGER),
         # The highest number of a chat stays taken.
         select(_ONE)
@@ -161,7 +162,9 @@ _FORGET = Statement(
 _ERASE = Statement(
     "timers.erase",
     update(TIMERS)
-    .where(TIMERS.c.ended_ms < bindparam("before_ms", type_=INTEGER), TIMERS.c.title != literal_column("''"))
+    .where(
+        batch(TIMERS, TIMERS.c.ended_ms < bindparam("before_ms", type_=INTEGER), TIMERS.c.title != literal_column("''"))
+    )
     .values(title="", arguments="{}", members="[]"),
 )
 _OF_CHAT = Statement("timers.of_chat", _WHOLE.where(_HERE, _HOLDS))

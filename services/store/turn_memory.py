@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import delete_batch, integer, table, text
 
 TURN_MEMORY = table(
     "turn_memory",
@@ -32,7 +32,7 @@ _GET = Statement(
         TURN_MEMORY.c.until_ms > bindparam("now_ms"),
     ),
 )
-_FORGET = Statement("turn_memory.forget", delete(TURN_MEMORY).where(TURN_MEMORY.c.until_ms <= bindparam("now_ms")))
+_FORGET = Statement("turn_memory.forget", delete_batch(TURN_MEMORY, TURN_MEMORY.c.until_ms <= bindparam("now_ms")))
 
 
 def keep(chat: str, member: str, state: str, until_ms: int) -> Write:

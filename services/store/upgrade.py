@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from sqlalchemy import MetaData
 from sqlalchemy.exc import SQLAlchemyError
 
 from services.clock import Clock
-from services.store.backups import back_up
+from services.store.backups import back_up, schema_version
 from services.store.migrations.transaction import VERSIONS, transaction
 from services.store.port import StoreError
 from services.store.revisions import DatabaseTooNew, Upgraded, create, migrate, read_revisions
-from services.store.sqlite_writer import refusal
 
 
 def upgrade(
@@ -38,13 +35,13 @@ def upgrade(
         StoreError: a migration failed, or the file is damaged, full or no database of ours; it is as it was.
     """
     revisions = read_revisions(versions)
-    version, empty = _version_of(path)
+    version, empty = schema_version(path)
     if version == revisions.head and (version is not None or empty):
         return None
     if version is not None and version not in revisions.known:
         raise DatabaseTooNew(
             f"{path} has schema version {version}, which this version of the program does not know. "
-            f"Start the newer version that wrote it, or put a copy from {backups} in its place"
+            f"Start the newer version that wrote it, or go back with rollcall restore FILE to a backup in {backups}"
         )
     if version is None and not empty:
         raise StoreError(f"{path} has tables but no schema version: it is no database of this program")
@@ -54,21 +51,6 @@ def upgrade(
     backup = None if version is None else back_up(path, backups, label=version, clock=clock, keep=keep)
     _apply(path, head, tables if version is None else None, versions, backup)
     return Upgraded(version, head, backup)
-
-
-def _version_of(path: Path) -> tuple[str | None, bool]:
-    """The schema version of the database, and whether it is empty."""
-    if not path.exists():
-        return None, True
-    try:
-        with closing(sqlite3.connect(path)) as database:
-            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-            if "alembic_version" not in tables:
-                return None, not tables
-            row = database.execute("SELECT version_num FROM alembic_version").fetchone()
-    except sqlite3.Error as error:
-        raise refusal(f"opening {path}", error) from error
-    return (row[0] if row else None), False
 
 
 def _apply(path: Path, head: str, tables: MetaData | None, versions: Path, backup: Path | None) -> None:

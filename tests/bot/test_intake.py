@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from bot.platforms.base import Accepted
-from bot.testing import Group, a_group
+from bot.testing import FAMILY, Group, a_group
 from function_calls.context import Attachment, Kind
 from services.refs import ChatRef
-from services.store import cursors
+from services.store import cursors, history
 from services.store.history import HISTORY
 from services.store.inbox import INBOX
 from services.store.port import StoreFull
@@ -106,6 +106,19 @@ async def test_history_is_pruned_to_what_the_settings_keep() -> None:
         lines = [text for _, text in await heard(group)]
         assert lines[-10:] == [f"line {number}" for number in range(195, 205)]
         assert len(lines) <= 10 + 100
+
+
+async def test_a_limit_that_was_lowered_deletes_the_rest_of_a_history_batch_by_batch() -> None:
+    async with a_group(settings={"store": {"history_per_chat": 10}, "chats": {"allow": ["*"]}}) as group:
+        said = [
+            history.said(
+                id=number, chat=FAMILY.key, sender_name="Bot", text="", at_ms=0, reply_to=None, asked_by="", answers=0
+            )
+            for number in range(5000)
+        ]  # fmt: skip
+        await group.daemon.store.commit(said)
+        await group.say("Ann", "a new one")
+        assert 4400 < len(await heard(group)) < 5001
 
 
 async def waiting(group: Group, held: Held, text: str, **facts: str) -> None:

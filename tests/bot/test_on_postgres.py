@@ -125,3 +125,15 @@ def test_the_address_of_the_database_is_a_secret() -> None:
     url = "postgresql://bot:hunter%402@db/rollcall"
     secrets = secrets_of(Settings.model_validate({"store": {"url": url}}))
     assert {url, "hunter%402", "hunter@2"} <= set(secrets)
+
+
+async def test_what_is_older_than_the_settings_keep_is_deleted(home: Opens, new_postgres_database: str) -> None:
+    pay = Recorder("pay", effect="once", gives="paid", commands=["pay"])
+    async with home([pay.spec]) as group:
+        assert await group.say("Ann", "/pay") == ["paid"]
+        await group.clock.advance(31 * 24 * 3600)
+        await group.daemon.housekeeping.forget()
+    with psycopg.connect(new_postgres_database) as database:
+        tables = ("inbox", "history", "ledger", "outbox")
+        counts = [database.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() for table in tables]
+    assert counts == [(0,)] * 4

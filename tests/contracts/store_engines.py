@@ -17,7 +17,7 @@ from services.clock import Clock, VirtualClock
 from services.store.port import Query, Statement, Store, StoreBroken
 from services.store.postgres.connections import adapt
 from services.store.postgres.store import PostgresStore
-from services.store.schema import INTEGER, integer, text
+from services.store.schema import INTEGER, delete_batch, integer, text
 from services.store.sqlite import SqliteStore
 from services.store.sqlite_writer import connect_writer
 from tests.harness.postgres_server import PostgresServer
@@ -61,6 +61,7 @@ CHANGE_LATEST = Statement(
     update(NOTES).where(NOTES.c.id.in_(select(_LATEST.c.id))).values(body="latest").add_cte(_LATEST),
 )
 REMOVE = Statement("notes.remove", delete(NOTES).where(NOTES.c.id == bindparam("note")))
+REMOVE_BATCH = Statement("notes.remove_batch", delete_batch(NOTES, NOTES.c.body == bindparam("body")))
 ALL = Statement("notes.all", select(NOTES.c.id, NOTES.c.body).order_by(NOTES.c.place, NOTES.c.id))
 FIND = Statement("notes.find", select(NOTES.c.id).where(NOTES.c.body == bindparam("body")))
 GRANT = Statement("budgets.grant", insert(BUDGETS))
@@ -70,7 +71,7 @@ TAKE = Statement(
     .where(BUDGETS.c.id == bindparam("budget"), BUDGETS.c.left >= bindparam("amount"))
     .values(left=BUDGETS.c.left - bindparam("amount")),
 )
-STATEMENTS = (ADD, ADD_ONCE, CHANGE, CHANGE_RETURNING, CHANGE_LATEST, REMOVE, ALL, FIND, GRANT, TAKE)
+STATEMENTS = (ADD, ADD_ONCE, CHANGE, CHANGE_RETURNING, CHANGE_LATEST, REMOVE, REMOVE_BATCH, ALL, FIND, GRANT, TAKE)
 
 
 async def notes(store: Store) -> dict[int, str]:

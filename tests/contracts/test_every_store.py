@@ -10,6 +10,7 @@ import pytest
 
 from services.clock import VirtualClock
 from services.store.port import BadUnit, Conflict, Statement, Store, StoreBroken, StoreClosed, StoreFull, Write
+from services.store.schema import BATCH_ROWS
 from services.store.statements import DialectName, compile_statement
 from tests.contracts.store_engines import (
     ADD,
@@ -23,6 +24,7 @@ from tests.contracts.store_engines import (
     FIND,
     GRANT,
     REMOVE,
+    REMOVE_BATCH,
     STATEMENTS,
     TAKE,
     StoreEngine,
@@ -74,6 +76,14 @@ async def test_a_commit_returns_the_rows_that_each_write_touched(store: Store) -
 async def test_a_row_is_written_as_named_values_are(store: Store) -> None:
     await store.commit([ADD_ROW.write_row((1, "a")), ADD_ROW.write(body="b", id=2), ADD_ROW.write_row((3, "c"), 1)])
     assert await notes(store) == {1: "a", 2: "b", 3: "c"}
+
+
+async def test_a_batch_deletes_no_more_rows_than_its_limit_and_no_others(store: Store) -> None:
+    old = [ADD_ONCE.write(id=number, body="old") for number in range(BATCH_ROWS + 3)]
+    await store.commit([*old, ADD_ONCE.write(id=-1, body="new")])
+    batches = [await store.commit([REMOVE_BATCH.write(body="old")]) for _ in range(3)]
+    assert batches == [[BATCH_ROWS], [3], [0]]
+    assert await notes(store) == {-1: "new"}
 
 
 async def test_a_unit_without_writes_is_done(store: Store) -> None:

@@ -9,15 +9,17 @@ import re
 import select
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
+from bot.database import DATABASE
 from tests.bot.cli.running import PYTHON, a_settings_file, an_environment
 
 SECONDS = 30.0
@@ -171,6 +173,22 @@ def test_a_second_daemon_says_who_has_the_database(settings: Path) -> None:
             assert (second.returncode, second.stdout) == (1, "")
             assert f"is in use by process {process.pid}" in second.stderr
         assert asked_to_stop(process)[0] == 0
+
+
+def test_old_rows_are_deleted_soon_after_a_start(settings: Path) -> None:
+    with running(settings) as (process, _):
+        assert asked_to_stop(process)[0] == 0
+    with closing(sqlite3.connect(settings.parent / "var" / DATABASE)) as database:
+        with database:
+            database.execute(
+                "INSERT INTO history (id, chat, sender, sender_name, text, at_ms, from_bot, reply_to_name, change)"
+                " VALUES (1, 'web:main:quiet', '', 'Ann', 'old', 0, 0, '', '')"
+            )
+        with running(settings):
+            until = time.monotonic() + SECONDS
+            while database.execute("SELECT 1 FROM history").fetchall():
+                assert time.monotonic() < until
+                time.sleep(0.05)
 
 
 def test_a_port_that_is_taken_is_told_with_the_way_out(settings: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from services.clock import VirtualClock
-from services.store.backups import back_up, damage
+from services.store.backups import back_up, damage, restore
 from services.store.port import StoreBroken, StoreError
-from tests.contracts.store_engines import ADD, SqliteEngine
+from tests.contracts.store_engines import ADD, ADD_ONCE, SqliteEngine
 
 
 async def test_a_copy_taken_under_load_has_every_unit_whole(tmp_path: Path) -> None:
@@ -52,7 +53,9 @@ async def test_the_newest_copies_stay(tmp_path: Path) -> None:
     clock = VirtualClock()
     backups = tmp_path / "backups"
     backups.mkdir()
-    (backups / "store.partial").write_text("left by a process that was killed")
+    left = backups / "store-20260101T090000Z-x.db.1.partial"
+    left.write_text("left by a process that was killed")
+    os.utime(left, (0, 0))
     (backups / "unrelated.db").touch()
     for _ in range(4):
         back_up(engine.path, backups, label="x", clock=clock, keep=2)
@@ -86,3 +89,19 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="file"):
         back_up(tmp_path / "store.db", tmp_path / "file" / "backups", label="x", clock=VirtualClock(), keep=1)
+
+
+async def test_the_share_that_is_done_is_told(tmp_path: Path) -> None:
+    engine = SqliteEngine(tmp_path)
+    store = await engine.open()
+    await store.commit([ADD_ONCE.write(id=number, body="x" * 100) for number in range(40_000)])
+    await store.close()
+    shares: dict[str, list[float]] = {"backup": [], "restore": []}
+    clock = VirtualClock()
+    backup = back_up(engine.path, tmp_path, label="x", clock=clock, keep=None, progress=shares["backup"].append)
+    restore(backup, engine.path, clock=clock, progress=shares["restore"].append)
+    for told in shares.values():
+        assert len(told) > 1
+        assert told == sorted(told)
+        assert 0 <= told[0] < told[-1] <= 1
+    assert len(engine.stored()) == 40_000

@@ -1,0 +1,80 @@
+"""`rollcall backup`: copy the SQLite database and the keys into one file, also while a daemon runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from bot.backups import backups_of
+from bot.cli.options import add_config, positive_count, settings_or_faults
+from bot.database import database_of
+from config.settings import Settings
+from services.clock import SystemClock
+from services.store.backups import back_up
+from services.store.port import StoreError
+
+_PROGRESS_SECONDS = 2.0
+_ON_SERVER = {
+    "backup": 'pg_dump --format=custom --file=rollcall.dump "$ROLLCALL_STORE_URL"',
+    "restore": 'pg_restore --clean --if-exists --dbname="$ROLLCALL_STORE_URL" rollcall.dump',
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
+    parser.add_argument("--to", type=Path, metavar="DIR", help="the folder; without it backups/ in home")
+    parser.add_argument(
+        "--keep",
+        type=positive_count,
+        metavar="N",
+        help="delete all but the newest N in that folder; without it store.backups_kept in home, and none in --to",
+    )
+    add_config(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the file. 1: it could not be made."""
+    settings = settings_or_faults(options)
+    if settings is None or is_on_server(settings, "backup"):
+        return 1
+    path, folder = database_of(settings), options.to or backups_of(settings)
+    if not path.exists():
+        print(
+            f"there is no database {path}; start the daemon once, or name its settings with --config", file=sys.stderr
+        )
+        return 1
+    keep = options.keep or (None if options.to else settings.store.backups_kept)
+    try:
+        made = back_up(path, folder, label="manual", clock=SystemClock(), keep=keep, progress=Progress("backup"))
+    except StoreError as error:
+        print(f"no backup was made: {error}", file=sys.stderr)
+        return 1
+    print(f"Backup: {made} ({made.stat().st_size / 1e6:.1f} MB, checked; with keys, so keep it secret)")
+    return 0
+
+
+def is_on_server(settings: Settings, command: str) -> bool:
+    """Whether the database is on a PostgreSQL server; then say so on standard error, with the command to use there."""
+    if settings.store.is_on_a_server:
+        print(
+            f"The database is on a PostgreSQL server, which has tools of its own: {_ON_SERVER[command]}",
+            file=sys.stderr,
+        )
+        print(f"The folder {Path(settings.home) / 'keys'} is not in it.", file=sys.stderr)
+    return settings.store.is_on_a_server
+
+
+class Progress:
+    """Prints the share that is done on standard error, every two seconds."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._next = time.monotonic() + _PROGRESS_SECONDS
+
+    def __call__(self, share: float) -> None:
+        if time.monotonic() >= self._next:
+            self._next += _PROGRESS_SECONDS
+            print(f"{self._what}: {share:.0%}", file=sys.stderr)
