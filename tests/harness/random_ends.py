@@ -423,7 +423,9 @@ async def campaign(ends: int, seed: int, home: Path) -> int:
     await world.start()
     talking = asyncio.create_task(talk(world, cursors))
     for number in range(1, ends + 1):
-        await asyncio.sleep(world.random.uniform(0, 3.5))
+        if world.random.random() > 0.25:
+            await world.watching
+        await asyncio.sleep(world.random.uniform(0, 2.5))
         ways[await world.end()] += 1
         await world.start()
         if number % 25 == 0:
