@@ -16,7 +16,6 @@ from function_calls.approvals import too_late
 from function_calls.context import MessageContext
 from function_calls.open_question import OpenQuestion
 from function_calls.questions import open_from_json
-from services.clock import Clock
 from services.store import pending
 from services.store.port import Row, Store
 
@@ -27,11 +26,10 @@ _BY_CODE, _BY_MESSAGE = "approvals.no_such_code", "approvals.closed"
 class Decisions:
     """Reads them from the store."""
 
-    def __init__(self, store: Store, questions: OpenQuestions, chats: Chats, clock: Clock) -> None:
+    def __init__(self, store: Store, questions: OpenQuestions, chats: Chats) -> None:
         self._store = store
         self._questions = questions
         self._chats = chats
-        self._clock = clock
 
     async def of(self, id_: int) -> Became:
         """What became of that question. Raises StoreError."""
@@ -73,7 +71,7 @@ class Decisions:
 
     def _became(self, row: Row) -> Became:
         how = row["state"]
-        if how == "open" and row["expires_ms"] <= self._clock.now_ms():
+        if how == "open" and not self._questions.is_waiting_approval(row["id"]):
             how = "expired"
         return Became(how, row["sender_name"] or "") if how in _KNOWN else Became()
 

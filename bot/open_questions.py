@@ -15,8 +15,8 @@ from services.clock import Clock
 from services.store import pending
 from services.store.port import Store, Write
 
-Asked = tuple[OpenQuestion, int]
-"""A question, and when it expires, in milliseconds since 1970 UTC."""
+Asked = tuple[OpenQuestion, float]
+"""A question, and when it expires, on the clock's `monotonic()`."""
 
 
 class Pointed(NamedTuple):
@@ -42,12 +42,12 @@ class OpenQuestions:
 
     def use(self, expires_seconds: int, approvals_expire_seconds: int) -> None:
         """What is asked from now on waits this long; what waits already keeps its time."""
-        self._expires_ms = expires_seconds * 1000
-        self._approvals_expire_ms = approvals_expire_seconds * 1000
+        self._expires_seconds = expires_seconds
+        self._approvals_expire_seconds = approvals_expire_seconds
 
-    def seconds_for(self, question: Question) -> float:
+    def seconds_for(self, question: Question) -> int:
         """How long `question` waits that is asked now."""
-        return (self._expires_ms if question.terms is None else self._approvals_expire_ms) / 1000
+        return self._expires_seconds if question.terms is None else self._approvals_expire_seconds
 
     async def load(self, store: Store) -> None:
         """Read what waited when the daemon stopped."""
@@ -55,7 +55,9 @@ class OpenQuestions:
             question = open_from_json(row["id"], orjson.loads(row["body"]))
             # A row names no member where a newer question must not close it.
             member = row["member"] if question.asker is None else question.asker.sender.ref.key
-            self._keep(row["chat"], member, question, row["expires_ms"])
+            # The wall clock may have been set back meanwhile.
+            since_ms = max(self._clock.now_ms(), row["asked_ms"])
+            self._keep(row["chat"], member, question, (row["expires_ms"] - since_ms) / 1000)
 
     def of(self, chat: str, member: str) -> OpenQuestion | None:
         """What `member` was asked in `chat` and may still answer."""
@@ -63,7 +65,7 @@ class OpenQuestions:
             return None
         asked = self._waiting.get((chat, member))
         # One that expired stays until `expire` closes it in the store too.
-        if asked is None or asked[1] <= self._clock.now_ms():
+        if asked is None or asked[1] <= self._clock.monotonic():
             return None
         return asked[0]
 
@@ -80,8 +82,13 @@ class OpenQuestions:
         """What waits in `chat` for a person's yes, oldest first."""
         if not self._approvals:
             return []
-        now_ms = self._clock.now_ms()
-        return [one for one, expires_ms in self._approvals.get(chat, {}).values() if expires_ms > now_ms]
+        now = self._clock.monotonic()
+        return [one for one, until in self._approvals.get(chat, {}).values() if until > now]
+
+    def is_waiting_approval(self, id_: int) -> bool:
+        """Whether the approval of that id may still be answered."""
+        now = self._clock.monotonic()
+        return any(id_ in of_chat and of_chat[id_][1] > now for of_chat in self._approvals.values())
 
     def asked_for_by(self, chat: str, native_id: str) -> list[int]:
         """The approvals that the message of that id led to."""
@@ -186,19 +193,18 @@ class OpenQuestions:
             turn_id=turn_id,
             body=orjson.dumps(open_to_json(question), default=str).decode(),
             asked_ms=now_ms,
-            expires_ms=now_ms + self._patience_ms(question),
+            expires_ms=now_ms + self.seconds_for(question.question) * 1000,
         )
 
     def waits(self, id_: int, question: OpenQuestion, chat: str, member: str) -> None:
         """From now on the member's next message may answer it; an approval everybody's, as its terms say."""
-        kept = replace(question, id=id_)
-        self._keep(chat, member, kept, self._clock.now_ms() + self._patience_ms(question))
+        self._keep(chat, member, replace(question, id=id_), self.seconds_for(question.question))
 
     def expire(self) -> tuple[list[Write], list[OpenQuestion]]:
         """Forget what has waited too long: the writes that do the same in the store, and the approvals among it. What
         runs wait for is left over then."""
-        now_ms = self._clock.now_ms()
-        gone = [key for key, (_, expires_ms) in self._waiting.items() if expires_ms <= now_ms]
+        now = self._clock.monotonic()
+        gone = [key for key, (_, until) in self._waiting.items() if until <= now]
         writes: list[Write] = []
         for key in gone:
             question, _ = self._waiting.pop(key)
@@ -209,8 +215,8 @@ class OpenQuestions:
         late = [
             (chat, question)
             for chat, asked in self._approvals.items()
-            for question, expires_ms in asked.values()
-            if expires_ms <= now_ms
+            for question, until in asked.values()
+            if until <= now
         ]
         for chat, question in late:
             self._drop(chat, question.id)
@@ -233,17 +239,16 @@ class OpenQuestions:
         if _is_told(question):
             self._left.append(question)
 
-    def _patience_ms(self, question: OpenQuestion) -> int:
-        return self._expires_ms if question.question.terms is None else self._approvals_expire_ms
-
-    def _keep(self, chat: str, member: str, question: OpenQuestion, expires_ms: int) -> None:
+    def _keep(self, chat: str, member: str, question: OpenQuestion, seconds: float) -> None:
+        """Let `question` wait for so many seconds from now."""
+        until = self._clock.monotonic() + seconds
         if question.question.terms is None:
             older = self._waiting.get((chat, member))
             if older is not None:
                 self._leave(older[0])
-            self._waiting[chat, member] = (question, expires_ms)
+            self._waiting[chat, member] = (question, until)
         else:
-            self._approvals.setdefault(chat, {})[question.id] = (question, expires_ms)
+            self._approvals.setdefault(chat, {})[question.id] = (question, until)
 
     def _drop(self, chat: str, id_: int) -> None:
         of_chat = self._approvals.get(chat, {})

@@ -111,6 +111,8 @@ def interrupted(turn: Turn, reason: ReasonCode, text: str, detail: str) -> TurnO
     told as unknown."""
     messages = [*turn.said, Message(text)]
     if turn.in_flight:
-        messages += unknown(turn.functions.find(turn.in_flight) or turn.in_flight, turn.profile().texts).for_chat()
-        reason, detail = ReasonCode.UNKNOWN_OUTCOME, turn.in_flight
+        name, texts = turn.in_flight, turn.profile().texts
+        is_running = name in turn.still_running
+        messages += unknown(turn.functions.find(name) or name, texts, still_running=is_running).for_chat()
+        reason, detail = ReasonCode.UNKNOWN_OUTCOME, name
     return sent(reason, messages, detail)

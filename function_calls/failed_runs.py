@@ -64,10 +64,12 @@ def _failure(short_id: str, error: BaseException) -> dict[str, str]:
     }
 
 
-def unknown(function: FunctionSpec | str, texts: Phrases) -> FunctionResult:
-    """Nobody can tell what the effect of `function` has done; a name stands for one that is not there any more."""
+def unknown(function: FunctionSpec | str, texts: Phrases, *, still_running: bool = False) -> FunctionResult:
+    """Nobody can tell what the effect of `function` has done; a name stands for one that is not there any more.
+    `still_running`: it cannot be stopped and may still complete."""
     name = plain_name(function) if isinstance(function, str) else spoken_name(function, texts.language)
-    return FunctionResult.fail(ErrorCode.UNKNOWN_OUTCOME, texts.say("failures.unknown_outcome", name=name))
+    key = "failures.still_running" if still_running else "failures.unknown_outcome"
+    return FunctionResult.fail(ErrorCode.UNKNOWN_OUTCOME, texts.say(key, name=name))
 
 
 def not_written(why: Unwritten, texts: Phrases) -> FunctionResult:

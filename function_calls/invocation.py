@@ -35,7 +35,7 @@ from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
 from services.refs import Effect, ErrorCode, Role
 from services.store.port import Conflict, Write
-from services.threads import Threads
+from services.threads import StillRunning, Threads, still_running
 
 _MEMBER, _NESTED = Role.MEMBER, Path.NESTED  # a module's name is found faster than a member of an enumeration
 _new = tuple.__new__  # half of what a NamedTuple's own way takes
@@ -248,10 +248,11 @@ class Invoker:
                 result = storable(await self._once(context, run, turn, call, started))
             else:
                 result = storable(await self._attempts(context, run, turn, call, spec.retry))
-        except asyncio.CancelledError:
-            stopped = FunctionResult.fail(ErrorCode.CANCELLED, profile.texts.say("stop.stopped"))
+        except asyncio.CancelledError as cancelled:
+            stopped = self._cut_short(still_running(cancelled), run, turn, profile, started)
             self._record(context, run, stopped, turn.id, int((self._clock.monotonic() - started) * 1e6))
-            raise
+            # A run around this one need not be told of the thread: the turn has noted it.
+            raise asyncio.CancelledError from None
         if doors.asked:
             for asked in doors.kept_back(result):
                 ended = Ended.of(asked, _NESTED, "expired", end_key(asked.key))
@@ -259,7 +260,8 @@ class Invoker:
         # An effect that was begun within and not seen to end makes the outcome of the whole run unknown.
         abandoned = turn.abandoned_by(key) if turn.unfinished else ""
         if abandoned:
-            result = unknown(turn.functions.find(abandoned) or abandoned, profile.texts)
+            is_running = abandoned in turn.still_running
+            result = unknown(turn.functions.find(abandoned) or abandoned, profile.texts, still_running=is_running)
         self._reach("tool.after_call_before_result_record")
         if result.outside:
             turn.holds_words_of_others(key)
@@ -302,13 +304,46 @@ class Invoker:
             return await self._deadlines.run(proceed(Invocation(context, spec, run.arguments, call)), deadline)
         except ToolError as error:
             return FunctionResult.fail(error.code, own_words(error, profile.texts))
-        except TimeoutError:
-            if spec.effect is Effect.ONCE:
-                return unknown(spec, profile.texts)
+        except TimeoutError as late:
+            thread = still_running(late)
+            if thread is not None:
+                self._log_end(thread, run, turn, begun)
+            if spec.effect is Effect.ONCE or (thread is not None and spec.effect is not Effect.READ):
+                return unknown(spec, profile.texts, still_running=thread is not None)
             name = spoken_name(spec, profile.texts.language)
             return FunctionResult.fail(ErrorCode.TIMEOUT, profile.texts.say("failures.timeout", name=name))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the border where a handler's failure becomes a value
             return broken(spec, turn.id, error, profile.texts, began=began)
+
+    def _cut_short(
+        self, thread: StillRunning | None, run: Run, turn: Turn, profile: ChatProfile, begun: float
+    ) -> FunctionResult:
+        """The result of a run that was cancelled from outside; `thread` of its work may go on."""
+        stopped = FunctionResult.fail(ErrorCode.CANCELLED, profile.texts.say("stop.stopped"))
+        if thread is None:
+            return stopped
+        self._log_end(thread, run, turn, begun)
+        if run.spec.effect is Effect.READ:
+            return stopped
+        result = unknown(run.spec, profile.texts, still_running=True)
+        turn.leave_running(run)
+        turn.log.result(run, result)
+        return result
+
+    def _log_end(self, thread: StillRunning, run: Run, turn: Turn, begun: float) -> None:
+        """Write to the log how the run really ends, once its thread does."""
+
+        def log(ended: asyncio.Future[Callable[[], Any]]) -> None:
+            outcome, failure = "returned", None
+            try:
+                ended.result()()
+            except Exception as error:  # noqa: BLE001 - the failure of a run that nobody waits for any more
+                outcome, failure = "failed", error
+            seconds = round(self._clock.monotonic() - begun, 1)
+            facts = {"function": run.spec.name, "turn": turn.id, "run": run.key, "seconds": seconds}
+            _log.warning("function_ended_late", **facts, outcome=outcome, exc_info=failure)
+
+        thread.ended.add_done_callback(log)
 
     def _chain(self, spec: FunctionSpec) -> Proceed:
         gone = [name for name in spec.filters if name not in self._named_filters]

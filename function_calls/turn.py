@@ -154,7 +154,10 @@ class Turn:
     notices: tuple[Notice, ...] = ()
     """What came up in the turn. What of it is said when the turn ends is noted as told in the same unit."""
     unfinished: Mapping[str, str] = _NOTHING
-    """The functions with effect `once` that are running, by the keys of their runs."""
+    """The functions with effect `once` that are running, and those with an effect whose thread goes on after the run
+    was cancelled, by the keys of their runs."""
+    still_running: frozenset[str] = frozenset()
+    """The names of those whose thread goes on."""
     nested: Mapping[str, StoredRun] = _NOTHING
     """The nested runs that have ended. A result that holds when the outer function is tried again stands there too."""
     untold: frozenset[MemberRef] = frozenset()
@@ -217,8 +220,8 @@ class Turn:
 
     @property
     def in_flight(self) -> str:
-        """The function with effect `once` that began last of those that are running: when the turn ends now, nobody
-        knows how it ended."""
+        """The function that began last of those that are unfinished: when the turn ends now, nobody knows how it
+        ended."""
         return next(reversed(tuple(self.unfinished.values())), "")
 
     def resume(self, key: str, resumed: Resumed) -> None:
@@ -236,6 +239,11 @@ class Turn:
         self.effects += 1
         if effect is _ONCE:
             self.unfinished = {**self.unfinished, run.key: spec.name}
+
+    def leave_running(self, run: Run) -> None:
+        """Note that `run` was cancelled while its thread goes on, with its effect."""
+        self.unfinished = {**self.unfinished, run.key: run.spec.name}
+        self.still_running |= {run.spec.name}
 
     def end(self, run: Run, result: FunctionResult) -> None:
         """Note how `run` ended. What a nested effect gave is given again when the outer function is repeated."""
@@ -275,7 +283,7 @@ class Turn:
         return bool(self.outside) and any(key.startswith(f"{run.key}.") for key in self.outside)
 
     def abandoned_by(self, key: str) -> str:
-        """The function with effect `once` that the run of `key` began and did not wait for, or empty."""
+        """The unfinished function that the run of `key` began and did not wait for, or empty."""
         if not self.unfinished:
             return ""
         return next((name for one, name in self.unfinished.items() if one.startswith(f"{key}.")), "")

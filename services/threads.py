@@ -7,10 +7,27 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+
+class StillRunning(Exception):
+    """The cause of a CancelledError: the thread of the work that was waited for goes on."""
+
+    def __init__(self, ended: asyncio.Future[Callable[[], Any]]) -> None:
+        super().__init__()
+        self.ended = ended
+        """Done when the thread has ended: a callable that returns or raises what the work did."""
+
+
+def still_running(error: BaseException) -> StillRunning | None:
+    """The work whose thread goes on, where a cancellation or a timeout was caused by giving it up."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, StillRunning):
+        cause = cause.__cause__
+    return cause
 
 
 class Threads:
@@ -23,7 +40,8 @@ class Threads:
         self, function: Callable[Arguments, Result], *args: Arguments.args, **named: Arguments.kwargs
     ) -> Result:
         """What `function` returns or raises, run with the caller's context variables. Who is cancelled stops waiting;
-        the thread keeps its place until it ends by itself."""
+        the thread keeps its place until it ends by itself. Once it has begun, StillRunning is the cause of the
+        CancelledError, which is no class of its own because `asyncio.timeout` knows only the one."""
         await self._places.acquire()
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[Callable[[], Result]] = loop.create_future()
@@ -41,12 +59,15 @@ class Threads:
         except RuntimeError:
             self._places.release()
             raise
-        return (await ended)()
+        try:
+            outcome = await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            raise asyncio.CancelledError from StillRunning(ended)
+        return outcome()
 
     def _end(self, ended: asyncio.Future[Callable[[], Result]], outcome: Callable[[], Result]) -> None:
         self._places.release()
-        if not ended.done():
-            ended.set_result(outcome)
+        ended.set_result(outcome)
 
 
 def _outcome_of(work: Callable[[], Result]) -> Callable[[], Result]:

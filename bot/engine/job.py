@@ -44,7 +44,7 @@ class Job:
     """The id under which the log has why its end could not be kept as it was."""
     ended: Callable[[], None] | None = None
     """Called when the engine is done with it, however it ended."""
-    taken: tuple[OpenQuestion, int] | None = None
+    taken: tuple[OpenQuestion, float] | None = None
     """The question, and when it expires, where nobody else can answer it meanwhile; forgotten by a restart."""
 
     @property

@@ -28,7 +28,7 @@ def consent_of(ground: Ground) -> Consent:
     grants = Grants(store, clock, ground.ids)
     return Consent(
         questions=questions,
-        decisions=Decisions(store, questions, ground.chats, clock),
+        decisions=Decisions(store, questions, ground.chats),
         grants=grants,
         approvals=Approvals(settings.approvals, grants, lambda chat: questions.approvals_in(chat.key)),
     )

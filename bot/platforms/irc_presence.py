@@ -6,7 +6,7 @@ from services.clock import Clock
 from services.store import cursors
 from services.store.port import Store
 
-_EVERY_MS = 60_000
+_EVERY_SECONDS = 60.0
 """A minute too much in the length of a gap costs nothing; a row for every line would."""
 
 
@@ -17,7 +17,7 @@ class Presence:
         self._name = f"irc.present:{network}"
         self._store = store
         self._clock = clock
-        self._noted_ms = 0
+        self._noted_at = float("-inf")
 
     async def seconds_away(self) -> float | None:
         """How long ago an earlier process was there; None when none ever was. Raises StoreError."""
@@ -26,7 +26,7 @@ class Presence:
 
     def note(self, *, at_once: bool = False) -> None:
         """The bot is there now. Written once a minute, unless `at_once`."""
-        now_ms = self._clock.now_ms()
-        if at_once or now_ms - self._noted_ms >= _EVERY_MS:
-            self._noted_ms = now_ms
+        now, now_ms = self._clock.monotonic(), self._clock.now_ms()
+        if at_once or now - self._noted_at >= _EVERY_SECONDS:
+            self._noted_at = now
             self._store.post([cursors.advance(self._name, str(now_ms), now_ms)])

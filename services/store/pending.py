@@ -90,7 +90,7 @@ _MESSAGES = Statement(
     .where(PENDING.c.id == bindparam("row_id"), OUTBOX.c.native_id.is_not(None))
     .order_by(OUTBOX.c.id),
 )
-_BECAME = select(PENDING.c.id, PENDING.c.body, PENDING.c.state, PENDING.c.expires_ms, INBOX.c.sender_name).join(
+_BECAME = select(PENDING.c.id, PENDING.c.body, PENDING.c.state, INBOX.c.sender_name).join(
     INBOX, INBOX.c.id == PENDING.c.answered_by, isouter=True
 )
 _BECAME_OF = Statement("pending.became", _BECAME.where(PENDING.c.id == bindparam("row_id")))
@@ -181,7 +181,7 @@ def find(id: int) -> Query:
 
 
 def became(id: int) -> Query:
-    """What became of one question: `id`, `body`, `state`, `expires_ms`, and who answered it as `sender_name`."""
+    """What became of one question: `id`, `body`, `state`, and who answered it as `sender_name`."""
     return _BECAME_OF.query(row_id=id)
 
 

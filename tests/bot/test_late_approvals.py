@@ -60,6 +60,17 @@ async def test_two_at_once_both_hear_what_became_of_it() -> None:
         assert said == ["Bob said no to “post”.", "Bob has said no to “post” already."]
 
 
+async def test_an_approval_waits_its_time_whatever_is_done_to_the_wall_clock() -> None:
+    async with a_group([post().spec], settings=needing()) as group:
+        code = await asked(group)
+        group.clock.jump(1800)
+        assert "posted" in await group.say("Bob", f"approve {code}", **ADMIN)
+        code = await asked(group)
+        group.clock.jump(-1800)
+        await group.clock.advance(600)
+        assert await group.say("Bob", f"approve {code}", **ADMIN) == [EN.say("approvals.late_expired", function="post")]
+
+
 async def test_what_expired_can_be_clicked_no_more_and_says_whose_it_was_among_several() -> None:
     async with a_group([post().spec], settings=needing()) as group:
         code, first = await asked(group), asked_last(group)

@@ -74,6 +74,35 @@ async def test_a_question_expires_for_good() -> None:
         assert function.runs == []
 
 
+@pytest.mark.parametrize("step", [1800, -1800])
+async def test_a_question_waits_its_time_whatever_is_done_to_the_wall_clock(step: float) -> None:
+    function = rain()
+    async with a_group([function.spec]) as group:
+        await group.say("Ann", "/rain")
+        group.clock.jump(step)
+        await group.daemon.housekeeping.expire_questions()
+        assert await group.say("Ann", "Oslo") == ["done"]
+        await group.say("Ann", "/rain")
+        group.clock.jump(step)
+        await group.clock.advance(300)
+        assert await group.say("Ann", "Bergen") == []
+        assert function.runs == [{"city": "Oslo"}]
+
+
+async def test_a_question_waits_no_longer_than_its_time_after_a_restart_with_a_wall_clock_that_was_set_back(
+    tmp_path: Path,
+) -> None:
+    function = rain()
+    async with a_group([function.spec], home=tmp_path) as group:
+        await group.say("Ann", "/rain")
+    clock = VirtualClock()
+    clock.jump(-1800)
+    async with a_group([function.spec], home=tmp_path, clock=clock) as group:
+        await clock.advance(300)
+        assert await group.say("Ann", "Oslo") == []
+    assert function.runs == []
+
+
 async def test_a_question_that_expired_is_closed_in_the_store_too(tmp_path: Path) -> None:
     function = rain()
     async with a_group([function.spec], home=tmp_path) as group:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -18,6 +21,8 @@ from tests.harness.forked_processes import ForkedProcess, a_forked_process
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-for-the-tests"
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+"""What gives a process a wall clock of its own; None where it is not installed."""
 PATIENCE_SECONDS = 60.0
 _SETTINGS = """\
 home: {home}
@@ -35,7 +40,7 @@ platforms:
 class RealDaemon:
     """One process."""
 
-    process: ForkedProcess
+    process: ForkedProcess | asyncio.subprocess.Process
     address: str
     log: Path
 
@@ -54,7 +59,7 @@ class RealDaemon:
         """How often each chat was answered, once there are `count` answers in all."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
-                found = Counter({chat: len(await self._texts(chat)) for chat in chats})
+                found = Counter({chat: len(await self._events(chat)) for chat in chats})
                 if found.total() >= count:
                     return found
                 await asyncio.sleep(0.02)
@@ -62,7 +67,11 @@ class RealDaemon:
     async def said(self, chat: str, count: int) -> list[str]:
         """The texts of the first `count` answers in `chat`, as soon as there are as many."""
         await self.answers([chat], count)
-        return [event["text"] for event in (await self._texts(chat))[:count]]
+        return (await self.texts(chat))[:count]
+
+    async def texts(self, chat: str) -> list[str]:
+        """The texts of all answers in `chat` so far."""
+        return [event["text"] for event in await self._events(chat)]
 
     async def lets_in(self) -> bool:
         """Whether the tests' token still opens its API."""
@@ -86,7 +95,7 @@ class RealDaemon:
         async with asyncio.timeout(seconds):
             return await self.process.wait()
 
-    async def _texts(self, chat: str) -> list[Any]:
+    async def _events(self, chat: str) -> list[Any]:
         async with self._client() as client:
             answer = await client.get(f"/api/v1/chats/{chat}/events?wait=0")
         return list(answer.json()["events"])
@@ -97,16 +106,41 @@ class RealDaemon:
 
 
 @asynccontextmanager
-async def a_real_daemon(home: Path, model: str, more: str = "") -> AsyncIterator[RealDaemon]:
+async def a_real_daemon(
+    home: Path, model: str, more: str = "", *, wall_clock: Path | None = None
+) -> AsyncIterator[RealDaemon]:
     """The daemon with its data in `home` and its language model at `model`; killed at the end if it still runs. `more`
-    is added to its settings."""
+    is added to its settings. `wall_clock`: a file for libfaketime with how far its wall clock is off, such as `-60`."""
     file = home / "bot.yaml"
     file.write_text(_SETTINGS.format(home=home, model=model, token=TOKEN) + more)
-    async with a_forked_process("bot", "run", "--config", str(file), "--no-console") as process:
+    command = ("bot", "run", "--config", str(file), "--no-console")
+    starting = a_forked_process(*command) if wall_clock is None else _with_wall_clock(wall_clock, *command)
+    async with starting as process:
         yield RealDaemon(process, await _address(process), home / "logs" / "rollcall.jsonl")
 
 
-async def _address(process: ForkedProcess) -> str:
+@asynccontextmanager
+async def _with_wall_clock(file: Path, *command: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    # A library is loaded before a program begins, so this process is no fork.
+    environment = {
+        "LD_PRELOAD": str(FAKETIME),
+        "FAKETIME_TIMESTAMP_FILE": str(file),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "NO_FAKE_STAT": "1",
+    }
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", *command, cwd=REPOSITORY, env={**os.environ, **environment}, stdout=subprocess.PIPE
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def _address(process: ForkedProcess | asyncio.subprocess.Process) -> str:
     assert process.stdout is not None
     async with asyncio.timeout(PATIENCE_SECONDS):
         while line := await process.stdout.readline():

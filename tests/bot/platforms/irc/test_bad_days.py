@@ -221,6 +221,11 @@ async def test_how_long_no_process_was_there_is_said_as_well(tmp_path: Path) -> 
             world.server.write("PING :still-here")
             await world.server.gets("PONG :still-here")
             assert await noted(store) == clock.now_ms()
+            clock.jump(-1800)
+            await clock.advance(60)
+            world.server.write("PING :and-after-the-clock-was-set-back")
+            await world.server.gets("PONG :and-after-the-clock-was-set-back")
+            assert await noted(store) == clock.now_ms()
             await clock.advance(30)
         assert await noted(store) >= clock.now_ms() - 5000
         before = clock.monotonic()
