@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
+import structlog
+
 from bot.chats import Chats
 from bot.delivery import Parcel
 from bot.expiry import Expiry
@@ -38,11 +40,14 @@ from services.store.port import Store, Write
 from services.store.schema import BATCH_ROWS
 from services.store.sqlite_side import checkpoint
 
+_log = structlog.get_logger("housekeeping")
 _OF_CHATS = ("chat_settings", "activations", "chat_notes")
 _DAY_MS = 24 * 3600 * 1000
 # Platforms deliver again for up to three days; a message must be known for as long.
 _LEAST_DAYS = 3
 _BATCHES_TO_CHECKPOINT = 4
+_STEP_SECONDS = 3600.0
+_DOUBT_SECONDS = 24 * 3600.0
 
 
 class Housekeeping:
@@ -72,10 +77,15 @@ class Housekeeping:
         self._clock = clock
         self._others = others
         self._counters: dict[str, int] = {}
+        self._ahead = self._seconds_ahead()
+        self._trusted_from = clock.monotonic()
 
     async def forget(self) -> None:
         """Delete what ended longer ago than the settings keep it, in batches, so that no other unit waits for more
-        than one of them."""
+        than one of them. Nothing is deleted within a day after the wall clock was set by more than an hour: a clock
+        that is wrong would make everything look old."""
+        if not self._clock_is_trusted():
+            return
         before_id, before_ms = await self._first_kept_id(), self._clock.now_ms() - self._days * _DAY_MS
         for batch in (
             history.forget_old(before_id),
@@ -95,6 +105,16 @@ class Housekeeping:
             inbox.forget(before_id),
         ):
             await self._repeat(batch)
+
+    def _clock_is_trusted(self) -> bool:
+        step, now = self._seconds_ahead() - self._ahead, self._clock.monotonic()
+        if abs(step) > _STEP_SECONDS:
+            self._ahead, self._trusted_from = self._seconds_ahead(), now + _DOUBT_SECONDS
+            _log.warning("pruning_paused", clock_was_set_by_seconds=round(step), for_seconds=_DOUBT_SECONDS)
+        return now >= self._trusted_from
+
+    def _seconds_ahead(self) -> float:
+        return self._clock.now().timestamp() - self._clock.monotonic()
 
     async def _repeat(self, batch: Write) -> None:
         """Commit `batch` until it is not full. In between the writer is left to others for as long as a batch takes,

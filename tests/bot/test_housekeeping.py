@@ -53,6 +53,23 @@ async def test_what_ended_long_ago_is_deleted_and_so_is_what_was_said() -> None:
         assert await heard(group) == []
 
 
+async def test_nothing_is_deleted_for_a_day_after_the_wall_clock_was_set_far_ahead() -> None:
+    function = Recorder("rain", CITY, commands=["rain"])
+    async with a_group([function.spec], settings=SHORT) as group:
+        await group.say("Ann", "/rain")
+        group.clock.jump(365 * DAY_SECONDS)
+        await group.daemon.housekeeping.forget()
+        assert len(await heard(group)) == 2
+        group.clock.jump(-365 * DAY_SECONDS)
+        await group.daemon.housekeeping.forget()
+        await group.clock.advance(DAY_SECONDS)
+        await group.daemon.housekeeping.forget()
+        assert len(await heard(group)) == 2
+        await group.clock.advance(4 * DAY_SECONDS)
+        await group.daemon.housekeeping.forget()
+        assert await heard(group) == []
+
+
 async def test_summaries_and_what_was_done_to_settings_are_kept_no_longer_than_the_rest() -> None:
     now = 0
     async with a_group(settings={"store": {"days_kept": 10}}) as group:
