@@ -24,16 +24,16 @@ from bot.platforms.base import Accepted
 from bot.pointing import Pointing
 from bot.taking import Taking
 from config.settings import LimitsSettings
-from function_calls.context import Kind, MessageContext
+from function_calls.context import Kind, MessageContext, MessageKey
 from function_calls.context_json import context_from_json, context_to_json
 from function_calls.open_question import OpenQuestion
 from function_calls.registry import BotFunctions
 from services.clock import Clock
 from services.fault_points import FaultPoints
-from services.refs import ReasonCode
+from services.refs import ChatRef, ReasonCode
 from services.store import history, inbox, pending, summaries
 from services.store.ids import Ids
-from services.store.port import Store, StoreError, Write
+from services.store.port import Row, Store, StoreError, Write
 
 _log = structlog.get_logger("intake")
 _PRUNE_EVERY = 100
@@ -136,17 +136,36 @@ class Intake:
     async def recover(self) -> int:
         """Take up the turns that an earlier process did not finish; returns how many."""
         jobs: list[Job] = []
+        chats: set[ChatRef] = set()
         for row in await self._store.read(inbox.waiting()):
-            question = None
-            if row["question_id"] is not None:
-                question = await self._questions.find(self._store, row["question_id"])
-            context = context_from_json(orjson.loads(row["body"]))
-            jobs.append(Job(row["id"], context, True, question, row["attempts"] + 1))
-        if jobs:
-            await self._store.commit([inbox.take_up(job.turn_id, self._epoch) for job in jobs])
-        for job in jobs:
+            job = await self._again(row)
+            job.attempts = row["attempts"]
+            job.suspect = job.attempts > 0
+            if job.context.chat not in chats and not job.suspect:
+                # Its first run is counted nowhere, but turns of a chat begin in order: this one may have begun.
+                job.attempts = 1
+            chats.add(job.context.chat)
+            jobs.append(job)
+        suspicious = {job.context.chat for job in jobs if job.suspect}
+        # The order within a chat stays.
+        for job in sorted(jobs, key=lambda one: one.context.chat not in suspicious):
             self._engine.submit(job)
         return len(jobs)
+
+    async def take_up_retried(self) -> None:
+        """Run the turns that were given up and that an operator lets run again."""
+        for row in await self._store.read(inbox.retried()):
+            job = await self._again(row)
+            if (await self._store.commit([inbox.take_up(job.turn_id, self._epoch, 0)]))[0]:
+                self._engine.submit(job)
+
+    async def _again(self, row: Row) -> Job:
+        """The job of a turn that is in the store."""
+        question = None
+        if row["question_id"] is not None:
+            question = await self._questions.find(self._store, row["question_id"])
+        context = context_from_json(orjson.loads(row["body"]))
+        return Job(row["id"], context, True, question, recovered=True)
 
     def _prepared(self, context: MessageContext, served: ServedChat) -> MessageContext:
         context = fit(context, self._limits.message_chars, served.profile.texts)
@@ -325,6 +344,8 @@ class Intake:
         # What nobody has allowed yet goes with the message that asked for it.
         withdrawn = self._questions.asked_for_by(chat, native_id) if deletes else []
         writes += self._questions.withdrawing(chat, withdrawn)
+        if job is None:
+            writes.append(inbox.changed(MessageKey(context.chat, native_id).text))
         # A summary may hold what is taken back here.
         writes.append(summaries.forget(chat, native_id))
         writes.append(history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.text))

@@ -84,7 +84,7 @@ class StoreTurnLog:
                 continue
             body = row["result"]
             result = result_from_json(orjson.loads(body)) if body else None
-            self._runs[row["key"]] = StoredRun(row["function"], result)
+            self._runs[row["key"]] = StoredRun(row["function"], result, Effect(row["effect"]))
             self._read_by_runs[row["key"]] = _of_text(row["taint"])
 
     def stored_answer(self, round_number: int) -> ModelAnswer | None:
@@ -185,7 +185,7 @@ class StoreTurnLog:
 
     def result(self, run: Run, result: FunctionResult) -> None:
         taint = self._taint
-        self._runs[run.key] = StoredRun(run.spec.name, result)
+        self._runs[run.key] = StoredRun(run.spec.name, result, run.spec.effect)
         self._read_by_runs[run.key] = taint
         code = ended_as(result)
         now_ms, is_read = self._clock.now_ms(), run.spec.effect is _READ

@@ -18,7 +18,7 @@ from bot.engine.job import Job
 from bot.open_questions import OpenQuestions
 from bot.past import Past
 from bot.summaries import Summaries
-from bot.turn_ends import explained, interrupted, stopped, unfit
+from bot.turn_ends import explained, given_up, interrupted, stopped, unfit
 from bot.turn_log import StoreTurnLog
 from bot.typing_sign import Show, TypingSign, TypingSigns
 from bot.waiting_approval import WaitingApproval
@@ -28,13 +28,14 @@ from function_calls.outcome import OutcomeKind, TurnOutcome, sent
 from function_calls.ports import Members
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
-from function_calls.spec import Message
 from function_calls.turn import Turn
 from services.clock import Clock
 from services.deadlines import Deadlines
 from services.fault_points import FaultPoints
 from services.refs import ReasonCode
+from services.store import inbox, timers
 from services.store.port import BadUnit, Store, StoreError, StoreFull
+from services.timer import timer_of
 
 _log = structlog.get_logger("turns")
 _GRACE_SECONDS = 5.0
@@ -65,6 +66,7 @@ class Turns:
         settings: RouterSettings,
         attempts: int,
         clock: Clock,
+        epoch: int,
         faults: FaultPoints,
     ) -> None:
         """`show` tells a chat that an answer is on its way."""
@@ -83,6 +85,7 @@ class Turns:
         self._settings = settings
         self._attempts = attempts
         self._clock = clock
+        self._epoch = epoch
         self._faults = faults
 
     def use(self, router: FunctionCallRouter, settings: RouterSettings, attempts: int) -> None:
@@ -124,14 +127,18 @@ class Turns:
         sign = self._signs.begin(job.context.chat)
         past = self._past(job)
         turn = self._turn(job, log, sign, past)
-        if job.attempts or job.repeated:
+        if job.recovered or job.repeated:
             # An earlier attempt may have begun the chat, however this one ends.
             turn.begins = self._beginnings.claim(job.context, turn, is_aside=job.immediate)
         try:
             if job.unfit:
-                outcome = unfit(turn, log.results.values(), job.unfit)
+                outcome = unfit(job, turn, log.results, job.unfit)
             else:
-                outcome = stopped(turn) if job.stopped else await self._outcome(job, turn, log, self._router)
+                outcome = (
+                    stopped(job, turn, log.results)
+                    if job.stopped
+                    else await self._outcome(job, turn, log, self._router)
+                )
             job.answered = True
             await self._closing.close(job, turn, log, outcome)
             past.is_over()
@@ -171,16 +178,13 @@ class Turns:
         return turn
 
     async def _outcome(self, job: Job, turn: Turn, log: StoreTurnLog, router: FunctionCallRouter) -> TurnOutcome:
-        if job.attempts >= self._attempts:
-            _log.error("turn_given_up", turn=turn.id, attempts=job.attempts)
-            text = turn.profile().texts.say("failures.gave_up")
-            return sent(ReasonCode.GAVE_UP, [Message(text)], "limits.attempts_per_turn")
         unserved = self._no_longer_served(job.context)
+        if job.attempts >= self._attempts:
+            return unserved or await self._given_up(job, turn, log)
         if unserved is not None and job.question is None:
             return unserved
         try:
-            if job.attempts or job.repeated:
-                await log.load()
+            await self._take_up(job, log)
             if unserved is not None:
                 await self._deadlines.run(router.end_waiting(job.context, turn), turn.deadline + _GRACE_SECONDS)
                 return unserved
@@ -188,17 +192,35 @@ class Turns:
         except asyncio.CancelledError:
             if not job.stopped:
                 raise
-            return stopped(turn)
+            return stopped(job, turn, log.results)
         except TimeoutError:
-            text = turn.profile().texts.say("model.timeout")
-            return unserved or interrupted(turn, ReasonCode.MODEL_FAILED, text, "router.turn_timeout_seconds")
+            text, setting = turn.profile().texts.say("model.timeout"), "router.turn_timeout_seconds"
+            return unserved or interrupted(job, turn, log.results, ReasonCode.MODEL_FAILED, text, setting)
         except StoreError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the border where a failing turn becomes an answer
             short_id = uuid.uuid4().hex[:8]
             _log.error("turn_failed", turn=turn.id, id=short_id, exc_info=error)
             text = turn.profile().texts.say("failures.turn", id=short_id)
-            return unserved or interrupted(turn, ReasonCode.FUNCTION_FAILED, text, short_id)
+            return unserved or interrupted(job, turn, log.results, ReasonCode.FUNCTION_FAILED, text, short_id)
+
+    async def _take_up(self, job: Job, log: StoreTurnLog) -> None:
+        """Before a turn runs that was begun before: count the run, durably, since it may end the process at once; and
+        read what is known of it."""
+        if job.recovered:
+            await self._store.commit([inbox.take_up(job.turn_id, self._epoch, job.attempts + 1)])
+        if job.recovered or job.repeated:
+            await log.load()
+
+    async def _given_up(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
+        """The end of a turn whose runs have ended the process too often. Nothing of it is run again."""
+        _log.error("turn_given_up", turn=turn.id, attempts=job.attempts)
+        await log.load()
+        timer = None
+        if job.context.timer is not None:
+            rows = await self._store.read(timers.of_id(job.context.timer.timer_id))
+            timer = timer_of(rows[0]) if rows else None
+        return given_up(job, turn, log.results, timer)
 
     def _no_longer_served(self, context: MessageContext) -> TurnOutcome | None:
         """The silent end of a turn whose chat was taken off the settings while it waited."""

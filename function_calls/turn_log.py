@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from function_calls.spec import FunctionResult, FunctionSpec
 from services.llm.model import ModelAnswer
+from services.refs import Effect
 from services.store.port import Write
 
 
@@ -41,6 +42,7 @@ class StoredRun(NamedTuple):
     function: str
     result: FunctionResult | None
     """None: it was begun, and nobody knows how it ended."""
+    effect: Effect = Effect.READ
 
 
 class TurnLog(Protocol):

@@ -23,9 +23,11 @@ def spoken_name(spec: FunctionSpec, language: str) -> str:
     return f"/{next(fitting, spec.commands[0])}"
 
 
-def done_text(specs: Iterable[FunctionSpec], texts: Phrases) -> str:
-    """Says of functions that said nothing themselves that they have run; empty where there are none."""
-    names = ", ".join(dict.fromkeys(spoken_name(spec, texts.language) for spec in specs))
+def done_text(functions: Iterable[FunctionSpec | str], texts: Phrases) -> str:
+    """Says of functions that said nothing themselves that they have run; empty where there are none. A name stands for
+    one that is not there any more."""
+    spoken = (plain_name(one) if isinstance(one, str) else spoken_name(one, texts.language) for one in functions)
+    names = ", ".join(dict.fromkeys(spoken))
     return texts.say("claims.done", names=names) if names else ""
 
 

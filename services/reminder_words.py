@@ -20,6 +20,16 @@ _CALLS_TO_ALL = re.compile(
 )
 
 
+def reminder_text(timer: Timer, text: str, texts: Phrases, *, may_call_all: bool) -> tuple[str, tuple[MemberRef, ...]]:
+    """What the reminder says when its time has come, `text` being what it is about, and whom it mentions."""
+    text = text if may_call_all else without_calls_to_all(text)
+    if [ref for ref, _ in timer.members] != [timer.owner]:
+        text = texts.say("reminders.said_by", text=text, name=without_calls_to_all(timer.owner_name))
+    names = names_of([name for _, name in timer.members], texts)
+    said = texts.say("reminders.say" if timer.is_group and names else "reminders.say_all", names=names, text=text)
+    return said, tuple(ref for ref, _ in timer.members) if timer.is_group else ()
+
+
 def was_set(key: str, timer: Timer, plan: Plan | None, *, by: MemberRef, now: datetime, texts: Phrases) -> str:
     """`key` of the texts with when, for whom and what, and what `plan` knows of how the time was understood."""
     said = texts.say(

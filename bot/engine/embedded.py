@@ -32,6 +32,7 @@ class EmbeddedEngine:
         self._places: dict[ChatRef, int] = {}
         self._places_total = 0
         self._immediate_places: dict[ChatRef, int] = {}
+        self._suspects = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._accepts = True
@@ -84,9 +85,11 @@ class EmbeddedEngine:
         return is_idle and self._has_room()
 
     def submit(self, job: Job) -> None:
-        """Run `job` when its chat's turn comes; at once when it is immediate."""
+        """Run `job` when its chat's turn comes; at once when it is immediate. Submit suspects before all others: until
+        the last of them has ended, one turn runs at a time."""
         self._idle.clear()
         chat = job.context.chat
+        self._suspects += job.suspect
         if job.immediate:
             self._immediate_places[chat] = self._immediate_places.get(chat, 0) + 1
             task = asyncio.create_task(self._guarded(job))
@@ -121,6 +124,7 @@ class EmbeddedEngine:
             return False
         queue.remove(job)
         self._waiting -= 1
+        self._suspects -= job.suspect
         self._note_idle()
         if job.ended is not None:
             job.ended()
@@ -179,7 +183,8 @@ class EmbeddedEngine:
             self._begin(chat, job)
 
     def _has_room(self) -> bool:
-        return self._accepts and len(self._running) < self._limits.parallel_turns
+        most = 1 if self._suspects else self._limits.parallel_turns
+        return self._accepts and len(self._running) < most
 
     def _begin(self, chat: ChatRef, job: Job) -> None:
         self._running[chat] = (job, asyncio.get_running_loop().create_task(self._guarded(job)))
@@ -217,6 +222,7 @@ class EmbeddedEngine:
         finally:
             if job.ended is not None:
                 job.ended()
+            self._suspects -= job.suspect
             if not job.immediate:
                 self._over(job.context.chat)
 

@@ -21,7 +21,12 @@ class Job:
     question: OpenQuestion | None = None
     """The question that it answers."""
     attempts: int = 0
-    """How often a process died or failed on it."""
+    """How many of its runs an earlier process began, as far as that is known, and did not end."""
+    recovered: bool = False
+    """An earlier process accepted it: something of it may be stored, and each of its runs is counted before it
+    begins."""
+    suspect: bool = False
+    """An earlier process died during a counted run of it: it runs alone, so that what ends the process is known."""
     immediate: bool = False
     begun: bool = False
     begun_ms: int = 0

@@ -25,6 +25,7 @@ class Running:
 
     engine: EmbeddedEngine
     turns: Turns
+    closing: Closing
     summaries: Summaries
     direct_calls: DirectCalls
 
@@ -71,6 +72,7 @@ def running_of(
         settings=settings.router,
         attempts=settings.limits.attempts_per_turn,
         clock=ground.clock,
+        epoch=ground.epoch,
         faults=ground.faults,
     )
     direct_calls = DirectCalls(
@@ -88,4 +90,4 @@ def running_of(
         epoch=ground.epoch,
         faults=ground.faults,
     )
-    return Running(EmbeddedEngine(turns.run, settings.limits), turns, summaries, direct_calls)
+    return Running(EmbeddedEngine(turns.run, settings.limits), turns, closing, summaries, direct_calls)

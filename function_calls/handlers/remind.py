@@ -10,8 +10,8 @@ from function_calls.declaration import tool_function
 from function_calls.spec import Choice, FunctionResult
 from services.moment_words import amount
 from services.refs import Role
-from services.reminder_words import names_of, without_calls_to_all
-from services.reminders import Reminders, is_own_affair
+from services.reminder_words import reminder_text
+from services.reminders import Reminders
 from services.timer import Timer
 
 
@@ -37,12 +37,7 @@ async def remind(ctx: MessageContext, args: RemindArguments, *, reminders: Remin
     if timer is None:
         return FunctionResult()
     may_call_all = ctx.sender.role in Role.at_least(Role.MODERATOR)
-    text = args.text if may_call_all else without_calls_to_all(args.text)
-    if not is_own_affair(timer, timer.owner):
-        text = call.say("reminders.said_by", text=text, name=without_calls_to_all(timer.owner_name))
-    names = names_of([name for _, name in timer.members], call.profile.texts)
-    said = call.say("reminders.say" if ctx.is_group and names else "reminders.say_all", names=names, text=text)
-    mentions = tuple(ref for ref, _ in timer.members) if ctx.is_group else ()
+    said, mentions = reminder_text(timer, args.text, call.profile.texts, may_call_all=may_call_all)
     data = {"reminder": timer.number, "text": args.text}
     return FunctionResult.say(said, data=data, mentions=mentions, choices=_choices(timer, reminders, call))
 

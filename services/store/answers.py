@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, exists, select
 from sqlalchemy.dialects.postgresql import insert
 
+from services.store.inbox import INBOX, MAY_RUN
 from services.store.port import Query, Statement, Write
 from services.store.schema import delete_batch, integer, table, text
 
@@ -28,7 +29,14 @@ _OF_TURN = Statement(
     "answers.of_turn",
     select(ANSWERS.c.round, ANSWERS.c.body, ANSWERS.c.taint).where(ANSWERS.c.turn_id == bindparam("turn_id")),
 )
-_FORGET = Statement("answers.forget", delete_batch(ANSWERS, ANSWERS.c.turn_id < bindparam("before_id")))
+_FORGET = Statement(
+    "answers.forget",
+    delete_batch(
+        ANSWERS,
+        ANSWERS.c.turn_id < bindparam("before_id"),
+        ~exists().where(INBOX.c.id == ANSWERS.c.turn_id, MAY_RUN),
+    ),
+)
 
 
 def put(turn_id: int, round_number: int, body: str, request_id: str, at_ms: int, taint: str) -> Write:
@@ -42,5 +50,5 @@ def of_turn(turn_id: int) -> Query:
 
 
 def forget(before_id: int) -> Write:
-    """Drop the answers to turns that are older than that id."""
+    """Drop the answers to turns that are older than that id, and neither wait nor may be retried."""
     return _FORGET.write(before_id=before_id)

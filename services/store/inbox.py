@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Index, bindparam, func, literal_column, select, update
+from sqlalchemy import ColumnElement, Index, and_, bindparam, func, literal_column, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
@@ -71,11 +71,18 @@ _ACCEPT_ANSWER = _taken(
     "inbox.accept_answer", ("body", "received_ms", "turn_id", "question_id", "epoch"), _WAITS_FOR_ANSWER
 )
 _NOTE = _taken("inbox.note", ("received_ms", "reason", "detail", "ended_ms"), {"body": "", "epoch": 0})
+GAVE_UP: ColumnElement[str] = literal_column("'gave_up'")
+MAY_RUN = INBOX.c.body != literal_column("''")
+"""It waits, or was given up and may be retried."""
+IS_DEAD = and_(INBOX.c.reason == GAVE_UP, MAY_RUN)
+"""Given up, and still with what is needed to try it again."""
+_RETRIED_EPOCH: ColumnElement[int] = literal_column("0")
+"""In place of the process: none has taken up the retry yet."""
 _TAKE_UP = Statement(
     "inbox.take_up",
     update(INBOX)
     .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == WAITING)
-    .values(epoch=bindparam("new_epoch"), attempts=INBOX.c.attempts + literal_column("1")),
+    .values(epoch=bindparam("new_epoch"), attempts=bindparam("new_attempts")),
 )
 _WAITS = Statement(
     "inbox.waits",
@@ -94,6 +101,22 @@ _END = Statement(
     ),
     takes=("new_reason", "new_detail", "at_ms", "row_id"),
 )
+_GIVE_UP = Statement(
+    "inbox.give_up",
+    update(INBOX)
+    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == WAITING)
+    .values(reason=GAVE_UP, detail=bindparam("new_detail"), ended_ms=bindparam("at_ms")),
+)
+_RETRY = Statement(
+    "inbox.retry",
+    update(INBOX)
+    .where(INBOX.c.id == bindparam("row_id"), IS_DEAD)
+    .values(reason=WAITING, detail="", ended_ms=None, epoch=_RETRIED_EPOCH, attempts=0),
+)
+_DROP_BODY = Statement(
+    "inbox.drop_body", update(INBOX).where(INBOX.c.id == bindparam("row_id"), IS_DEAD).values(body="")
+)
+_CHANGED = Statement("inbox.changed", update(INBOX).where(INBOX.c.key == bindparam("of_key"), IS_DEAD).values(body=""))
 _REPLACE = Statement(
     "inbox.replace",
     update(INBOX)
@@ -103,7 +126,13 @@ _REPLACE = Statement(
 _WAITING_ROWS = Statement(
     "inbox.waiting",
     select(INBOX.c.id, INBOX.c.body, INBOX.c.question_id, INBOX.c.attempts)
-    .where(INBOX.c.reason == WAITING)
+    .where(INBOX.c.reason == WAITING, INBOX.c.epoch != _RETRIED_EPOCH)
+    .order_by(INBOX.c.id),
+)
+_RETRIED = Statement(
+    "inbox.retried",
+    select(INBOX.c.id, INBOX.c.body, INBOX.c.question_id)
+    .where(INBOX.c.reason == WAITING, INBOX.c.epoch == _RETRIED_EPOCH)
     .order_by(INBOX.c.id),
 )
 _KNOWN = Statement("inbox.known", select(INBOX.c.id).where(INBOX.c.key == bindparam("key")))
@@ -115,7 +144,12 @@ _NEWEST_RECEIVED = Statement(
 )
 _FORGET = Statement(
     "inbox.forget",
-    delete_batch(INBOX, INBOX.c.id < bindparam("before_id"), INBOX.c.reason != WAITING),
+    delete_batch(
+        INBOX,
+        INBOX.c.id < bindparam("before_id"),
+        INBOX.c.reason != WAITING,
+        or_(INBOX.c.reason != GAVE_UP, INBOX.c.ended_ms < bindparam("ended_before_ms")),
+    ),
 )
 
 
@@ -133,9 +167,9 @@ def note(id: int, event: Event, *, received_ms: int, reason: str, detail: str = 
     return _NOTE.write_row((id, *event, received_ms, reason, detail, received_ms))
 
 
-def take_up(id: int, epoch: int) -> Write:
-    """Another process takes up a turn that a dead one left: counts an attempt."""
-    return _TAKE_UP.write(row_id=id, new_epoch=epoch)
+def take_up(id: int, epoch: int, attempts: int) -> Write:
+    """The process `epoch` runs a turn that an earlier one left. `attempts`: its runs, this one included."""
+    return _TAKE_UP.write(row_id=id, new_epoch=epoch, new_attempts=attempts)
 
 
 def waits(id: int) -> Write:
@@ -149,14 +183,41 @@ def end(id: int, reason: str, detail: str, at_ms: int) -> Write:
     return _END.write_row((reason, detail, at_ms, id), 1)
 
 
+def give_up(id: int, detail: str, at_ms: int) -> Write:
+    """End the turn as given up. It keeps its body, for a retry. The unit is undone when it had ended before."""
+    return _GIVE_UP.write_expecting(1, row_id=id, new_detail=detail, at_ms=at_ms)
+
+
+def retry(id: int) -> Write:
+    """Let a turn that was given up wait again, for whichever process takes it up. Touches no row where there is nothing
+    to retry."""
+    return _RETRY.write(row_id=id)
+
+
+def drop_body(id: int) -> Write:
+    """A turn that was given up is not to be retried. Touches no row where there is nothing to retry."""
+    return _DROP_BODY.write(row_id=id)
+
+
+def changed(key: str) -> Write:
+    """The message of that key was edited or deleted: if it was given up, it cannot be retried as it was."""
+    return _CHANGED.write(of_key=key)
+
+
 def replace(id: int, body: str) -> Write:
     """Another text for a message that still waits; touches no row when it was answered meanwhile."""
     return _REPLACE.write(row_id=id, new_body=body)
 
 
 def waiting() -> Query:
-    """The turns that are not over, oldest first: `id`, `body`, `question_id`, `attempts`."""
+    """The turns that are not over, oldest first: `id`, `body`, `question_id`, `attempts`. Without the retries that no
+    process has taken up."""
     return _WAITING_ROWS.query()
+
+
+def retried() -> Query:
+    """The retries that no process has taken up: `id`, `body`, `question_id`."""
+    return _RETRIED.query()
 
 
 def known(key: str) -> Query:
@@ -169,6 +230,7 @@ def newest_received(from_id: int, before_ms: int) -> Query:
     return _NEWEST_RECEIVED.query(from_id=from_id, before_ms=before_ms)
 
 
-def forget(before_id: int) -> Write:
-    """Drop what ended and is older than that id. Redeliveries are recognised only while the row is kept."""
-    return _FORGET.write(before_id=before_id)
+def forget(before_id: int, before_ms: int) -> Write:
+    """Drop what ended and is older than that id; what was given up only if that was before `before_ms`. Redeliveries
+    are recognised only while the row is kept."""
+    return _FORGET.write(before_id=before_id, ended_before_ms=before_ms)

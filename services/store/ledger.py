@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, exists, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from services.store.inbox import INBOX, WAITING
+from services.store.inbox import INBOX, MAY_RUN, WAITING
 from services.store.port import Query, Statement, Write
 from services.store.schema import delete_batch, integer, table, text
 
@@ -65,11 +65,16 @@ _RESULT = Statement(
 )
 _OF_TURN = Statement(
     "ledger.of_turn",
-    select(LEDGER.c.key, LEDGER.c.function, LEDGER.c.result, LEDGER.c.code, LEDGER.c.taint).where(
-        LEDGER.c.turn_id == bindparam("turn_id")
+    select(LEDGER.c.key, LEDGER.c.function, LEDGER.c.effect, LEDGER.c.result, LEDGER.c.code, LEDGER.c.taint)
+    .where(LEDGER.c.turn_id == bindparam("turn_id"))
+    .order_by(LEDGER.c.at_ms, LEDGER.c.key),
+)
+_FORGET = Statement(
+    "ledger.forget",
+    delete_batch(
+        LEDGER, LEDGER.c.turn_id < bindparam("before_id"), ~exists().where(INBOX.c.id == LEDGER.c.turn_id, MAY_RUN)
     ),
 )
-_FORGET = Statement("ledger.forget", delete_batch(LEDGER, LEDGER.c.turn_id < bindparam("before_id")))
 
 
 def begun(
@@ -111,11 +116,11 @@ def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, tain
 
 
 def of_turn(turn_id: int) -> Query:
-    """The runs of a turn: `key`, `function`, `result` (null: its end is unknown), `code`, `taint` (null:
-    written before it was kept)."""
+    """The runs of a turn in their order: `key`, `function`, `effect`, `result` (null: its end is unknown), `code`,
+    `taint` (null: written before it was kept)."""
     return _OF_TURN.query(turn_id=turn_id)
 
 
 def forget(before_id: int) -> Write:
-    """Drop runs that belong to turns older than that id."""
+    """Drop runs of turns older than that id, unless the turn waits or may be retried: it must not repeat them."""
     return _FORGET.write(before_id=before_id)

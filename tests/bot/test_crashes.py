@@ -263,6 +263,82 @@ async def test_a_message_that_kills_the_process_each_time_is_given_up_and_the_ot
         assert len(outside.effects) == 4
 
 
+GAVE_UP, GAVE_UP_AFTER = Texts().of("en").say("failures.gave_up"), Texts().of("en").say("failures.gave_up_after")
+
+
+async def killed_three_times(outside: Outside, faults: str, *said: Said) -> None:
+    """The daemon dies at the armed point, and so do the two that follow."""
+    for _ in range(3):
+        await crashed(outside, faults, *said)
+
+
+async def test_a_message_that_is_given_up_says_what_was_done(tmp_path: Path, nursery: Nursery) -> None:
+    async with an_outside(tmp_path, nursery) as outside:
+        await killed_three_times(outside, "reply.before_outbox=kill", PAY_RENT)
+        await recovered(outside)
+        assert answers(outside)[PAY_RENT.id] == ["Paid for rent.", GAVE_UP_AFTER]
+        assert len(outside.effects) == 1
+
+
+async def test_a_message_that_is_given_up_says_that_an_outcome_is_unknown(tmp_path: Path, nursery: Nursery) -> None:
+    async with an_outside(tmp_path, nursery) as outside:
+        await crashed(outside, "tool.during_call=kill", PAY_RENT)
+        for _ in range(2):
+            await crashed(outside, "reply.before_outbox=kill")
+        await recovered(outside)
+        assert answers(outside)[PAY_RENT.id] == [_UNKNOWN, GAVE_UP_AFTER]
+        assert len(outside.effects) == 1
+
+
+async def test_a_deadly_message_is_given_up_and_the_forty_that_waited_or_ran_are_answered(
+    tmp_path: Path, nursery: Nursery
+) -> None:
+    deadly = Said("bomb", "family", "Ann", "@Rollcall keep bomb")
+    behind = [Said(f"b{number}", "family", "Bob", f"/keep thing{number}") for number in range(20)]
+    beside = [Said(f"o{number}", f"chat{number}", "Eve", f"@Rollcall keep thing{number}") for number in range(20)]
+    async with an_outside(tmp_path, nursery) as outside:
+        await killed_three_times(outside, "asked.bomb=kill", *beside, deadly, *behind)
+        await recovered(outside)
+        seen = answers(outside)
+        assert {one.id: seen[one.id] for one in (*behind, *beside) if seen[one.id] != expected(one.text)} == {}
+        assert seen["bomb"] == [GAVE_UP]
+
+
+async def test_two_deadly_messages_are_given_up_and_the_others_are_answered(tmp_path: Path, nursery: Nursery) -> None:
+    bombs = [Said(f"bomb{number}", f"chat{number}", "Ann", f"@Rollcall keep bomb{number}") for number in range(2)]
+    others = [Said(f"o{number}", f"other{number}", "Eve", f"@Rollcall keep thing{number}") for number in range(9)]
+    faults = "asked.bomb0=kill;asked.bomb1=kill"
+    async with an_outside(tmp_path, nursery) as outside:
+        await crashed(outside, faults, *others, *bombs)
+        for _ in range(2 * 3):
+            pid = await outside.start(faults)
+            outside.redeliver()
+            settling = asyncio.create_task(outside.settled())
+            await asyncio.wait([settling, asyncio.create_task(outside.ended.wait())], return_when="FIRST_COMPLETED")
+            if not outside.ended.is_set():
+                break
+            settling.cancel()
+        assert await outside.stop(pid) == 0
+        seen = answers(outside)
+        assert [seen[one.id] for one in bombs] == [[GAVE_UP], [GAVE_UP]]
+        assert [seen[one.id] for one in others] == [expected(one.text) for one in others]
+
+
+@pytest.mark.parametrize("plan", ["keep bomb", "pay bomb"])
+async def test_a_reminder_that_was_interrupted_three_times_is_said(tmp_path: Path, nursery: Nursery, plan: str) -> None:
+    point = f"{plan.replace(' ', '.')}=kill"
+    async with an_outside(tmp_path, nursery) as outside:
+        await crashed(outside, point, Said("p1", "family", "Ann", f"/soon {plan}"))
+        # What can be done only once is not run again: the daemon dies later.
+        for _ in range(2):
+            await crashed(outside, point if plan == "keep bomb" else "reply.before_outbox=kill")
+        await fired(outside)
+        first, *more = said_in_time(outside)["bomb"]
+        assert "bomb" in first.splitlines()[-1]
+        assert more == ([] if plan == "keep bomb" else [_UNKNOWN])
+        assert len(outside.effects) == (3 if plan == "keep bomb" else 1)
+
+
 async def test_a_kill_while_the_daemon_drains_loses_nothing(tmp_path: Path, nursery: Nursery) -> None:
     async with an_outside(tmp_path, nursery) as outside:
         outside.answering.clear()

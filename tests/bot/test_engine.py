@@ -96,6 +96,19 @@ async def test_every_chat_is_served_in_order_one_at_a_time_and_no_more_than_allo
         assert [number for where, number in work.begun if where == chat] == numbers
 
 
+async def test_turns_that_are_suspected_run_one_at_a_time_before_all_others() -> None:
+    work = Work(Random(1))
+    engine = EmbeddedEngine(work.run, LimitsSettings(parallel_turns=5))
+    for number in range(6):
+        engine.submit(Job(number, a_message(chat=a_chat(number)), True, suspect=number < 3))
+    while len(work.begun) < 3:
+        await work.finish_one()
+    assert work.most_at_once == 1
+    await work.finish(engine)
+    assert [number for _, number in work.begun] == [0, 1, 2, 3, 4, 5]
+    assert work.most_at_once == 3
+
+
 async def test_a_message_taken_out_of_the_queue_makes_no_room_for_two_at_once() -> None:
     work = Work(Random(1))
     engine = EmbeddedEngine(work.run, LimitsSettings(parallel_turns=1))

@@ -235,7 +235,8 @@ async def test_every_reason_is_found_by_the_id_of_the_message_after_a_restart(
         await CASES[reason][0](group, held)
         await group.crash()
     expected = ENDED_BY_THEN.get(reason, reason)
-    async with a_group(functions(Held()), settings=settings, home=tmp_path) as group:
+    held.let_go()
+    async with a_group(functions(held), settings=settings, home=tmp_path) as group:
         await group.settle()
         chat = next(
             ChatRef.parse(row[0]) for row in await kept(group, INBOX.c.chat, INBOX.c.native_id) if row[1] == "x1"

@@ -251,7 +251,7 @@ async def test_of_two_that_claim_the_same_moment_one_does_and_the_other_leaves_n
                     inbox.Event(f"by {turn_id}", FAMILY.key, "x", ANN.key, "Ann", "timer"),
                     body="{}",
                     received_ms=0,
-                    epoch=0,
+                    epoch=1,
                 ),
                 due.claim(row["occurrence_id"], revision=row["revision"], **values),
                 occurrences.add(id=ids.next(), timer_id=timer.id, wall="next", due_ms=1, snoozed=False),

@@ -114,6 +114,7 @@ class OutsideModel:
         self._reach = reach
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
+        self._reach(f"asked.{request.messages[-1].content.rpartition(' ')[2]}")
         asked = self._peer.begin("complete", messages=[message_to_json(one) for one in request.messages])
         self._reach("llm.after_request_sent")
         return answer_from_json(await asked)
@@ -143,6 +144,7 @@ def functions_of(peer: Peer, reach: Reach) -> list[object]:
     async def act(function: str, item: str, key: str) -> None:
         done = peer.begin("effect", function=function, item=item, key=key)
         reach("tool.during_call")
+        reach(f"{function}.{item}")
         await done
 
     @tool_function(commands=("pay",), effect="once")
