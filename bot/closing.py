@@ -26,13 +26,13 @@ from function_calls.turn import Turn
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, ReasonCode
-from services.store import inbox
+from services.store import inbox, outbox
 from services.store.ids import Ids
 from services.store.port import Conflict, Store, Write
 from services.timer import ms_of
 
 _log = structlog.get_logger("turns")
-_STOPPED, _EXPIRY = ReasonCode.STOPPED, Kind.EXPIRY
+_STOPPED, _GAVE_UP, _EXPIRY = ReasonCode.STOPPED, ReasonCode.GAVE_UP, Kind.EXPIRY
 
 
 class Closing:
@@ -65,6 +65,8 @@ class Closing:
         self._rows = OutboxRows(ids, epoch)
         self._reach = faults.reach
         self._after = after
+        self.on_given_up: list[Callable[[Job], None]] = []
+        """Called for each turn that was given up."""
 
     async def close(self, job: Job, turn: Turn, log: StoreTurnLog, outcome: TurnOutcome) -> None:
         """Keep `outcome` as the end of `turn`, and hand over what it says. Raises StoreError when it cannot be kept."""
@@ -79,7 +81,9 @@ class Closing:
         if question is not None or job.question is not None:
             left = self._left(job, turn, outcome)
             closes = await self._closed(job, left, is_heeded=given_back is None) if outcome.messages else ()
-        said, parcels = self._said(job, turn, worded(job, turn, outcome, left, asker), now_ms, due, closes)
+        first = await self._next_number(job)
+        messages = worded(job, turn, outcome, left, asker)
+        said, parcels = self._said(job, turn, messages, now_ms, due, closes, first)
         writes += said
         writes += told(turn, outcome.messages)
         if question is not None:
@@ -90,7 +94,7 @@ class Closing:
             writes += self._questions.give_back(chat, job.context.sender.ref.key, given_back, job.turn_id)
         if turn.begins:
             writes.append(self._beginnings.note(job.context))
-        writes.append(inbox.end(job.turn_id, str(outcome.reason), outcome.detail, now_ms))
+        writes.append(_end(job, outcome, now_ms))
         self._reach("reply.before_outbox")
         try:
             await self._store.commit(writes)
@@ -98,16 +102,31 @@ class Closing:
             await log.until_kept()
             _log.warning("turn_ended_elsewhere", turn=job.turn_id)
             return
-        self._metrics.turn_ended(outcome.reason)
-        if turn.begins:
-            self._beginnings.is_noted(job.context)
         if question is not None:
             self._questions.waits(question_id, question, chat, member)
         if given_back is not None:
             self._questions.put_back(chat, job.context.sender.ref.key, given_back)
+        self._ended(job, turn, outcome, parcels)
+
+    def _ended(self, job: Job, turn: Turn, outcome: TurnOutcome, parcels: Sequence[Parcel]) -> None:
+        """The end of the turn is durable: hand over what it says, and tell everybody who counts ends."""
+        self._metrics.turn_ended(outcome.reason)
+        if outcome.reason is _GAVE_UP:
+            for call in self.on_given_up:
+                call(job)
+        if turn.begins:
+            self._beginnings.is_noted(job.context)
         self._delivery.hand_over(parcels)
         if self._after is not None:
             self._after(turn.id, job.context.chat)
+
+    async def _next_number(self, job: Job) -> int:
+        """The number of the first message: a turn that is retried has said something before, and no key is used
+        twice."""
+        if not job.recovered:
+            return 0
+        numbers = [int(row["key"].split(":")[1]) for row in await self._store.read(outbox.keys(job.turn_id))]
+        return max(numbers, default=-1) + 1
 
     def _left(self, job: Job, turn: Turn, outcome: TurnOutcome) -> OpenQuestion | None:
         """The question that no longer waits because of what this turn asks."""
@@ -134,14 +153,15 @@ class Closing:
         now_ms: int,
         due: Due | None,
         closes: tuple[str, ...],
+        first: int,
     ) -> tuple[list[Write], list[Parcel]]:
         """The writes and parcels of what is to be said; the first of them is `due` and `closes` earlier ones. A key is
-        the same on every attempt of the turn."""
+        the same on every attempt of the turn. `first`: the number of the first message."""
         # What was asked for in private is answered in private, whoever allowed it.
         context, profile = turn.asker or job.context, turn.profile()
         writes: list[Write] = []
         parcels: list[Parcel] = []
-        for number, message in enumerate(messages):
+        for number, message in enumerate(messages, first):
             if context.private and message.to is None:
                 message = replace(message, to=context.sender.ref)
             chat, private_to = addressed_to(message, context.chat)
@@ -151,7 +171,7 @@ class Closing:
             if platform is None or (chat != context.chat and self._chats.of(chat).allowed_by is None):
                 _log.error("message_to_a_chat_that_is_not_served", turn=turn.id, chat=chat.key, setting="chats.allow")
                 continue
-            if number == 0 and message.to is None and message.reply_to is None and self._needs_quote(job):
+            if number == first and message.to is None and message.reply_to is None and self._needs_quote(job):
                 message = replace(message, reply_to=job.context.key.native_id)
             origin = Origin(
                 turn_id=job.turn_id,
@@ -178,9 +198,15 @@ class Closing:
         return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)
 
 
+def _end(job: Job, outcome: TurnOutcome, now_ms: int) -> Write:
+    if outcome.reason is _GAVE_UP:
+        return inbox.give_up(job.turn_id, outcome.detail, now_ms)
+    return inbox.end(job.turn_id, str(outcome.reason), outcome.detail, now_ms)
+
+
 def _due(job: Job, now_ms: int) -> Due | None:
     """When what a timer says at `now_ms` was to be said; the time that its function took is nobody's delay."""
     timer = job.context.timer
     if timer is None:
         return None
-    return Due(ms_of(timer.due_at) + now_ms - job.begun_ms, was_away=job.attempts > 0 or timer.was_away)
+    return Due(ms_of(timer.due_at) + now_ms - job.begun_ms, was_away=job.recovered or timer.was_away)

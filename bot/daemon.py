@@ -13,6 +13,7 @@ from bot.backups import Backups
 from bot.beginnings import Beginnings
 from bot.chat_notes import ScriptNotes
 from bot.chats import Chats
+from bot.dead_letters import DeadLetters
 from bot.delivery import Delivery
 from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
@@ -102,6 +103,7 @@ class Daemon:
     logs: Sequence[JsonLines]
     faults: FaultPoints
     housekeeping: Housekeeping
+    dead_letters: DeadLetters
     services: Sequence[Closable]
 
     async def start(self) -> None:
@@ -120,6 +122,7 @@ class Daemon:
         self.names.begin()
         unsent = await self.delivery.recover()
         unfinished = await self.intake.recover()
+        await self.dead_letters.start()
         if unsent or unfinished:
             _log.info("recovered", unfinished_turns=unfinished, unsent_messages=unsent)
 
@@ -164,6 +167,7 @@ class Daemon:
         ticker = Ticker()
         ticker.every(_FORGET_SECONDS, "delete old rows", self.housekeeping.forget, first_seconds=_FIRST_FORGET_SECONDS)
         ticker.every(_BACKUPS_SECONDS, "back up", self.backups.keep_up, first_seconds=_FIRST_BACKUP_SECONDS)
+        ticker.every(_FORGET_SECONDS, "count dead letters", self.dead_letters.start)
         ticker.every(_QUESTIONS_SECONDS, "expire questions", self.housekeeping.expire_questions)
         ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)

@@ -20,7 +20,7 @@ from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, MemberRef
 from services.store import history, outbox
-from services.store.port import Store, StoreError, StoreFull, Write
+from services.store.port import Row, Store, StoreError, StoreFull, Write
 
 _log = structlog.get_logger("delivery")
 _WINDOW_SECONDS = 60.0
@@ -79,8 +79,8 @@ class Delivery:
         self._is_closing = False
         self.failed = 0
         """Messages given up since the start."""
-        self.given_up: Callable[[Parcel, str], None] | None = None
-        """Told of each of them, and why."""
+        self.on_given_up: list[Callable[[Parcel, str], None]] = []
+        """Called for each of them, with the reason."""
 
     def platform(self, chat: ChatRef) -> ChatPlatform | None:
         """The network that `chat` is on."""
@@ -110,17 +110,18 @@ class Delivery:
         """Take up what an earlier process left; returns how many parcels."""
         parcels: list[Parcel] = []
         for row in await self._store.read(outbox.unsent()):
-            body = orjson.loads(row["body"])
-            outgoing, due = outgoing_from_json(row["key"], body), due_from_json(body)
-            if due is not None:
-                due = due._replace(was_away=True)
+            parcel = _parcel(row)
             if row["state"] == "sending":
-                outgoing = self._marked(outgoing)
-            parcels.append(
-                Parcel(row["id"], outgoing, row["history_id"], claimed=False, said_at_ms=row["at_ms"], due=due)
-            )
+                parcel = parcel._replace(outgoing=self._marked(parcel.outgoing))
+            parcels.append(parcel)
         self.hand_over(parcels)
         return len(parcels)
+
+    async def take_up_retried(self) -> None:
+        """Send the messages that were given up and that an operator lets be sent again."""
+        for row in await self._store.read(outbox.retried()):
+            if (await self._store.commit([outbox.claim(row["id"], self._epoch)]))[0]:
+                self.hand_over([_parcel(row)._replace(claimed=True)])
 
     def _marked(self, outgoing: Outgoing) -> Outgoing:
         """The network may have it already: where it would show it twice, the second says so, once. `pieces` has left
@@ -291,9 +292,18 @@ class Delivery:
     def _give_up(self, parcel: Parcel, problem: str) -> None:
         self.failed += 1
         _log.error("message_not_delivered", chat=parcel.outgoing.chat.key, outbox=parcel.row_id, problem=problem)
-        self._store.post([outbox.failed(parcel.row_id, problem)])
-        if self.given_up is not None:
-            self.given_up(parcel, problem)
+        self._store.post([outbox.failed(parcel.row_id, problem, self._clock.now_ms())])
+        for call in self.on_given_up:
+            call(parcel, problem)
+
+
+def _parcel(row: Row) -> Parcel:
+    """The parcel of a row of the outbox that an earlier process left, or that is retried."""
+    body = orjson.loads(row["body"])
+    outgoing, due = outgoing_from_json(row["key"], body), due_from_json(body)
+    if due is not None:
+        due = due._replace(was_away=True)
+    return Parcel(row["id"], outgoing, row["history_id"], claimed=False, said_at_ms=row["at_ms"], due=due)
 
 
 def _sent(parcel: Parcel, native_id: str) -> list[Write]:

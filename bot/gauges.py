@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bot.backups import Backups
 from bot.current_model import CurrentModel
+from bot.dead_letters import DeadLetters
 from bot.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
 from bot.function_sources import FunctionSources
@@ -15,6 +16,7 @@ from bot.platforms.base import ChatPlatform, Linked
 from bot.reload import Reload
 from bot.timers import Timers
 from function_calls.shadow import Shadow
+from services.store.dead_letters import DeadKind
 
 
 def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices: Notices) -> None:
@@ -23,6 +25,16 @@ def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, not
     metrics.gauge("rollcall_turns_running", "Turns that run", lambda: engine.running)
     metrics.gauge("rollcall_messages_given_up", "Messages that no network took", lambda: delivery.failed)
     metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: notices.dropped)
+
+
+def show_dead_letters(metrics: Metrics, dead: DeadLetters) -> None:
+    """What was given up and may be retried."""
+    metrics.gauges(
+        "rollcall_dead_letters",
+        "What was given up and may be retried",
+        "kind",
+        lambda: {kind.value: dead.counts[kind.value] for kind in DeadKind},
+    )
 
 
 def show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:

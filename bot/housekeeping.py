@@ -92,7 +92,7 @@ class Housekeeping:
             http_events.forget(before_id),
             answers.forget(before_id),
             ledger.forget(before_id),
-            outbox.forget(before_id),
+            outbox.forget(before_id, before_ms),
             pending.forget(before_id),
             turn_memory.forget(self._clock.now_ms()),
             script_memory.forget(self._clock.now_ms()),
@@ -102,7 +102,7 @@ class Housekeeping:
             occurrences.forget(before_id, before_ms),
             *timers.forget(before_ms),
             # Last: it tells which ids are old enough, also to the next run when this one does not come to its end.
-            inbox.forget(before_id),
+            inbox.forget(before_id, before_ms),
         ):
             await self._repeat(batch)
 

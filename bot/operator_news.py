@@ -1,5 +1,5 @@
 """What the operators' chat hears of the bot itself: once what an edit broke, and once that all is well again. What
-breaks again and again is told once an hour."""
+breaks again and again is told once an hour. Dead letters are told once each."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from function_calls.definition_faults import Code
 from services.clock import Clock
 from services.redaction import Redactor
 from services.refs import ChatRef
+from services.store.dead_letters import DeadKind
 from services.store.port import Store, StoreError
 from services.visible_text import visible_line
 
@@ -83,6 +84,7 @@ class OperatorNews:
         self._is_well = True
         self._told_at = -_QUIET_SECONDS
         self._is_news = False
+        self._dead: list[tuple[str, int, str]] = []
         self._telling: asyncio.Task[None] | None = None
         self._later: asyncio.Task[None] | None = None
 
@@ -95,6 +97,14 @@ class OperatorNews:
         if settings.chat != self._settings.chat:
             self._known, self._tellings, self._is_well = frozenset(), [], True
         self._settings = settings
+        self.changed()
+
+    def died(self, kind: str, id_: int, chat: str) -> None:
+        """A dead letter of that kind was added: each is told once."""
+        if self._settings.chat is None or (chat == self._settings.chat and kind == DeadKind.MESSAGE):
+            # What the operators' own chat does not take cannot be told there either.
+            return
+        self._dead.append((kind, id_, chat))
         self.changed()
 
     def changed(self) -> None:
@@ -126,6 +136,9 @@ class OperatorNews:
             return
         chat = ChatRef.parse(self._settings.chat)
         texts = self._chats.profile(chat).texts
+        if self._dead:
+            self._say(chat, self._dead_in_words(texts))
+            self._dead.clear()
         now = {_Fault.of(what, one): (what, one) for what, faults in self._watched.items() for one in faults()}
         self._tellings = [one for one in self._tellings if self._seconds_left(one[0]) > 0]
         held = {fault: self._held_seconds(fault) for fault in now if fault not in self._known}
@@ -160,6 +173,13 @@ class OperatorNews:
     async def _change_in(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
         self.changed()
+
+    def _dead_in_words(self, texts: Phrases) -> str:
+        lines = [texts.say(f"operators.dead_{kind}", id=id_, chat=chat) for kind, id_, chat in self._dead]
+        more = len(lines) - _MOST_LINES
+        if more > 0:
+            lines = [*lines[:_MOST_LINES], texts.say("operators.more", count=more)]
+        return texts.say("operators.dead_letters", lines="\n".join(map(visible_line, lines)))
 
     def _in_words(self, found: Sequence[tuple[str, Diagnostic]], texts: Phrases) -> str:
         parts: list[str] = []

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -75,7 +75,9 @@ class Timers:
         self._is_closed = False
         self.outcomes: Counter[str] = Counter()
         """How moments ended since the start: in_time, late, missed, undeliverable."""
-        delivery.given_up = self._not_delivered
+        self.on_undeliverable: list[Callable[[str, int], None]] = []
+        """Called for each moment that was refused, with its chat and its id."""
+        delivery.on_given_up.append(self._not_delivered)
 
     @property
     def waiting(self) -> int:
@@ -248,6 +250,8 @@ class Timers:
         self._expect(decision)
         if not verdict.is_for_us:
             self._count_undeliverable(row["chat"], row["id"], verdict.reason.value)
+            for call in self.on_undeliverable:
+                call(row["chat"], row["occurrence_id"])
             return 0.0
         self._speaking[row["chat"]] = row["id"]
         self.outcomes["late" if late_seconds >= self._settings.late_after_seconds else "in_time"] += 1

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from functools import partial
 
 from bot.daemon import Daemon
-from bot.gauges import show_backups, show_faults, show_links, show_models, show_shadow, show_timers, show_turns
+from bot.dead_letters import DeadLetters
+from bot.gauges import (
+    show_backups,
+    show_dead_letters,
+    show_faults,
+    show_links,
+    show_models,
+    show_shadow,
+    show_timers,
+    show_turns,
+)
 from bot.given import Given
 from bot.live_parts import (
     budgets_live,
@@ -22,7 +32,7 @@ from bot.models import model_of
 from bot.parts.calling import Calling, calling_of
 from bot.parts.consent import Consent, consent_of
 from bot.parts.ground import Ground, ground_of
-from bot.parts.keeping import keeping_of
+from bot.parts.keeping import Keeping, keeping_of
 from bot.parts.leaning import Leaning, leaning_of
 from bot.parts.minding import Minding, minding_of
 from bot.parts.models import Models, models_of
@@ -64,10 +74,11 @@ def build_daemon(
     running = running_of(ground, consent, models, planning, leaning, calling, sending, routing)
     receiving = receiving_of(ground, consent, planning, sending, running)
     minding = minding_of(ground, offering, sending)
-    keeping = keeping_of(ground, consent, planning, leaning, offering, sending, receiving)
+    keeping = keeping_of(ground, consent, planning, leaning, offering, sending, receiving, minding)
 
     _bind(ground, consent, planning, leaning, calling, offering, sending, running, minding)
-    _show(ground, models, offering, sending, routing, running, receiving, minding, platforms)
+    _hear_of_dead_letters(keeping.dead_letters, sending, running, receiving)
+    _show(ground, models, offering, sending, routing, running, receiving, minding, keeping, platforms)
     _take(ground, consent, models, planning, leaning, calling, offering, routing, running, receiving, minding)
     return Daemon(
         live=minding.live,
@@ -102,6 +113,7 @@ def build_daemon(
         logs=(ground.call_log, ground.model_log, ground.shadow_log),
         faults=ground.faults,
         housekeeping=keeping.housekeeping,
+        dead_letters=keeping.dead_letters,
         services=[*leaning.held_open, *([routing.shadow] if routing.shadow else [])],
     )
 
@@ -129,6 +141,13 @@ def _bind(
     minding.names.on_change(minding.news.changed)
 
 
+def _hear_of_dead_letters(dead: DeadLetters, sending: Sending, running: Running, receiving: Receiving) -> None:
+    """Who gives up what."""
+    running.closing.on_given_up.append(dead.turn)
+    sending.delivery.on_given_up.append(dead.message)
+    receiving.timers.on_undeliverable.append(dead.moment)
+
+
 def _show(
     ground: Ground,
     models: Models,
@@ -138,11 +157,13 @@ def _show(
     running: Running,
     receiving: Receiving,
     minding: Minding,
+    keeping: Keeping,
     platforms: Sequence[ChatPlatform],
 ) -> None:
     """What /metrics tells of the parts."""
     metrics = ground.metrics
     show_turns(metrics, running.engine, sending.delivery, sending.notices)
+    show_dead_letters(metrics, keeping.dead_letters)
     show_links(metrics, platforms)
     show_timers(metrics, receiving.timers)
     if routing.shadow is not None:

@@ -21,6 +21,7 @@ COMMANDS = {
     "mcp": "let another program call the functions",
     "replay": "run recorded cases and compare",
     "why": "why messages were answered or not",
+    "dead": "list, show, retry or drop what was given up",
     "doctor": "check settings, database, disk, sandbox, model, search, feeds and networks",
     "backup": "copy the database and the keys into one file",
     "restore": "put a backup in the place of the database",

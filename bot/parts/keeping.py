@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from bot.chat_notes import ScriptNotes
 from bot.database import database_of
+from bot.dead_letters import DeadLetters
 from bot.expiry import Expiry
 from bot.housekeeping import Housekeeping
 from bot.parts.consent import Consent
 from bot.parts.ground import Ground
 from bot.parts.leaning import Leaning
+from bot.parts.minding import Minding
 from bot.parts.offering import Offering
 from bot.parts.planning import Planning
 from bot.parts.receiving import Receiving
@@ -20,6 +22,7 @@ from bot.script_schedules import ScriptSchedules
 from bot.settings_schedules import SettingsSchedules
 from services.basic_tools import COUNTER as SCRIPTS
 from services.mcp.pins import COUNTER as PINS
+from services.store.dead_letters import COUNTER as DEAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class Keeping:
     script_schedules: ScriptSchedules
     script_notes: ScriptNotes
     housekeeping: Housekeeping
+    dead_letters: DeadLetters
 
 
 def keeping_of(
@@ -40,10 +44,13 @@ def keeping_of(
     offering: Offering,
     sending: Sending,
     receiving: Receiving,
+    minding: Minding,
 ) -> Keeping:
     """By the settings at the start."""
     chats, clock, functions, scripts = ground.chats, ground.clock, ground.registry.of, leaning.scripts
     plans = SchedulePlans(chats, planning.rehearsal, planning.reader, clock, ground.texts.of("en"))
+    delivery, intake = sending.delivery, receiving.intake
+    dead = DeadLetters(ground.store, intake, delivery, planning.timetable, minding.news, clock)
     return Keeping(
         schedules=SettingsSchedules(chats, plans, planning.schedules),
         script_schedules=ScriptSchedules(planning.schedules, functions, scripts, clock),
@@ -53,10 +60,11 @@ def keeping_of(
             chats,
             consent.questions,
             sending.notices,
-            Expiry(receiving.intake, consent.questions, clock),
+            Expiry(intake, consent.questions, clock),
             ground.settings.store,
             clock,
-            {PINS: offering.pins.load, SCRIPTS: scripts.look},
+            {PINS: offering.pins.load, SCRIPTS: scripts.look, DEAD: dead.look},
             None if ground.settings.store.is_on_a_server else database_of(ground.settings),
         ),
+        dead_letters=dead,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, bindparam, literal_column, select, update
+from sqlalchemy import ColumnElement, Index, bindparam, literal_column, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
@@ -48,9 +48,32 @@ _SENT = Statement(
 )
 _FAILED = Statement(
     "outbox.failed",
-    update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id")).values(state="failed", problem=bindparam("why")),
+    update(OUTBOX)
+    .where(OUTBOX.c.id == bindparam("row_id"))
+    .values(state="failed", problem=bindparam("why"), at_ms=bindparam("failed_ms")),
 )
-_UNSENT = Statement("outbox.unsent", select(OUTBOX).where(_OPEN).order_by(OUTBOX.c.id))
+IS_FAILED = OUTBOX.c.state == literal_column("'failed'")
+_RETRIED_EPOCH: ColumnElement[int] = literal_column("0")
+"""In place of the process: none has taken up the retry yet."""
+_RETRY = Statement(
+    "outbox.retry",
+    update(OUTBOX)
+    .where(OUTBOX.c.id == bindparam("row_id"), IS_FAILED)
+    .values(state="pending", problem="", epoch=_RETRIED_EPOCH),
+)
+_DROP = Statement(
+    "outbox.drop", update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id"), IS_FAILED).values(state="dropped")
+)
+_RETRIED = Statement(
+    "outbox.retried", select(OUTBOX).where(_OPEN, OUTBOX.c.epoch == _RETRIED_EPOCH).order_by(OUTBOX.c.id)
+)
+_KEYS = Statement(
+    "outbox.keys",
+    select(OUTBOX.c.key).where(OUTBOX.c.key >= bindparam("first_key"), OUTBOX.c.key < bindparam("after_keys")),
+)
+_UNSENT = Statement(
+    "outbox.unsent", select(OUTBOX).where(_OPEN, OUTBOX.c.epoch != _RETRIED_EPOCH).order_by(OUTBOX.c.id)
+)
 _TURN_OF = Statement(
     "outbox.turn_of",
     select(OUTBOX.c.turn_id)
@@ -58,7 +81,15 @@ _TURN_OF = Statement(
     .order_by(OUTBOX.c.id.desc())
     .limit(literal_column("1")),
 )
-_FORGET = Statement("outbox.forget", delete_batch(OUTBOX, OUTBOX.c.id < bindparam("before_id"), ~_OPEN))
+_FORGET = Statement(
+    "outbox.forget",
+    delete_batch(
+        OUTBOX,
+        OUTBOX.c.id < bindparam("before_id"),
+        ~_OPEN,
+        or_(~IS_FAILED, OUTBOX.c.at_ms < bindparam("failed_before_ms")),
+    ),
+)
 
 
 def put(
@@ -79,13 +110,35 @@ def sent(id: int, native_id: str) -> Write:
     return _SENT.write_row((native_id, id))
 
 
-def failed(id: int, problem: str) -> Write:
-    """It is given up."""
-    return _FAILED.write(row_id=id, why=problem)
+def failed(id: int, problem: str, at_ms: int) -> Write:
+    """It is given up at that instant."""
+    return _FAILED.write(row_id=id, why=problem, failed_ms=at_ms)
+
+
+def retry(id: int) -> Write:
+    """Let a message that was given up wait again, for whichever process takes it up. Touches no row where it was not
+    given up."""
+    return _RETRY.write(row_id=id)
+
+
+def drop(id: int) -> Write:
+    """A message that was given up is not to be retried. Touches no row where it was not given up."""
+    return _DROP.write(row_id=id)
+
+
+def retried() -> Query:
+    """The retries that no process has taken up."""
+    return _RETRIED.query()
+
+
+def keys(turn_id: int) -> Query:
+    """The `key` of each message of that turn."""
+    return _KEYS.query(first_key=f"{turn_id}:", after_keys=f"{turn_id};")
 
 
 def unsent() -> Query:
-    """All that the network may not have, in the order in which it was said."""
+    """All that the network may not have, in the order in which it was said. Without the retries that no process has
+    taken up."""
     return _UNSENT.query()
 
 
@@ -94,6 +147,7 @@ def turn_of(chat: str, native_id: str) -> Query:
     return _TURN_OF.query(chat=chat, native_id=native_id)
 
 
-def forget(before_id: int) -> Write:
-    """Drop what was sent or given up and is older than that id."""
-    return _FORGET.write(before_id=before_id)
+def forget(before_id: int, before_ms: int) -> Write:
+    """Drop what was sent or given up and is older than that id; what was given up only if that was before
+    `before_ms`."""
+    return _FORGET.write(before_id=before_id, failed_before_ms=before_ms)

@@ -7,7 +7,7 @@ from typing import Literal
 from sqlalchemy import Index, bindparam, exists, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from services.store.inbox import INBOX
+from services.store.inbox import INBOX, MAY_RUN
 from services.store.outbox import OUTBOX
 from services.store.port import Query, Statement, Write
 from services.store.schema import delete_batch, integer, table, text
@@ -100,7 +100,16 @@ _BECAME_WITH = Statement(
     .order_by(PENDING.c.id.desc())
     .limit(20),
 )
-_FORGET = Statement("pending.forget", delete_batch(PENDING, PENDING.c.id < bindparam("before_id"), ~_OPEN))
+_FORGET = Statement(
+    "pending.forget",
+    delete_batch(
+        PENDING,
+        PENDING.c.id < bindparam("before_id"),
+        ~_OPEN,
+        # The turn of its answer may still have to run.
+        ~exists().where(INBOX.c.id == PENDING.c.answered_by, MAY_RUN),
+    ),
+)
 
 
 def ask(

@@ -10,10 +10,13 @@ from typing import Any
 import psycopg
 import pytest
 
+from bot.beside import beside_of
 from bot.database import DATABASE
+from bot.platforms.base import SendFailed
 from bot.testing import Group, a_group, call
 from config.settings import Settings
 from config.texts import Texts
+from services.store import changes, dead_letters
 from services.store.lock import StoreInUse
 from tests.fakes.functions import Recorder
 from tests.fakes.held import Held, until
@@ -137,3 +140,28 @@ async def test_what_is_older_than_the_settings_keep_is_deleted(home: Opens, new_
         tables = ("inbox", "history", "ledger", "outbox")
         counts = [database.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() for table in tables]
     assert counts == [(0,)] * 4
+
+
+async def test_what_was_given_up_is_retried_beside_the_daemon(home: Opens) -> None:
+    held = Held(effect="idempotent")
+    for attempt in range(1, 4):
+        async with home([held.spec]) as group:
+            if attempt == 1:
+                await group.hear("Ann", "/hold it")
+            await until(lambda wanted=attempt: len(held.begun) == wanted)  # type: ignore[misc]
+            await group.crash()
+    held.let_go()
+    async with home([held.spec]) as group:
+        await group.settle()
+        group.platform.failures.append(SendFailed("not now", retryable=False))
+        assert await group.say("Bob", "/hold that") == []
+        await group.daemon.store.commit([])
+        with beside_of(group.daemon.live.now) as database:
+            rows = database.rows(dead_letters.everything())
+            assert [row["kind"] for row in rows] == ["turn", "message"]
+            for row in rows:
+                assert database.commit([*dead_letters.retry(row, ""), changes.touch(dead_letters.COUNTER)])[0] == 1
+        await group.daemon.housekeeping.notice_changes()
+        await group.settle()
+        assert sorted(one.text for one in group.platform.sent[1:]) == ["done: it", "done: that"]
+        assert group.daemon.dead_letters.counts.total() == 0

@@ -1,0 +1,139 @@
+"""`rollcall dead`: messages that could not be answered, replies that no network took, and timers that could not be
+delivered: list, show, retry or drop them. Works beside a daemon that is running, which notices within a second."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import orjson
+
+from bot.beside import beside_of
+from bot.cli.options import add_config, settings_or_faults
+from config.settings import Settings
+from services.clock import SystemClock
+from services.json_values import JsonObject
+from services.recurrence import instant_text
+from services.store import changes, dead_letters
+from services.store.beside import Beside
+from services.store.dead_letters import COUNTER, DeadKind
+from services.store.port import Row, Write
+from services.store.side import ReaderError
+
+_Act = Callable[[argparse.Namespace, Settings, Beside], int]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What may stand behind the command."""
+    add_config(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON array")
+    parser.set_defaults(run=_running(_list))
+    subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
+    listing = subcommands.add_parser("list", help="all of them, oldest first; the same as without a subcommand")
+    show = subcommands.add_parser("show", help="one of them, with its text")
+    show.add_argument("id", type=int, metavar="ID")
+    for one in (listing, show):
+        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="as JSON")
+    retry = subcommands.add_parser("retry", help="try them again, with the rights of now")
+    drop = subcommands.add_parser("drop", help="never try them again")
+    for one in (retry, drop):
+        one.add_argument("ids", type=int, nargs="+", metavar="ID")
+    for one, act in ((listing, _list), (show, _show), (retry, _retry), (drop, _drop)):
+        # Where it stands before the subcommand it was read already.
+        one.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="the settings")
+        one.set_defaults(run=_running(act))
+
+
+def _running(act: _Act) -> Callable[[argparse.Namespace], int]:
+    def run(options: argparse.Namespace) -> int:
+        """0: done; 1: there is no such dead letter, or no database."""
+        settings = settings_or_faults(options)
+        if settings is None:
+            return 1
+        try:
+            with beside_of(settings) as database:
+                return act(options, settings, database)
+        except ReaderError as error:
+            print(error, file=sys.stderr)
+            return 1
+
+    return run
+
+
+def _list(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+    rows = database.rows(dead_letters.everything())
+    if options.json:
+        print(json.dumps([_as_json(row) for row in rows], ensure_ascii=False))
+        return 0
+    if not rows:
+        print("there are no dead letters")
+    for row in rows:
+        print(_line(row, settings))
+    return 0
+
+
+def _show(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+    row = _found(options.id, database)
+    if row is None:
+        return 1
+    if options.json:
+        print(json.dumps({**_as_json(row), "text": _text(row)}, ensure_ascii=False))
+        return 0
+    print(_line(row, settings))
+    if row["name"]:
+        print(f"    from: {row['name']}")
+    print(f"    text: {_text(row)!r}")
+    return 0
+
+
+def _retry(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+    instant = instant_text(SystemClock().now())
+    return _changed(options.ids, database, lambda row: dead_letters.retry(row, instant), "retried")
+
+
+def _drop(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+    return _changed(options.ids, database, lambda row: [dead_letters.drop(row)], "dropped")
+
+
+def _changed(ids: Sequence[int], database: Beside, writes: Callable[[Row], Sequence[Write]], done: str) -> int:
+    status = 0
+    for id_ in dict.fromkeys(ids):
+        row = _found(id_, database)
+        if row is None:
+            status = 1
+        elif database.commit([*writes(row), changes.touch(COUNTER)])[0]:
+            print(f"{id_}: {done}")
+        else:
+            print(f"{id_}: it cannot be {done} now; `rollcall dead show {id_}` tells whether it is still there")
+            status = 1
+    return status
+
+
+def _found(id_: int, database: Beside) -> Row | None:
+    row = next(iter(database.rows(dead_letters.of_id(id_))), None)
+    if row is None:
+        print(f"there is no dead letter {id_}", file=sys.stderr)
+    return row
+
+
+def _line(row: Row, settings: Settings) -> str:
+    at = datetime.fromtimestamp(row["at_ms"] / 1000, UTC).astimezone(ZoneInfo(settings.timezone))
+    return f"{row['id']}  {at:%Y-%m-%d %H:%M:%S}  {row['kind']:<7}  {row['chat']}  {row['why']}"
+
+
+def _as_json(row: Row) -> JsonObject:
+    at = datetime.fromtimestamp(row["at_ms"] / 1000, UTC)
+    shown = {name: row[name] for name in ("id", "kind", "chat", "name", "why")}
+    return {**shown, "at": at.isoformat(timespec="seconds")}
+
+
+def _text(row: Row) -> str:
+    """What was said, or was to be said. History has an edited message as it is now."""
+    if row["kind"] == DeadKind.MESSAGE:
+        return str(orjson.loads(row["body"])["text"])
+    return str(row["text"] if row["text"] is not None else orjson.loads(row["body"])["text"])
