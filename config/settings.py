@@ -232,6 +232,9 @@ class WebSettings(Section):
     are served."""
     page: bool = True
     """Whether there is a chat page; health and metrics are there without it."""
+    connections_per_address: Count = Field(default=100, ge=0, le=10_000)
+    """Connections that may be open at once from one address other than this machine's own. 0: no limit, for a reverse
+    proxy on another machine."""
     rooms: tuple[RoomSettings, ...] = Field(default=(), max_length=100)
     """The groups on the page."""
 

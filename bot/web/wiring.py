@@ -14,6 +14,7 @@ from bot.platforms.http import HttpPlatform
 from bot.platforms.http_callers import Programs
 from bot.platforms.mentions import hearing
 from bot.web.app import Health, Probes, web_app
+from bot.web.connections import ConnectionLimits
 from bot.web.identity import OwnerLink, Owners, PageMembers, Signer, page_key
 from bot.web.page import ChatPage, CommandHint, CommandHints, PageSettings, Room
 from bot.web.server import WebServer
@@ -136,7 +137,8 @@ class Web:
             hosts=[web.host],
             public_urls=web.public_url,
         )
-        self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams)
+        limits = ConnectionLimits(per_address=web.connections_per_address)
+        self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams, limits=limits)
         address = await self._server.start()
         return address.url
 
