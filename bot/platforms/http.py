@@ -32,7 +32,11 @@ class StreamLimits:
     """How much the event streams may take."""
 
     streams: int = 200
-    """Open at once; the next one is told to come back."""
+    """Open at once. For the next one whoever has most loses the oldest; where nobody has two more than it, it is
+    refused."""
+    streams_per_member: int = 8
+    """Open at once for one member of the page; the oldest ends for the next one. The programs of the HTTP API share one
+    token and have all `streams`."""
     poll_seconds: float = 5.0
     """Look for events of another process this often; those of this one are told at once."""
     heartbeat_seconds: float = 15.0

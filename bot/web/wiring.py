@@ -107,7 +107,7 @@ class Web:
             def use() -> None:
                 if programs.use(http.token if http.enabled else None, Role(http.max_role)):
                     for feed in feeds:
-                        feed.dismiss()
+                        feed.listeners.dismiss_all()
 
             return use
 
