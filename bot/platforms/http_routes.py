@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from bot.platforms.base import Accepted
 from bot.platforms.http import HttpPlatform
+from bot.platforms.http_callers import Caller
 from bot.platforms.http_stream import PAGE, EventStream
 from bot.platforms.http_wire import MAX_BODY_BYTES, Refusal, read_posted, with_cursor
 from services.json_values import JsonValue
@@ -27,25 +28,25 @@ _MAX_WAIT_SECONDS = 60
 _BODY_SECONDS = 15.0
 
 
+def authenticate(platforms: Sequence[HttpPlatform], request: Request) -> tuple[HttpPlatform, Caller]:
+    """The platform that knows the request's kind of credentials, and who calls. Raises Refusal (401)."""
+    for platform in platforms:
+        if platform.callers.claims(request):
+            return platform, platform.callers.identify(request)
+    raise Refusal(401, "unauthorized", "this needs a token")
+
+
 def chat_routes(platforms: Sequence[HttpPlatform]) -> list[Route]:
     """The routes of all HTTP platforms: a request belongs to the one that knows its kind of credentials."""
 
-    def platform_of(request: Request) -> HttpPlatform:
-        for platform in platforms:
-            if platform.callers.claims(request):
-                return platform
-        raise Refusal(401, "unauthorized", "this needs a token")
-
     async def post_message(request: Request) -> Response:
-        platform = platform_of(request)
-        caller = platform.callers.identify(request)
+        platform, caller = authenticate(platforms, request)
         chat = _chat_of(request)
         accepted = await platform.receive(caller, chat, read_posted(await body_of(request)))
         return json_response({"accepted": True, "duplicate": accepted is Accepted.DUPLICATE}, 202)
 
     async def get_events(request: Request) -> ASGIApp:
-        platform = platform_of(request)
-        caller = platform.callers.identify(request)
+        platform, caller = authenticate(platforms, request)
         chat = _chat_of(request)
         platform.callers.enter(caller, chat)
         viewer = platform.viewer(caller)

@@ -71,7 +71,7 @@ class ConnectionTable:
 
     def add(self, new: Client) -> bool:
         """Register `new`. False: it is over a limit, and every other connection has a request being answered."""
-        source = _source(new.client)
+        source = source_of(new.client)
         is_source_full = bool(source) and 0 < self.limits.per_address <= self._by_source[source]
         is_within = not is_source_full and len(self._sources) < self._most
         if not is_within:
@@ -185,8 +185,8 @@ class Connection(H11Protocol):
             self._table.waits(self)
 
 
-def _source(client: tuple[str, int] | None) -> str:
-    """What connections are counted by; empty: they are not."""
+def source_of(client: tuple[str, int] | None) -> str:
+    """The network that a client's connections are counted under; empty for the loopback and where none is known."""
     if client is None:
         return ""
     address = ip_address(client[0].partition("%")[0])

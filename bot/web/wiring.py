@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from bot.web.page import ChatPage, CommandHint, CommandHints, PageSettings, Room
 from bot.web.server import WebServer
 from config.diagnostics import Diagnostic
 from config.mcp_serve import McpClientSettings
-from config.settings import DEFAULT_BOT, Settings
+from config.settings import DEFAULT_BOT, Settings, WebSettings
 from config.texts import Texts
 from function_calls.usage import usage_line
 from services.clock import Clock
@@ -136,6 +137,9 @@ class Web:
             more_routes=programs.routes if programs else (),
             hosts=[web.host],
             public_urls=web.public_url,
+            exposed=is_exposed(web),
+            metrics_token=web.metrics_token,
+            clock=self._clock,
         )
         limits = ConnectionLimits(per_address=web.connections_per_address)
         self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams, limits=limits)
@@ -188,6 +192,14 @@ def _hints(daemon: Daemon) -> CommandHints:
         ]
 
     return commands
+
+
+def is_exposed(web: WebSettings) -> bool:
+    """Whether others than this machine can reach the web server, directly or through a proxy."""
+    try:
+        return bool(web.public_url) or not ip_address(web.host).is_loopback
+    except ValueError:
+        return web.host != "localhost"
 
 
 def probes_of(daemon: Daemon) -> Probes:

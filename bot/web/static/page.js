@@ -801,7 +801,10 @@
     await becomeOwner();
     setInterval(lookElsewhere, ELSEWHERE_MS);
     lookElsewhere();
-    commands = (await patiently(() => api(`/api/v1/commands?language=${encodeURIComponent(navigator.language)}`))).json.commands ?? [];
+    const listed = () => patiently(() => api(`/api/v1/commands?language=${encodeURIComponent(navigator.language)}`));
+    let answer = await listed();
+    if (answer.status === 401) { await identifyAgain(); answer = await listed(); }
+    commands = answer.json.commands ?? [];
   }
 
   start();
