@@ -32,7 +32,7 @@ async def open_store(
     """The database of the settings, brought up to date. `guard` is what each transaction begins with where the database
     is on a server; without one it is for this process alone. Raises StoreError."""
     home = Path(settings.home)
-    home.mkdir(parents=True, exist_ok=True)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if settings.store.is_on_a_server:
         return await open_on_server(settings.store, clock, on_broken, guard)
 

@@ -86,6 +86,11 @@ class Delivery:
         """The network that `chat` is on."""
         return self._platforms.get((chat.platform, chat.account))
 
+    def senders_retry(self, chat: ChatRef) -> bool:
+        """Whether those who write in `chat` send again what was not accepted."""
+        platform = self.platform(chat)
+        return platform is not None and platform.limits.senders_retry
+
     def unmarked_bots_said_at(self, chat: ChatRef) -> float | None:
         """When something was last said in `chat`, on the monotonic clock; None also where its network says which of its
         members are bots."""

@@ -20,7 +20,7 @@ from bot.gate import Verdict, judge
 from bot.inbound_text import fit
 from bot.notices import Notices
 from bot.open_questions import OpenQuestions, Pointed
-from bot.platforms.base import Accepted
+from bot.platforms.base import Accepted, QueueFull
 from bot.pointing import Pointing
 from bot.taking import Taking
 from config.settings import LimitsSettings
@@ -61,6 +61,7 @@ class Intake:
         decisions: Decisions,
         alternations: Alternations,
         notices: Notices,
+        senders_retry: Callable[[ChatRef], bool],
         limits: LimitsSettings,
         history_per_chat: int,
         clock: Clock,
@@ -77,6 +78,7 @@ class Intake:
         self._alternations = alternations
         self._pointing = Pointing(questions, chats)
         self._notices = notices
+        self._senders_retry = senders_retry
         self._limits = limits
         self._history_per_chat = history_per_chat
         self._clock = clock
@@ -93,7 +95,7 @@ class Intake:
         self._alternations.use(limits.bot_alternations)
 
     async def deliver(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
-        """Take one event in, durably, together with `also`. Raises StoreError when nothing was taken."""
+        """Take one event in, durably, together with `also`. Raises StoreError and QueueFull when nothing was taken."""
         served = self._chats.of(context.chat)
         context = self._prepared(context, served)
         if context.kind in _CHANGES and served.allowed_by is not None:
@@ -182,6 +184,8 @@ class Intake:
         if edited is not None:
             context = replace(context, text=edited)
         verdict = self._verdict(context, pointed)
+        if verdict.reason is ReasonCode.QUEUE_FULL and self._senders_retry(context.chat):
+            return await self._refused(context, verdict, also)
         if verdict.told:
             verdict = await self._decisions.told(context, verdict)
         job = Job(self._ids.next(), context, verdict.addressed, verdict.question, immediate=verdict.immediate)
@@ -189,6 +193,14 @@ class Intake:
         if verdict.quick and self._engine.is_free(context.chat):
             return await self._begun(job, verdict, also)
         return await self._queued(job, verdict, also)
+
+    async def _refused(self, context: MessageContext, verdict: Verdict, also: Sequence[Write]) -> Accepted:
+        """Raise QueueFull, unless the message was accepted before."""
+        if await self._store.read(inbox.known(context.key.text)):
+            await self._store.commit(also)
+            return Accepted.DUPLICATE
+        self._notices.count(context, verdict)
+        raise QueueFull(verdict.detail)
 
     async def _queued(self, job: Job, verdict: Verdict, also: Sequence[Write]) -> Accepted:
         """Take in a message, and then let its turn wait for those before it, where one answers it."""

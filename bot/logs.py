@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import MutableMapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal, TextIO
 
 import orjson
 import structlog
 
 from config.settings import LoggingSettings
+from services.private_files import make_private
 from services.redaction import Redactor
 from services.rotating_file import RotatingFile
 
@@ -71,12 +73,23 @@ def set_up_logs(
     style = settings.console
     if style == "auto":
         style = "off" if somebody_chats_here else "text"
-    settings.folder.mkdir(parents=True, exist_ok=True)
+    _make_private(settings.folder)
     max_bytes = settings.max_megabytes * _BYTES_PER_MEGABYTE
     file = RotatingFile(settings.folder / "rollcall.jsonl", max_bytes=max_bytes, keep_files=settings.keep_files)
     sink = _Sink(file, redact, None if style == "off" else stderr, "json" if style == "json" else "text")
     _configure(sink, settings.level)
     return style != "off"
+
+
+def _make_private(folder: Path) -> None:
+    """Make the folder, and take it and the logs in it from group and others: they hold arguments of private chats. A
+    folder in which there is more than logs keeps its rights. Raises OSError."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files = list(folder.iterdir())
+    logs = [file for file in files if ".jsonl" in file.suffixes]
+    with suppress(PermissionError):  # somebody else's; what is written from now on is private all the same
+        for path in [*logs, *([folder] if len(logs) == len(files) else [])]:
+            make_private(path)
 
 
 def set_up_logs_of_a_command(stderr: TextIO) -> None:

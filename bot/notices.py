@@ -42,13 +42,17 @@ class Notices:
         self.dropped: Counter[str] = Counter()
         """How many messages ended without a turn, by reason code."""
 
-    def note(self, context: MessageContext, verdict: Verdict) -> None:
-        """A message ended without a turn."""
+    def count(self, context: MessageContext, verdict: Verdict) -> None:
+        """A message ended without a turn, or was not accepted, and whoever sent it knows."""
         reason, chat = verdict.reason, context.chat.key
         self.dropped[reason.value] += 1
         if reason not in _USUAL and (chat, reason) not in self._seen:
             self._warn(chat, verdict)
-        if reason is ReasonCode.QUEUE_FULL:
+
+    def note(self, context: MessageContext, verdict: Verdict) -> None:
+        """A message ended without a turn."""
+        self.count(context, verdict)
+        if verdict.reason is ReasonCode.QUEUE_FULL:
             self._tell(context)
         if verdict.told:
             self._answer(context, verdict)

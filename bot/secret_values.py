@@ -21,4 +21,5 @@ def secrets_of(settings: Settings) -> list[str]:
         if isinstance(value, str | int) and names_a_secret(name)
     ]
     keys += settings.store.secrets
-    return [*keys, settings.platforms.http.token.get_secret_value(), *irc, *programs, *servers, *mail, *scripts]
+    web = [settings.platforms.http.token.get_secret_value(), settings.platforms.web.metrics_token.get_secret_value()]
+    return [*keys, *web, *irc, *programs, *servers, *mail, *scripts]

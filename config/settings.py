@@ -232,8 +232,21 @@ class WebSettings(Section):
     are served."""
     page: bool = True
     """Whether there is a chat page; health and metrics are there without it."""
+    metrics_token: SecretStr = SecretStr("")
+    """The bearer token that /metrics needs, of at least 16 characters; best a reference to the environment. Empty: none
+    is needed where only this machine can reach the server, and elsewhere nobody gets the metrics."""
+    connections_per_address: Count = Field(default=100, ge=0, le=10_000)
+    """Connections that may be open at once from one address other than this machine's own. 0: no limit, for a reverse
+    proxy on another machine."""
     rooms: tuple[RoomSettings, ...] = Field(default=(), max_length=100)
     """The groups on the page."""
+
+    @field_validator("metrics_token")
+    @classmethod
+    def _long_enough(cls, token: SecretStr) -> SecretStr:
+        if 0 < len(token.get_secret_value()) < SHORTEST_TOKEN:
+            raise fault(f"has to have at least {SHORTEST_TOKEN} characters")
+        return token
 
 
 class HttpSettings(Section):

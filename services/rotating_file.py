@@ -1,10 +1,12 @@
-"""A file of lines that is put aside when it is full."""
+"""A file of lines that is put aside when it is full, for its owner alone."""
 
 from __future__ import annotations
 
 import errno
 import os
 from pathlib import Path
+
+from services.private_files import make_private
 
 
 class RotatingFile:
@@ -23,7 +25,7 @@ class RotatingFile:
             self._rotate()
             size = 0
         # The plain calls of the system: a file object costs more than what it writes here.
-        file = os.open(self._name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        file = os.open(self._name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # A disk that fills up takes the beginning and refuses the rest only when asked again.
             if os.write(file, lines) != len(lines):
@@ -34,10 +36,13 @@ class RotatingFile:
 
     def _size(self) -> int:
         try:
-            return os.stat(self._name).st_size
+            found = os.stat(self._name)
         except FileNotFoundError:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             return 0
+        if found.st_mode & 0o077:
+            make_private(self.path)
+        return found.st_size
 
     def _rotate(self) -> None:
         for number in range(self._keep_files - 1, 0, -1):

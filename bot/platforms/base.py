@@ -21,10 +21,19 @@ class Accepted(StrEnum):
     DUPLICATE = "duplicate"
 
 
+class QueueFull(Exception):
+    """A limit of what may wait is reached, and nothing was accepted. Raised only for platforms with `senders_retry`."""
+
+    def __init__(self, limit: str) -> None:
+        """`limit`: its settings key."""
+        super().__init__(f"{limit} is reached")
+        self.limit = limit
+
+
 Deliver = Callable[[MessageContext, Sequence[Write]], Awaitable[Accepted]]
 """Hand one event to the daemon. The writes (a cursor, an event row) are in the same transaction as the accept, and
-are executed for a duplicate too, so they have to be idempotent. Raises StoreError when nothing was accepted: then
-the platform must not be told that it arrived."""
+are executed for a duplicate too, so they have to be idempotent. Raises StoreError or QueueFull when nothing was
+accepted: then the platform must not be told that it arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,9 @@ class Limits:
     bots_are_marked: bool = True
     """Whoever answers as fast as a program is a person all the same, or a script that may. Elsewhere it may be a bot
     that nothing marks as one, and is not answered for ever."""
+    senders_retry: bool = False
+    """Senders hear that a message was not accepted and send it again. Elsewhere one that no queue takes is accepted,
+    ends at once, and the chat is told."""
     clients_keep_slashes: bool = False
     """A line that begins with a slash never leaves a member's client: a command stands behind the bot's name."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, Receipt, SendFailed
+from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, QueueFull, Receipt, SendFailed
 from bot.platforms.http_callers import PRIVATE_PREFIX, Caller, Callers, Speaker
 from bot.platforms.http_feed import ChatFeed, is_bots
 from bot.platforms.http_names import ChatNames
@@ -25,6 +25,7 @@ from services.store.ids import Ids
 from services.store.port import BadUnit, Store, StoreBroken, StoreClosed, StoreError
 
 _QUOTED_CHARS = 500
+_QUEUE_FULL_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,11 @@ class StreamLimits:
     """How much the event streams may take."""
 
     streams: int = 200
-    """Open at once; the next one is told to come back."""
+    """Open at once. For the next one whoever has most loses the oldest; where nobody has two more than it, it is
+    refused."""
+    streams_per_member: int = 8
+    """Open at once for one member of the page; the oldest ends for the next one. The programs of the HTTP API share one
+    token and have all `streams`."""
     poll_seconds: float = 5.0
     """Look for events of another process this often; those of this one are told at once."""
     heartbeat_seconds: float = 15.0
@@ -44,7 +49,9 @@ class StreamLimits:
 class HttpPlatform:
     """A ChatPlatform over HTTP."""
 
-    limits = Limits(text_chars=MAX_TEXT_CHARS, sends_are_idempotent=True, sends_per_minute=600, choices=True)
+    limits = Limits(
+        text_chars=MAX_TEXT_CHARS, sends_are_idempotent=True, sends_per_minute=600, choices=True, senders_retry=True
+    )
 
     def __init__(
         self,
@@ -91,6 +98,10 @@ class HttpPlatform:
             quoted = await self._quoted(chat, speaker, posted)
             context = self._context(chat, speaker, posted, quoted)
             return await self._hand_over(context, _shown(posted, quoted), quoted.private_to if quoted else None)
+        except QueueFull as error:
+            status = 503 if error.limit == "limits.queue_total" else 429
+            said = f"nothing was accepted, because {error}; send it again"
+            raise Refusal(status, "queue_full", said, retry_after_seconds=_QUEUE_FULL_SECONDS) from error
         except BadUnit as error:
             raise Refusal(400, "bad_request", "the message cannot be stored") from error
         except StoreError as error:

@@ -35,6 +35,14 @@ class Speaker:
     role: Role
 
 
+def bears(request: Request, token: SecretStr | None) -> bool:
+    """Whether `token` is the request's bearer token; never, where it is empty. Every wrong one takes the same time."""
+    scheme, _, offered = request.headers.get("authorization", "").partition(" ")
+    expected = "" if token is None else token.get_secret_value()
+    is_same = hmac.compare_digest(offered.strip().encode(), expected.encode())
+    return is_same and bool(expected) and scheme.lower() == "bearer"
+
+
 class Callers(Protocol):
     """The two kinds of callers, programs and people on the page, differ only in this."""
 
@@ -76,10 +84,7 @@ class Programs:
         return "authorization" in request.headers
 
     def identify(self, request: Request) -> Caller:
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        expected = None if self._token is None else self._token.get_secret_value().encode()
-        is_bearer = scheme.lower() == "bearer" and expected is not None
-        if not is_bearer or not hmac.compare_digest(token.strip().encode(), expected or b""):
+        if not bears(request, self._token):
             raise Refusal(401, "unauthorized", "this needs the header `Authorization: Bearer <platforms.http.token>`")
         return Caller(member=None)
 

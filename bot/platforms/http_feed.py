@@ -20,7 +20,12 @@ _COUNTED_CHATS = 10_000
 class Listener:
     """One reader that waits for something to happen in a chat."""
 
-    def __init__(self) -> None:
+    def __init__(self, chat: str, member: str) -> None:
+        """`member`: whose it is; empty: a program's."""
+        self.chat = chat
+        self.member = member
+        self.is_superseded = False
+        """Others of its member, or of somebody who had none, took its place: it must not come back at once."""
         self._happened = asyncio.Event()
         self._is_over = False
 
@@ -51,6 +56,79 @@ class Listener:
         return True
 
 
+class Listeners:
+    """The open listeners of one feed, bounded in all and for each member."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """How many there are, without those that were superseded."""
+        self._by_chat: dict[str, set[Listener]] = {}
+        self._by_member: dict[str, dict[Listener, None]] = {}
+        """Oldest first."""
+
+    def of(self, member: str) -> int:
+        """How many a member has."""
+        return len(self._by_member.get(member, ()))
+
+    def make_room(self, member: str, most: int) -> bool:
+        """Whether one more of `member` is within `most`. Where there are as many, whoever has two more than `member`
+        or most of all loses the oldest."""
+        if self.count < most:
+            return True
+        greediest = max(self._by_member.values(), key=len, default={})
+        if len(greediest) <= self.of(member) + 1:
+            return False
+        self._supersede(next(iter(greediest)))
+        return True
+
+    def add(self, chat: str, member: str, most_of_member: int = 0) -> Listener:
+        """A new one. The oldest of a member who has `most_of_member` already (0: no limit) is superseded."""
+        if 0 < most_of_member <= self.of(member):
+            self._supersede(next(iter(self._by_member[member])))
+        listener = Listener(chat, member)
+        self._by_chat.setdefault(chat, set()).add(listener)
+        self._by_member.setdefault(member, {})[listener] = None
+        self.count += 1
+        return listener
+
+    def remove(self, listener: Listener) -> None:
+        """It reads no more."""
+        if not listener.is_superseded:
+            self._forget(listener)
+        in_chat = self._by_chat[listener.chat]
+        in_chat.discard(listener)
+        if not in_chat:
+            del self._by_chat[listener.chat]
+
+    def wake(self, chat: str) -> None:
+        """Let everybody who listens to `chat` look."""
+        for listener in self._by_chat.get(chat, ()):
+            listener.wake()
+
+    def wake_all(self) -> None:
+        """Let everybody look."""
+        for chat in list(self._by_chat):
+            self.wake(chat)
+
+    def dismiss_all(self) -> None:
+        """End all: what let them in may not hold any more."""
+        for listeners in self._by_chat.values():
+            for listener in listeners:
+                listener.dismiss()
+
+    def _supersede(self, listener: Listener) -> None:
+        self._forget(listener)
+        listener.is_superseded = True
+        listener.dismiss()
+
+    def _forget(self, listener: Listener) -> None:
+        of_member = self._by_member[listener.member]
+        del of_member[listener]
+        if not of_member:
+            del self._by_member[listener.member]
+        self.count -= 1
+
+
 class ChatFeed:
     """The events of one platform and account."""
 
@@ -60,13 +138,11 @@ class ChatFeed:
         self._store = store
         self._ids = ids
         self._keep = keep
-        self._listeners: dict[str, set[Listener]] = {}
+        self.listeners = Listeners()
         self._in_flight: dict[str, set[int]] = {}
         self._statuses: dict[str, str] = {}
         self._added: dict[str, int] = {}
         self.ended = False
-        self.listening = 0
-        """How many readers wait at this moment."""
 
     @contextmanager
     def taking(self, chat: str) -> Iterator[int]:
@@ -81,7 +157,7 @@ class ChatFeed:
             in_flight.discard(event_id)
             if not in_flight:
                 del self._in_flight[chat]
-            self.wake(chat)
+            self.listeners.wake(chat)
 
     def writes(self, chat: str, native_id: str, event: Event, private_to: str | None = None) -> list[Write]:
         """What keeps `event` once, and the chat's events bounded."""
@@ -110,25 +186,19 @@ class ChatFeed:
         rows = await self._store.read(http_events.find(self._key(chat), native_id, viewer))
         return http_events.event_of(rows[0]) if rows else None
 
+    @property
+    def listening(self) -> int:
+        """How many readers wait at this moment."""
+        return self.listeners.count
+
     @contextmanager
-    def listen(self, chat: str) -> Iterator[Listener]:
-        """A listener that is woken by everything in `chat`, and by the end."""
-        listener = Listener()
-        self._listeners.setdefault(chat, set()).add(listener)
-        self.listening += 1
+    def listen(self, chat: str, member: str, most_of_member: int = 0) -> Iterator[Listener]:
+        """A listener that is woken by everything in `chat`, and by the end; see `Listeners.add`."""
+        listener = self.listeners.add(chat, member, most_of_member)
         try:
             yield listener
         finally:
-            self.listening -= 1
-            waiting = self._listeners[chat]
-            waiting.discard(listener)
-            if not waiting:
-                del self._listeners[chat]
-
-    def wake(self, chat: str) -> None:
-        """Let everybody who listens to `chat` look."""
-        for listener in self._listeners.get(chat, ()):
-            listener.wake()
+            self.listeners.remove(listener)
 
     def status(self, chat: str) -> str:
         """What the bot is doing in `chat`; empty when nothing."""
@@ -140,19 +210,12 @@ class ChatFeed:
             self._statuses[chat] = text
         else:
             self._statuses.pop(chat, None)
-        self.wake(chat)
-
-    def dismiss(self) -> None:
-        """End the streams that are open: what let them in may not hold any more."""
-        for listeners in self._listeners.values():
-            for listener in listeners:
-                listener.dismiss()
+        self.listeners.wake(chat)
 
     def end(self) -> None:
         """End all streams: the server is about to stop."""
         self.ended = True
-        for chat in list(self._listeners):
-            self.wake(chat)
+        self.listeners.wake_all()
 
     def _horizon(self, chat: str) -> int:
         return min(self._in_flight.get(chat, ()), default=self._ids.next())

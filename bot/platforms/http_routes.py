@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from bot.platforms.base import Accepted
 from bot.platforms.http import HttpPlatform
+from bot.platforms.http_callers import Caller
 from bot.platforms.http_stream import PAGE, EventStream
 from bot.platforms.http_wire import MAX_BODY_BYTES, Refusal, read_posted, with_cursor
 from services.json_values import JsonValue
@@ -27,36 +28,35 @@ _MAX_WAIT_SECONDS = 60
 _BODY_SECONDS = 15.0
 
 
+def authenticate(platforms: Sequence[HttpPlatform], request: Request) -> tuple[HttpPlatform, Caller]:
+    """The platform that knows the request's kind of credentials, and who calls. Raises Refusal (401)."""
+    for platform in platforms:
+        if platform.callers.claims(request):
+            return platform, platform.callers.identify(request)
+    raise Refusal(401, "unauthorized", "this needs a token")
+
+
 def chat_routes(platforms: Sequence[HttpPlatform]) -> list[Route]:
     """The routes of all HTTP platforms: a request belongs to the one that knows its kind of credentials."""
 
-    def platform_of(request: Request) -> HttpPlatform:
-        for platform in platforms:
-            if platform.callers.claims(request):
-                return platform
-        raise Refusal(401, "unauthorized", "this needs a token")
-
     async def post_message(request: Request) -> Response:
-        platform = platform_of(request)
-        caller = platform.callers.identify(request)
+        platform, caller = authenticate(platforms, request)
         chat = _chat_of(request)
         accepted = await platform.receive(caller, chat, read_posted(await body_of(request)))
         return json_response({"accepted": True, "duplicate": accepted is Accepted.DUPLICATE}, 202)
 
     async def get_events(request: Request) -> ASGIApp:
-        platform = platform_of(request)
-        caller = platform.callers.identify(request)
+        platform, caller = authenticate(platforms, request)
         chat = _chat_of(request)
         platform.callers.enter(caller, chat)
         viewer = platform.viewer(caller)
         wait = request.query_params.get("wait")
-        if platform.feed.ended or platform.feed.listening >= platform.stream_limits.streams:
-            raise Refusal(503, "unavailable", "too many streams are open", retry_after_seconds=5)
+        seconds = None if wait is None else _number("wait", wait, 0, _MAX_WAIT_SECONDS)
+        _check_room(platform, viewer.member, seconds)
         try:
             cursor, first = await _start(request, platform, chat, viewer)
-            if wait is None:
+            if seconds is None:
                 return EventStream(platform, chat, viewer, cursor, first)
-            seconds = _number("wait", wait, 0, _MAX_WAIT_SECONDS)
             return json_response(await _poll(platform, chat, viewer, cursor, first, seconds))
         except StoreError as error:
             raise Refusal(503, "unavailable", "the events cannot be read now", retry_after_seconds=2) from error
@@ -65,6 +65,15 @@ def chat_routes(platforms: Sequence[HttpPlatform]) -> list[Route]:
         Route("/api/v1/chats/{chat}/messages", post_message, methods=["POST"]),
         Route("/api/v1/chats/{chat}/events", get_events, methods=["GET"]),
     ]
+
+
+def _check_room(platform: HttpPlatform, member: str, seconds: int | None) -> None:
+    """Return when a stream, or a poll that waits so many seconds, may begin. Raises Refusal (429, 503)."""
+    feed, limits = platform.feed, platform.stream_limits
+    if seconds and member and feed.listeners.of(member) >= limits.streams_per_member:
+        raise Refusal(429, "too_many_streams", "too many streams of this member are open", retry_after_seconds=5)
+    if feed.ended or (seconds != 0 and not feed.listeners.make_room(member, limits.streams)):
+        raise Refusal(503, "unavailable", "too many streams are open", retry_after_seconds=5)
 
 
 async def _start(request: Request, platform: HttpPlatform, chat: str, viewer: Viewer) -> tuple[int, list[Event]]:
@@ -82,11 +91,13 @@ async def _poll(
 ) -> JsonValue:
     """The events after `cursor` as one JSON object, waiting up to `seconds` for the first."""
     until = time.monotonic() + seconds
-    with platform.feed.listen(chat) as listener:
+    with platform.feed.listen(chat, viewer.member) as listener:
         while True:
             listener.forget()
             events = first + await platform.feed.after(chat, cursor, PAGE, viewer)
             left = until - time.monotonic()
+            if listener.is_superseded:
+                break
             if listener.is_dismissed():
                 raise Refusal(401, "unauthorized", "the token was changed meanwhile")
             if events or left <= 0 or platform.feed.ended:

@@ -13,6 +13,8 @@ from services.store.http_events import Event, Viewer
 from services.store.port import StoreError
 
 PAGE = 100
+# A client that does not know the event obeys `retry`: to come back at once would end another stream of its member's.
+_CLOSED = b'retry: 60000\n\ndata: {"type":"closed","reason":"too_many_streams"}\n\n'
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -58,12 +60,13 @@ class EventStream:
         yield b"retry: 1000\n\n" + _as_chunk(self._first)
         told_status = ""
         silent_seconds = 0.0
-        with feed.listen(self._chat) as listener:
+        member = self._viewer.member
+        with feed.listen(self._chat, member, limits.streams_per_member if member else 0) as listener:
             while not feed.ended and not listener.is_dismissed():
                 listener.forget()
                 events = await feed.after(self._chat, self._cursor, PAGE, self._viewer)
                 if listener.is_dismissed():
-                    return
+                    break
                 status = feed.status(self._chat)
                 chunk = _as_chunk(events)
                 if status != told_status and len(events) < PAGE:
@@ -76,6 +79,8 @@ class EventStream:
                     silent_seconds = 0.0
                 if len(events) < PAGE and not await listener.wait(limits.poll_seconds):
                     silent_seconds += limits.poll_seconds
+        if listener.is_superseded:
+            yield _CLOSED
 
 
 def _as_chunk(events: list[Event]) -> bytes:

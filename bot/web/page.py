@@ -108,13 +108,20 @@ class ChatPage:
         self._new_members = Allowance(clock, burst=60, seconds_each=1.0)
         self._owner_tries = Allowance(clock, burst=10, seconds_each=10.0)
 
-    def routes(self) -> list[Route]:
-        """All of them; the files are read now."""
+    def routes(self, check_commands: Callable[[Request], object] | None = None) -> list[Route]:
+        """All of them; the files are read now. `check_commands` raises Refusal where a request may not list the
+        commands."""
+
+        async def list_commands(request: Request) -> Response:
+            if check_commands is not None:
+                check_commands(request)
+            return await self._list_commands(request)
+
         files = [Route(path, _file_route(STATIC / name), methods=["GET"]) for path, name in _FILES.items()]
         return [
             *files,
             Route("/api/v1/page", self._describe, methods=["GET"]),
-            Route("/api/v1/commands", self._list_commands, methods=["GET"]),
+            Route("/api/v1/commands", list_commands, methods=["GET"]),
             Route("/api/v1/members", self._join, methods=["POST"]),
             Route("/api/v1/owner", self._become_owner, methods=["POST"]),
         ]

@@ -7,14 +7,17 @@ import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import uvicorn
 from starlette.types import ASGIApp
 
-_MAX_CONNECTIONS = 1000
-_BACKLOG = 256
+from bot.web.connections import Connection, ConnectionLimits, ConnectionTable
+
+_BACKLOG = 128
+"""Also how many connections are accepted at a time, before any is closed for them."""
 _GRACE_SECONDS = 5
-_IDLE_SECONDS = 75
+_LIMITS = ConnectionLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,13 @@ class WebServer:
     """Serves one app."""
 
     def __init__(
-        self, app: ASGIApp, host: str = "127.0.0.1", port: int = 8080, *, before_stop: Callable[[], None] | None = None
+        self,
+        app: ASGIApp,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        *,
+        before_stop: Callable[[], None] | None = None,
+        limits: ConnectionLimits = _LIMITS,
     ) -> None:
         """`port` 0 takes a free one. `before_stop` ends what would never end by itself: open streams."""
         self._host = host
@@ -51,8 +60,9 @@ class WebServer:
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                limit_concurrency=_MAX_CONNECTIONS,
-                timeout_keep_alive=_IDLE_SECONDS,
+                http=partial(Connection, ConnectionTable(limits)),  # type: ignore[arg-type] # called, never inherited
+                backlog=_BACKLOG,
+                timeout_keep_alive=limits.idle_seconds,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,13 @@ from bot.platforms.http import HttpPlatform
 from bot.platforms.http_callers import Programs
 from bot.platforms.mentions import hearing
 from bot.web.app import Health, Probes, web_app
+from bot.web.connections import ConnectionLimits
 from bot.web.identity import OwnerLink, Owners, PageMembers, Signer, page_key
 from bot.web.page import ChatPage, CommandHint, CommandHints, PageSettings, Room
 from bot.web.server import WebServer
 from config.diagnostics import Diagnostic
 from config.mcp_serve import McpClientSettings
-from config.settings import DEFAULT_BOT, Settings
+from config.settings import DEFAULT_BOT, Settings, WebSettings
 from config.texts import Texts
 from function_calls.usage import usage_line
 from services.clock import Clock
@@ -106,7 +108,7 @@ class Web:
             def use() -> None:
                 if programs.use(http.token if http.enabled else None, Role(http.max_role)):
                     for feed in feeds:
-                        feed.dismiss()
+                        feed.listeners.dismiss_all()
 
             return use
 
@@ -135,8 +137,12 @@ class Web:
             more_routes=programs.routes if programs else (),
             hosts=[web.host],
             public_urls=web.public_url,
+            exposed=is_exposed(web),
+            metrics_token=web.metrics_token,
+            clock=self._clock,
         )
-        self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams)
+        limits = ConnectionLimits(per_address=web.connections_per_address)
+        self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams, limits=limits)
         address = await self._server.start()
         return address.url
 
@@ -186,6 +192,14 @@ def _hints(daemon: Daemon) -> CommandHints:
         ]
 
     return commands
+
+
+def is_exposed(web: WebSettings) -> bool:
+    """Whether others than this machine can reach the web server, directly or through a proxy."""
+    try:
+        return bool(web.public_url) or not ip_address(web.host).is_loopback
+    except ValueError:
+        return web.host != "localhost"
 
 
 def probes_of(daemon: Daemon) -> Probes:

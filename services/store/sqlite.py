@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from services.clock import Clock
+from services.private_files import make_private
 from services.store.lock import StoreLock
 from services.store.port import Query, Row, Statement, StoreBroken, StoreError, Write
 from services.store.sqlite_writer import GroupCommitter, connect_writer, refusal
@@ -119,6 +120,9 @@ def _connect(
 ) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     """The writer's and the reader's connection."""
     path.touch(mode=0o600)
+    for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        with suppress(PermissionError):  # it belongs to somebody else who lets us write
+            make_private(file)
     if prepare is not None:
         prepare(path)
     with ExitStack() as opened:

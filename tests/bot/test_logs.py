@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -177,3 +178,25 @@ async def test_what_people_write_is_not_logged(tmp_path: Path) -> None:
         await group.say("Ann", "/open")
     assert len(lines(tmp_path)) >= 2
     assert "buttercup" not in (tmp_path / "logs" / "rollcall.jsonl").read_text()
+
+
+def test_a_folder_that_is_not_for_logs_alone_keeps_its_rights(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir(mode=0o755)
+    (folder / "notes.txt").touch(mode=0o644)
+    (folder / "model_requests.jsonl.3").touch(mode=0o644)
+    logging_to(tmp_path)
+    assert [stat.S_IMODE(one.stat().st_mode) & 0o077 > 0 for one in (folder, *sorted(folder.iterdir()))] == [
+        True,
+        False,
+        True,
+    ]
+
+
+def test_a_log_that_somebody_makes_meanwhile_is_taken_from_others_too(tmp_path: Path) -> None:
+    logging_to(tmp_path)
+    file = tmp_path / "logs" / "rollcall.jsonl"
+    file.touch()
+    file.chmod(0o666)
+    structlog.get_logger().warning("happened")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600

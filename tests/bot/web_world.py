@@ -113,6 +113,7 @@ async def a_world(
     page_clock: Clock | None = None,
     hosts: Sequence[str] = (),
     public_urls: Sequence[str] = (),
+    exposed: bool = False,
     answer: Callable[[HttpPlatform, MessageContext], Any] | None = talks_back,
 ) -> AsyncIterator[World]:
     """A server on the loopback over the state in `home`, stopped at the end. `seen` outlives a restart."""
@@ -140,7 +141,9 @@ async def a_world(
         http.feed.end()
         web.feed.end()
 
-    app = web_app(platforms=(http, web), page=page, probes=probes, hosts=hosts, public_urls=public_urls)
+    app = web_app(
+        platforms=(http, web), page=page, probes=probes, hosts=hosts, public_urls=public_urls, exposed=exposed
+    )
     server = WebServer(app, port=port, before_stop=end_streams)
     running = [asyncio.create_task(platform.run(daemon.deliver)) for platform in (http, web)]
     address = await server.start()

@@ -21,6 +21,7 @@ from playwright.async_api import (
 )
 
 from bot.platforms.base import Outgoing
+from bot.platforms.http import StreamLimits
 from function_calls.context import Kind, MessageContext
 from function_calls.spec import Choice
 from services.refs import ChatRef, Role
@@ -401,6 +402,27 @@ async def test_a_tab_that_nobody_looks_at_frees_its_connection_and_still_hears(t
         await page.evaluate(HIDE.replace("true", "false"))
         await world.web.send(Outgoing(LOBBY, "k2", "said after that"))
         await expect(row(page, "said after that")).to_be_visible()
+
+
+async def test_a_tab_over_the_limit_of_streams_takes_none_from_the_others_and_still_hears(
+    tabs: Tabs, tmp_path: Path
+) -> None:
+    limits = StreamLimits(streams_per_member=1, poll_seconds=0.05)
+    async with a_world(tmp_path, limits=limits) as world:
+        first = await tabs.tab(tabs.shared)
+        await first.clock.install()
+        await first.goto(f"{world.base}/?as=Ann")
+        await say(first, "hello")
+        await expect(row(first, "hello")).to_be_visible()
+        second = await tabs.person(world, "Ann")
+        await expect(row(second, "hello")).to_be_visible()
+        await first.clock.fast_forward(5_000)
+        await world.web.send(Outgoing(LOBBY, "k", "said meanwhile"))
+        await expect(row(second, "said meanwhile")).to_be_visible()
+        await expect(row(first, "said meanwhile")).not_to_be_visible()
+        await first.clock.fast_forward(6_000)
+        await expect(row(first, "said meanwhile")).to_be_visible()
+        assert world.web.feed.listening == 1
 
 
 async def test_a_page_whose_token_is_void_joins_again_and_sends_what_waited(tabs: Tabs, tmp_path: Path) -> None:

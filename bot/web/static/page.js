@@ -220,7 +220,7 @@
     disconnect();
     stream = new EventSource(eventsPath(""));
     stream.onopen = () => { connected(true); reconnectMs = 1000; retryMs = 1000; flush(); setTimeout(settled, 300); };
-    stream.onmessage = (message) => take(JSON.parse(message.data));
+    stream.onmessage = (message) => { const event = JSON.parse(message.data); if (event.type === "closed") pollInstead(); else take(event); };
     stream.onerror = () => {
       connected(false);
       if (stream.readyState !== EventSource.CLOSED) return; // the browser reconnects with the cursor by itself
@@ -243,6 +243,12 @@
     stream = null;
   }
 
+  // Also for a tab of somebody who has too many streams: to connect again would close the stream of another tab.
+  function pollInstead() {
+    disconnect();
+    pollTimer = setInterval(poll, POLL_MS);
+  }
+
   async function poll() {
     const at = room, answer = await api(eventsPath("&wait=0")).catch(() => null);
     connected(answer !== null);
@@ -253,7 +259,7 @@
   document.addEventListener("visibilitychange", () => {
     clearTimeout(hiddenTimer);
     if (!room) return;
-    if (document.hidden) hiddenTimer = setTimeout(() => { disconnect(); pollTimer = setInterval(poll, POLL_MS); }, HIDDEN_MS);
+    if (document.hidden) hiddenTimer = setTimeout(pollInstead, HIDDEN_MS);
     else { if (!stream) connect(); if (atBottom()) seeAll(); }
   });
 
@@ -795,7 +801,10 @@
     await becomeOwner();
     setInterval(lookElsewhere, ELSEWHERE_MS);
     lookElsewhere();
-    commands = (await patiently(() => api(`/api/v1/commands?language=${encodeURIComponent(navigator.language)}`))).json.commands ?? [];
+    const listed = () => patiently(() => api(`/api/v1/commands?language=${encodeURIComponent(navigator.language)}`));
+    let answer = await listed();
+    if (answer.status === 401) { await identifyAgain(); answer = await listed(); }
+    commands = answer.json.commands ?? [];
   }
 
   start();

@@ -10,6 +10,7 @@ import select
 import signal
 import socket
 import sqlite3
+import stat
 import subprocess
 import time
 from collections.abc import Iterator
@@ -276,3 +277,27 @@ def test_a_chat_in_a_terminal_ends_with_the_interrupt_key(settings: Path) -> Non
         assert terminal.process.wait(SECONDS) == 0
     finally:
         terminal.close()
+
+
+def test_logs_and_database_are_for_their_owner_alone_also_where_they_were_open_before(tmp_path: Path) -> None:
+    settings = a_settings_file(tmp_path, PAGE)
+    logs, home = tmp_path / "logs", tmp_path / "var"
+    before = os.umask(0o022)
+    try:
+        for folder in (logs, home):
+            folder.mkdir(exist_ok=True)
+        old = [
+            logs / "rollcall.jsonl",
+            logs / "rollcall.jsonl.1",
+            logs / "function_calls.jsonl",
+            home / "rollcall.sqlite",
+        ]
+        for file in old:
+            file.touch()
+        with running(settings) as (process, _):
+            assert asked_to_stop(process)[0] == 0
+    finally:
+        os.umask(before)
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in [*logs.iterdir(), *home.glob("rollcall.*")]}
+    assert set(modes.values()) == {0o600}, modes
+    assert stat.S_IMODE(logs.stat().st_mode) == 0o700

@@ -142,7 +142,7 @@ async def test_a_token_that_was_withdrawn_lets_nobody_in_any_more_and_ends_what_
             polling = asyncio.create_task(client.get(f"{EVENTS}?wait=30", headers=BEARER))
             await until(lambda: world.http.feed.listening == 2)
             assert world.http.callers.use(fresh, Role.MEMBER)
-            world.http.feed.dismiss()
+            world.http.feed.listeners.dismiss_all()
             await post_to_all(world)
             assert [line async for line in lines if line] == []
             assert (await polling).status_code == 401

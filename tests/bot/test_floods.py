@@ -1,0 +1,138 @@
+"""More messages at once than the queues hold: what a sender is told, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.platforms.base import Accepted, Limits, QueueFull
+from bot.testing import Group, TestPlatform, a_group
+from function_calls.context import Kind, MessageKey
+from tests.fakes.held import Held, until
+from tests.fakes.kept import reasons
+from tests.harness.real_daemon import TOKEN, RealDaemon, a_real_daemon
+
+NO_MODEL = "http://127.0.0.1:9"
+MESSAGES = 100
+QUEUED = 2
+RETRYING = Limits(
+    text_chars=4000, sends_are_idempotent=True, sends_per_minute=100_000, choices=True, senders_retry=True
+)
+
+
+async def posted(client: httpx2.AsyncClient, number: int, chats: int) -> httpx2.Response:
+    sender = {"id": "ann", "name": "Ann"}
+    body = {"id": f"m{number}", "sender": sender, "text": f"/calc {number}+0", "mentions_bot": True}
+    return await client.post(f"/api/v1/chats/c{number % chats}/messages", json=body)
+
+
+async def flood(daemon: RealDaemon, chats: int) -> tuple[list[httpx2.Response], int]:
+    """Post all at once, and again what was not accepted, until everything is; the first answers, and the accepts."""
+    limits = httpx2.Limits(max_connections=100)
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    options: dict[str, Any] = {"headers": headers, "timeout": 60, "trust_env": False, "verify": False}
+    async with httpx2.AsyncClient(base_url=daemon.address, limits=limits, **options) as client:
+        first = await asyncio.gather(*(posted(client, number, chats) for number in range(MESSAGES)))
+        accepted = sum(answer.status_code == 202 for answer in first)
+        left = [number for number, answer in enumerate(first) if answer.status_code != 202]
+        async with asyncio.timeout(120):
+            while left:
+                again = await asyncio.gather(*(posted(client, number, chats) for number in left[:10]))
+                refused = [number for number, answer in zip(left, again, strict=False) if answer.status_code != 202]
+                left = refused + left[10:]
+        return first, accepted
+
+
+@pytest.mark.parametrize(
+    ("chats", "limits", "status"), [(4, "{queue_per_chat: 2}", 429), (50, "{queue_total: 5, parallel_turns: 2}", 503)]
+)
+async def test_a_message_that_is_accepted_is_answered_and_any_other_can_be_sent_again(
+    tmp_path: Path, chats: int, limits: str, status: int
+) -> None:
+    async with a_real_daemon(tmp_path, NO_MODEL, f"limits: {limits}\n") as daemon:
+        first, accepted = await flood(daemon, chats)
+        assert accepted < MESSAGES
+        assert {answer.status_code for answer in first} == {202, status}
+        refused = next(answer for answer in first if answer.status_code == status)
+        assert (refused.headers["retry-after"], refused.json()["error"]["code"]) == ("5", "queue_full")
+        names = [f"c{number}" for number in range(chats)]
+        texts: Counter[str] = Counter()
+        for chat, count in (await daemon.answers(names, MESSAGES)).items():
+            texts.update(await daemon.said(chat, count))
+        assert texts == Counter(f"{number}+0 = {number}" for number in range(MESSAGES))
+
+
+@asynccontextmanager
+async def a_channel(held: Held) -> AsyncIterator[Group]:
+    """A group of a network whose senders retry, with a queue for two."""
+    limits = {"limits": {"queue_per_chat": QUEUED}}
+    async with a_group([held.spec], platform=TestPlatform(RETRYING), settings=limits) as group:
+        yield group
+
+
+async def post(group: Group, number: int) -> Accepted | None:
+    """None: it was not accepted."""
+    key = MessageKey(group.chat, f"m{number}", Kind.MESSAGE)
+    try:
+        return await group.daemon.intake.deliver(replace(group.message("Ann", f"/hold {number}"), key=key))
+    except QueueFull:
+        return None
+
+
+async def test_what_is_not_accepted_leaves_nothing_but_a_count_and_a_warning() -> None:
+    held = Held()
+    async with a_channel(held) as group:
+        assert [await post(group, number) for number in range(5)] == [Accepted.NEW] * 3 + [None] * 2
+        assert len(await reasons(group)) == 3
+        assert 'rollcall_messages_dropped_total{reason="queue_full"} 2.0' in group.daemon.metrics.render().decode()
+        held.let_go()
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == [f"done: {number}" for number in range(3)]
+
+
+async def seen(events: Sequence[object], count: int) -> None:
+    """Return when there are so many."""
+    await until(lambda: len(events) == count)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.one_of(st.integers(0, 9), st.none()), max_size=25))
+def test_in_any_order_what_is_accepted_is_answered_once_and_anything_else_can_be_sent_again(
+    steps: list[int | None],
+) -> None:
+    """A number: that message is posted. None: the turn that runs ends."""
+
+    async def play() -> None:
+        held, accepted, ended = Held(), list[int](), 0
+        async with a_channel(held) as group:
+            for step in steps:
+                if step is None:
+                    if ended < len(accepted):
+                        held.let_go(str(accepted[ended]))
+                        ended += 1
+                        await seen(group.platform.sent, ended)
+                        await seen(held.begun, min(ended + 1, len(accepted)))
+                    continue
+                is_full = len(accepted) - ended > QUEUED
+                told = await post(group, step)
+                if step in accepted:
+                    assert told is Accepted.DUPLICATE
+                else:
+                    assert told is (None if is_full else Accepted.NEW)
+                    accepted += [] if is_full else [step]
+                    await seen(held.begun, min(ended + 1, len(accepted)))
+            held.let_go()
+            await group.settle()
+            assert [one.text for one in group.platform.sent] == [f"done: {number}" for number in accepted]
+
+    asyncio.run(play())
