@@ -15,6 +15,7 @@ from bot.platforms.base import ChatPlatform, Linked
 from bot.reload import Reload
 from bot.timers import Timers
 from function_calls.shadow import Shadow
+from services.store.port import Store
 
 
 def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices: Notices) -> None:
@@ -23,6 +24,16 @@ def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, not
     metrics.gauge("rollcall_turns_running", "Turns that run", lambda: engine.running)
     metrics.gauge("rollcall_messages_given_up", "Messages that no network took", lambda: delivery.failed)
     metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: notices.dropped)
+
+
+def show_store(metrics: Metrics, store: Store) -> None:
+    """Whether the database can be written, and when it was last found sound."""
+    metrics.gauge("rollcall_store_usable", "1: the database can be written", lambda: store.health().problem is None)
+    metrics.gauge(
+        "rollcall_store_checked_timestamp_seconds",
+        "When the last full check found no damage in the database; 0: not yet",
+        lambda: (store.health().checked_ms or 0) / 1000,
+    )
 
 
 def show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:

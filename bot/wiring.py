@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from functools import partial
 
 from bot.daemon import Daemon
-from bot.gauges import show_backups, show_faults, show_links, show_models, show_shadow, show_timers, show_turns
+from bot.gauges import (
+    show_backups,
+    show_faults,
+    show_links,
+    show_models,
+    show_shadow,
+    show_store,
+    show_timers,
+    show_turns,
+)
 from bot.given import Given
 from bot.live_parts import (
     budgets_live,
@@ -143,6 +152,7 @@ def _show(
     """What /metrics tells of the parts."""
     metrics = ground.metrics
     show_turns(metrics, running.engine, sending.delivery, sending.notices)
+    show_store(metrics, ground.store)
     show_links(metrics, platforms)
     show_timers(metrics, receiving.timers)
     if routing.shadow is not None:
