@@ -55,6 +55,7 @@ _QUESTIONS_SECONDS = 30.0
 _CHANGES_SECONDS = 0.5
 """What another process has changed counts within a second; a look is one small read."""
 _SCHEDULES_SECONDS = 5.0
+_STORE_SECONDS = 5.0
 _TIMERS_SECONDS = 1.0
 
 
@@ -169,6 +170,7 @@ class Daemon:
         ticker.every(_BACKUPS_SECONDS, "back up", self.backups.keep_up, first_seconds=_FIRST_BACKUP_SECONDS)
         ticker.every(_FORGET_SECONDS, "count dead letters", self.dead_letters.start)
         ticker.every(_QUESTIONS_SECONDS, "expire questions", self.housekeeping.expire_questions)
+        ticker.every(_STORE_SECONDS, "check the store", self.store.check)
         ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
         ticker.every(_SCHEDULES_SECONDS, "keep schedules in step", self.schedules.keep_in_step)

@@ -10,7 +10,8 @@ from bot.on_server import lead_on_server, open_on_server
 from config.settings import Settings
 from services.clock import Clock
 from services.store.all_tables import all_tables
-from services.store.port import Store, StoreBroken, Write
+from services.store.backups import newest_good
+from services.store.port import Store, StoreBroken, StoreDamaged, StoreFull, Write
 from services.store.sqlite import SqliteStore
 from services.store.upgrade import upgrade
 
@@ -40,6 +41,36 @@ async def open_store(
         upgrade(path, backups=home / "backups", clock=clock, keep=settings.store.backups_kept, tables=all_tables())
 
     return await SqliteStore.open(database_of(settings), clock=clock, prepare=prepare, on_broken=on_broken)
+
+
+def remedy(settings: Settings, error: Exception) -> str:
+    """The next step of an operator after `error` of the store, with commands; empty where there is none to name. It may
+    take seconds, since backups are checked."""
+    if settings.store.is_on_a_server:
+        return ""
+    if isinstance(error, StoreDamaged):
+        return restore_advice(settings)
+    if isinstance(error, StoreFull):
+        home, logs = Path(settings.home).resolve(), Path(settings.logging.folder).resolve()
+        sizes = {folder: _bytes_in(folder) for folder in (home / "backups", home / "work", logs)}
+        ours = [f"{folder} ({size / 1e6:.1f} MB)" for folder, size in sizes.items() if size]
+        largest = f"; what may be deleted of this program: files in {', '.join(ours)}" if ours else ""
+        return f"make room on the disk of {home}, and start again{largest}"
+    return ""
+
+
+def restore_advice(settings: Settings) -> str:
+    """How to go on when the SQLite database is damaged: with the newest good backup, or with what can be recovered."""
+    path = database_of(settings).resolve()
+    backups = path.parent / "backups"
+    backup = newest_good(path, backups)
+    if backup is not None:
+        return f"the newest good backup is {backup}; to go back to it: rollcall restore {backup}"
+    return f"there is no good backup in {backups}; to save what can be read: sqlite3 {path} .recover >rescued.sql"
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
 
 
 def database_of(settings: Settings) -> Path:

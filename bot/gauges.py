@@ -17,6 +17,7 @@ from bot.reload import Reload
 from bot.timers import Timers
 from function_calls.shadow import Shadow
 from services.store.dead_letters import DeadKind
+from services.store.port import Store
 
 
 def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices: Notices) -> None:
@@ -34,6 +35,16 @@ def show_dead_letters(metrics: Metrics, dead: DeadLetters) -> None:
         "What was given up and may be retried",
         "kind",
         lambda: {kind.value: dead.counts[kind.value] for kind in DeadKind},
+    )
+
+
+def show_store(metrics: Metrics, store: Store) -> None:
+    """Whether the database can be written, and when it was last found sound."""
+    metrics.gauge("rollcall_store_usable", "1: the database can be written", lambda: store.health().problem is None)
+    metrics.gauge(
+        "rollcall_store_checked_timestamp_seconds",
+        "When the last full check found no damage in the database; 0: not yet",
+        lambda: (store.health().checked_ms or 0) / 1000,
     )
 
 

@@ -14,6 +14,7 @@ from bot.gauges import (
     show_links,
     show_models,
     show_shadow,
+    show_store,
     show_timers,
     show_turns,
 )
@@ -164,6 +165,7 @@ def _show(
     metrics = ground.metrics
     show_turns(metrics, running.engine, sending.delivery, sending.notices)
     show_dead_letters(metrics, keeping.dead_letters)
+    show_store(metrics, ground.store)
     show_links(metrics, platforms)
     show_timers(metrics, receiving.timers)
     if routing.shadow is not None:

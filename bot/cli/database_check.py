@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from bot.database import database_of
+from bot.database import database_of, restore_advice
 from bot.on_server import state_on_server
 from config.diagnostics import Diagnostic
 from config.settings import Settings
@@ -26,7 +24,7 @@ def _on_sqlite(settings: Settings) -> Diagnostic | str:
     problem = damage(path)
     if problem is None:
         return f"{path}: whole"
-    text = f"{problem}; put the newest copy from {Path(settings.home) / 'backups'} in its place"
+    text = f"{problem}; {restore_advice(settings)}"
     return Diagnostic(str(path), 1, 1, "store.damaged", text)
 
 

@@ -16,7 +16,7 @@ import structlog
 
 from bot import mcp_package
 from bot.daemon import Daemon
-from bot.database import lead_of, open_store
+from bot.database import lead_of, open_store, remedy
 from bot.given import Given
 from bot.leading import Leadership, lead_or_refuse
 from bot.logs import set_up_logs
@@ -36,7 +36,7 @@ from services.fault_points import FaultPoints
 from services.redaction import Redactor
 from services.store.ids import Ids
 from services.store.leases import Held
-from services.store.port import Store, StoreError, StoreFenced
+from services.store.port import Store, StoreBroken, StoreError, StoreFenced
 from services.store.starvation import switch_threads_often
 
 if TYPE_CHECKING:
@@ -114,15 +114,23 @@ def serve(settings: Settings, file: SettingsFile, *, console: bool, page: bool) 
         print(f"rollcall cannot start: its log: {error}", file=sys.stderr)
         return 1
     try:
-        return asyncio.run(_served(settings, file, redact, console=console, page=page))
+        return asyncio.run(_served(settings, file, redact, console=console, page=page, shown=shown))
     except (StoreError, DefinitionError, CannotStart, OSError) as error:
-        _log.critical("rollcall cannot start", problem=str(error))
-        if not shown:
-            print(f"rollcall cannot start: {error}", file=sys.stderr)
+        _report("rollcall cannot start", settings, error, shown=shown)
         return 1
 
 
-async def _served(settings: Settings, file: SettingsFile, redact: Redactor, *, console: bool, page: bool) -> int:
+def _report(what: str, settings: Settings, error: Exception, *, shown: bool) -> None:
+    """Tell the operator why the daemon ends, and the next step: in the log, and in the terminal where that is apart."""
+    hint = remedy(settings, error)
+    _log.critical(what, problem=str(error), **({"hint": hint} if hint else {}))
+    if not shown:
+        print("; ".join([f"{what}: {error}", *([hint] if hint else [])]), file=sys.stderr)
+
+
+async def _served(
+    settings: Settings, file: SettingsFile, redact: Redactor, *, console: bool, page: bool, shown: bool
+) -> int:
     switch_threads_often()
     collect_seldom()
     clock, stop = SystemClock(), Stop()
@@ -140,6 +148,8 @@ async def _served(settings: Settings, file: SettingsFile, redact: Redactor, *, c
         await lead.end()
     if isinstance(stop.broken, StoreFenced):
         _log.critical("leads_no_more", problem=str(stop.broken), hint="start it again, and it stands by")
+    elif isinstance(stop.broken, StoreBroken):
+        _report("rollcall ended", settings, stop.broken, shown=shown)
     _log.info("stopped")
     return 1 if stop.broken else 0
 

@@ -29,6 +29,7 @@ from services.llm.failover import ModelState
 from services.refs import Role, Trouble
 from services.store.ids import Ids
 from services.store.port import Store
+from services.timer import at_ms
 
 if TYPE_CHECKING:
     from bot.mcp_http import McpHttp
@@ -209,9 +210,10 @@ def probes_of(daemon: Daemon) -> Probes:
         return Health(ok=True)
 
     def ready() -> Health:
-        broken = daemon.store.broken
+        store = daemon.store.health()
         details = {
-            "store": "broken" if broken else "ok",
+            "store": store.problem or "ok",
+            **({} if store.checked_ms is None else {"integrity": f"checked at {at_ms(store.checked_ms).isoformat()}"}),
             "turns_waiting": str(daemon.engine.waiting),
             "turns_running": str(daemon.engine.running),
             "settings": _faulty(daemon.reload.faults, daemon.names.faults),
@@ -222,7 +224,7 @@ def probes_of(daemon: Daemon) -> Probes:
             # A network that is away does not make the daemon unready: the others are served.
             **{f"{one.name}.{one.account}": one.link().words for one in daemon.platforms if isinstance(one, Linked)},
         }
-        return Health(ok=broken is None, details=details)
+        return Health(ok=store.problem is None, details=details)
 
     return Probes(alive=alive, ready=ready, metrics=daemon.metrics.render)
 

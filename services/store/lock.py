@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from services.store.port import StoreError
@@ -41,8 +42,10 @@ class StoreLock:
             holder = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
             os.close(descriptor)
             raise StoreInUse(f"{database} is in use by process {holder}; stop it first (its lock is {path})") from None
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode("ascii"))
+        # On a full disk the number is missing; the lock holds all the same.
+        with suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode("ascii"))
         return cls(descriptor)
 
     def release(self) -> None:

@@ -81,12 +81,25 @@ class StoreBroken(StoreError):
     """A commit failed, so what is durable is unknown: no more units are taken, and the process has to end."""
 
 
+class StoreDamaged(StoreBroken):
+    """The database file is damaged; no more units are taken, and the process has to end."""
+
+
 class StoreFenced(StoreBroken):
     """Another process has the right to write now; nothing of the unit was done, and the process has to end."""
 
 
 class StoreClosed(StoreError):
     """The store was closed before this unit."""
+
+
+class StoreHealth(NamedTuple):
+    """Whether the store can be used."""
+
+    problem: str | None
+    """Why nothing can be written now; None while all is well."""
+    checked_ms: int | None = None
+    """The instant of the last full check for damage, which found none; None before the first one."""
 
 
 class Store(Protocol):
@@ -103,9 +116,12 @@ class Store(Protocol):
     async def read(self, query: Query) -> list[Row]:
         """The rows of `query` as committed; a posted unit may not be seen yet."""
 
-    @property
-    def broken(self) -> StoreBroken | None:
-        """Why the process has to end; None while all is well."""
+    def health(self) -> StoreHealth:
+        """The state at this moment; takes some microseconds."""
+
+    async def check(self) -> None:
+        """Routine care, to be called every few seconds: retry what failed, adapt to the room on the disk, and start
+        the check for damage that runs once a day beside everything else. Never raises."""
 
     async def close(self) -> None:
         """Refuse new units, finish the rest, checkpoint and close."""

@@ -8,13 +8,30 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
+import structlog
+
 from services.clock import Clock
 from services.private_files import make_private
+from services.store.disk import Disk
+from services.store.integrity import IntegrityCheck, refuse_damaged
 from services.store.lock import StoreLock
-from services.store.port import Query, Row, Statement, StoreBroken, StoreError, Write
+from services.store.port import (
+    Query,
+    Row,
+    Statement,
+    StoreBroken,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreHealth,
+    Write,
+)
 from services.store.sqlite_writer import GroupCommitter, connect_writer, refusal
 from services.store.statements import StatementCompiler
 from services.store.unit_queue import UnitQueue
+from services.threads import Threads
+
+_CHECK_AGAIN_SECONDS = 24 * 3600.0
 
 
 class SqliteStore:
@@ -22,13 +39,26 @@ class SqliteStore:
 
     def __init__(
         self,
+        path: Path,
         committer: GroupCommitter,
         reader: sqlite3.Connection,
+        disk: Disk,
         lock: StoreLock,
         clock: Clock,
         on_broken: Callable[[StoreBroken], None] | None,
+        *,
+        is_checked: bool,
     ) -> None:
+        self._path = path
+        self._committer = committer
         self._reader = reader
+        self._disk = disk
+        self._clock = clock
+        self._checked_ms = clock.now_ms() if is_checked else None
+        self._check_at = clock.monotonic() + (_CHECK_AGAIN_SECONDS if is_checked else 0.0)
+        self._integrity: IntegrityCheck | None = None
+        self._checking: asyncio.Task[None] | None = None
+        self._log = structlog.get_logger("store")
         compiler = StatementCompiler("sqlite")
         self._units = UnitQueue(committer, compiler, clock, refusal=refusal, on_broken=on_broken, release=lock.release)
         self._columns: dict[Statement, tuple[str, ...]] = {}
@@ -49,19 +79,31 @@ class SqliteStore:
         `on_broken` is called in the loop, once, when the store broke and the process has to end.
         `connect` opens the writer's connection.
 
+        It is checked for damage first, within two seconds; what takes longer is checked by the first `check`.
+
         Raises:
             StoreInUse: another process has the database.
-            StoreBroken: the file is no SQLite database, or is damaged.
+            StoreDamaged: the file is no SQLite database, or is damaged.
             StoreFull: it cannot be written.
             StoreError: its folder is missing or no place for a database.
         """
-        lock = StoreLock.take(path)
+        lock, disk = StoreLock.take(path), Disk(path)
+        is_full = disk.problem() is not None
         try:
+            if is_full:
+                disk.release_reserve()
+            is_checked = refuse_damaged(path)
             writer, reader = _connect(path, prepare, connect)
         except BaseException:
             lock.release()
             raise
-        return cls(GroupCommitter(writer), reader, lock, clock, on_broken)
+        committer = GroupCommitter(writer, disk)
+        if is_full and not committer.make_room():
+            reader.close()
+            committer.close()
+            lock.release()
+            raise StoreFull(f"{path}: {disk.problem() or 'the disk is full'}")
+        return cls(path, committer, reader, disk, lock, clock, on_broken, is_checked=is_checked)
 
     @property
     def groups(self) -> int:
@@ -91,6 +133,7 @@ class SqliteStore:
 
         Raises:
             BadUnit: the database refused the query.
+            StoreDamaged: the file is damaged; the store is broken from now on.
             StoreClosed: the store was closed.
         """
         statement, values = query
@@ -100,19 +143,63 @@ class SqliteStore:
             cursor = self._reader.execute(compiled.sql, compiled.bind(values))
             rows = cursor.fetchall()
         except (sqlite3.Error, ValueError, OverflowError) as error:
-            raise refusal(statement.name, error) from error
+            problem = refusal(statement.name, error)
+            if isinstance(problem, StoreBroken):
+                self._units.break_down(problem)
+            raise problem from error
         columns = self._columns.get(statement)
         if columns is None:
             columns = self._columns[statement] = tuple(column[0] for column in cursor.description)
         return [dict(zip(columns, row, strict=False)) for row in rows]
 
+    def health(self) -> StoreHealth:
+        """The state at this moment, of the disk too. See Store."""
+        return StoreHealth(self._units.problem or self._committer.problem or self._disk.problem(), self._checked_ms)
+
+    async def check(self) -> None:
+        """Retry what failed, adapt to the disk, and look for damage once a day. See Store."""
+        if self._units.broken is not None or self._units.is_closed:
+            return
+        self._committer.needs_care = True
+        with suppress(StoreError):
+            await self.commit([])
+        if self._checking is None and self._clock.monotonic() >= self._check_at:
+            self._check_at = self._clock.monotonic() + _CHECK_AGAIN_SECONDS
+            self._checking = asyncio.create_task(self._look_for_damage(), name="store-integrity")
+
+    async def _look_for_damage(self) -> None:
+        """The full check, in a thread; breaks the store where it finds something."""
+        self._integrity = IntegrityCheck(self._path)
+        began = self._clock.monotonic()
+        try:
+            fault = await Threads().run(self._integrity.fault, full=True)
+        except TimeoutError:
+            return
+        except StoreError as error:
+            self._log.warning("store_not_checked", error=str(error))
+            return
+        finally:
+            self._integrity = self._checking = None
+        if fault is not None:
+            self._units.break_down(StoreDamaged(f"{self._path} is damaged: {fault}"))
+            return
+        self._checked_ms = self._clock.now_ms()
+        self._log.info("store_checked", seconds=round(self._clock.monotonic() - began, 1))
+
     async def close(self) -> None:
         """Refuse new units, finish the rest, checkpoint and close; the file is free when it returns."""
+        if self._integrity is not None:
+            self._integrity.stop()
+        if self._checking is not None:
+            await asyncio.wait([self._checking])
         if not self._units.is_closed:
             # Before the writer closes: the last connection empties the write-ahead log, and this one may not write.
-            self._reader.close()
+            # A damaged file is left as it is.
+            if not isinstance(self._units.broken, StoreDamaged):
+                self._reader.close()
             self._units.close()
         await self._units.ended()
+        self._reader.close()
 
 
 def _connect(

@@ -82,6 +82,15 @@ class UnitQueue:
         """Why the process has to end; None while all is well."""
         return self._broken
 
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be written now, as far as it is known here."""
+        if self._broken is not None:
+            return str(self._broken)
+        if self._unreachable_since is None:
+            return None
+        return f"the database cannot be reached since {self._clock.monotonic() - self._unreachable_since:.0f} s"
+
     def commit(self, writes: Sequence[Write]) -> asyncio.Future[list[int]]:
         """All of `writes` or nothing, durable when it returns; the row counts. See Store."""
         waiter = self._loop.create_future()
@@ -205,7 +214,7 @@ class UnitQueue:
                 # One that is done was cancelled; its unit was written all the same.
                 waiter.set_result(outcome)
         if self._committer.broken is not None:
-            self._break(self._committer.broken)
+            self.break_down(self._committer.broken)
         elif left:
             if self._is_patient():
                 self._again = self._loop.create_task(self._run_again(left), name="store-again")
@@ -231,7 +240,7 @@ class UnitQueue:
     def _give_up(self, left: Sequence[Unit]) -> None:
         self._in_flight = ()
         self._waiting[:0] = left
-        self._break(StoreBroken(f"the database could not be reached for {self._patience_seconds:.0f} seconds"))
+        self.break_down(StoreBroken(f"the database could not be reached for {self._patience_seconds:.0f} seconds"))
 
     def _failed(self, unit: Unit, error: StoreError) -> None:
         if unit.waiter is None:
@@ -239,11 +248,12 @@ class UnitQueue:
         elif not unit.waiter.done():
             unit.waiter.set_exception(_again(error))
 
-    def _break(self, error: StoreBroken) -> None:
-        """Nothing is taken any more, and what waited is told so."""
+    def break_down(self, error: StoreBroken) -> None:
+        """Refuse new units, and fail those that wait, with `error`; the process has to end. Only the first call
+        counts."""
         if self._broken is not None:
             return
-        self._broken = error
+        self._broken = self._committer.broken = error
         self._refusal = self._refusal or error
         units, self._waiting = self._waiting, []
         for unit in units:
@@ -257,7 +267,7 @@ class UnitQueue:
         self._nudge.work_is_back()
         if not isinstance(self._refusal, StoreClosed) or self._in_flight or self._waiting:
             self._waiting[:0], self._in_flight = self._in_flight, ()
-            self._break(StoreBroken("the writer ended; what is durable is known after a restart"))
+            self.break_down(StoreBroken("the writer ended; what is durable is known after a restart"))
         self._ended.set()
 
     def _post_failed(self, statements: Sequence[str], error: StoreError) -> None:

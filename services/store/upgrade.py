@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from services.clock import Clock
 from services.store.backups import back_up, schema_version
 from services.store.migrations.transaction import VERSIONS, transaction
-from services.store.port import StoreError
+from services.store.port import StoreDamaged, StoreError
 from services.store.revisions import DatabaseTooNew, Upgraded, create, migrate, read_revisions
 
 
@@ -44,7 +44,7 @@ def upgrade(
             f"Start the newer version that wrote it, or go back with rollcall restore FILE to a backup in {backups}"
         )
     if version is None and not empty:
-        raise StoreError(f"{path} has tables but no schema version: it is no database of this program")
+        raise StoreDamaged(f"{path} is damaged: it has tables but no schema version, or is no database of this program")
     head = revisions.head
     if head is None:
         return None

@@ -13,7 +13,7 @@ from bot.testing import Group, a_group, call
 from services.basic_tools import BasicTools
 from services.clock import VirtualClock
 from services.store import basic_tools
-from services.store.port import Query, Row, Store, StoreBroken, Write
+from services.store.port import Query, Row, Store, StoreHealth, Write
 from tests.bot.basic_group import a_group_with
 from tests.bot.cli.running import Printed, a_settings_file, command
 from tests.fakes.sources import ToldChanges
@@ -186,9 +186,11 @@ class _NotedReads:
         self.read_names.append(query.statement.name)
         return await self._store.read(query)
 
-    @property
-    def broken(self) -> StoreBroken | None:
-        return self._store.broken
+    def health(self) -> StoreHealth:
+        return self._store.health()
+
+    async def check(self) -> None:
+        await self._store.check()
 
     async def close(self) -> None:
         await self._store.close()

@@ -24,7 +24,7 @@ from services.refs import ChatRef
 from services.store import due, inbox, occurrences
 from services.store.ids import Ids
 from services.store.occurrences import OCCURRENCES
-from services.store.port import Conflict, Query, Row, Store, StoreBroken, StoreFull, Write
+from services.store.port import Conflict, Query, Row, Store, StoreFull, StoreHealth, Write
 from services.timetable import TimerKind, Timetable
 from tests.fakes.drafts import ANN, DAILY, a_draft, every, later
 from tests.fakes.functions import Recorder
@@ -330,9 +330,11 @@ class FullFor:
     async def read(self, query: Query) -> list[Row]:
         return await self._inner.read(query)
 
-    @property
-    def broken(self) -> StoreBroken | None:
-        return self._inner.broken
+    def health(self) -> StoreHealth:
+        return self._inner.health()
+
+    async def check(self) -> None:
+        await self._inner.check()
 
     async def close(self) -> None:
         await self._inner.close()

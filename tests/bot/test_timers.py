@@ -18,7 +18,7 @@ from function_calls.context import Kind, Quoted
 from services.recurrence import Calendar, Once, Rule, rule_to_json
 from services.refs import ChatRef, Role
 from services.store.occurrences import OCCURRENCES
-from services.store.port import Query, Row, Statement, Store, StoreBroken, Write
+from services.store.port import Query, Row, Statement, Store, StoreHealth, Write
 from services.store.schema import TEXT
 from services.store.timers import TIMERS
 from services.timer import json_text
@@ -552,9 +552,11 @@ class Counting:
         self.used += 1
         return await self._inner.read(query)
 
-    @property
-    def broken(self) -> StoreBroken | None:
-        return self._inner.broken
+    def health(self) -> StoreHealth:
+        return self._inner.health()
+
+    async def check(self) -> None:
+        await self._inner.check()
 
     async def close(self) -> None:
         await self._inner.close()

@@ -214,11 +214,12 @@ def create_tables(path: Path) -> None:
             database.execute(str(CreateTable(table, if_not_exists=True).compile(dialect=sqlite.dialect())))
 
 
-def failing_at(sql: str, code: int) -> Callable[[Path], sqlite3.Connection]:
-    """Opens connections whose next `sql` fails with SQLite's result `code`; the one after that is done."""
+def failing_at(sql: str, code: int, times: int = 1) -> Callable[[Path], sqlite3.Connection]:
+    """Opens connections whose next `sql` fails with SQLite's result `code`, so many `times`; the one after that is
+    done."""
 
     class FailingConnection(sqlite3.Connection):
-        failures = 1
+        failures = times
 
         def execute(self, text: str, values: Any = ()) -> sqlite3.Cursor:
             if text == sql and self.failures:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 
-from services.store.port import Query, Row, Store, StoreBroken, StoreFull, Write
+from services.store.port import Query, Row, Store, StoreFull, StoreHealth, Write
 
 
 class FullDisk:
@@ -44,9 +44,11 @@ class FullDisk:
     async def read(self, query: Query) -> list[Row]:
         return await self._store.read(query)
 
-    @property
-    def broken(self) -> StoreBroken | None:
-        return self._store.broken
+    def health(self) -> StoreHealth:
+        return StoreHealth("the disk is full") if self.is_full else self._store.health()
+
+    async def check(self) -> None:
+        await self._store.check()
 
     async def close(self) -> None:
         await self._store.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 
-from services.store.port import Query, Row, Store, StoreBroken, Write
+from services.store.port import Query, Row, Store, StoreHealth, Write
 
 
 class SlowCommit:
@@ -55,9 +55,11 @@ class SlowCommit:
     async def read(self, query: Query) -> list[Row]:
         return await self._store.read(query)
 
-    @property
-    def broken(self) -> StoreBroken | None:
-        return self._store.broken
+    def health(self) -> StoreHealth:
+        return self._store.health()
+
+    async def check(self) -> None:
+        await self._store.check()
 
     async def close(self) -> None:
         await self._store.close()

@@ -12,7 +12,7 @@ import structlog
 
 from services.clock import Clock
 from services.retry import Retry, RetryPolicy, Verdict
-from services.store.port import Query, Row, StoreBroken, StoreError, Write
+from services.store.port import Query, Row, StoreBroken, StoreError, StoreHealth, Write
 from services.store.postgres.connections import (
     address_of,
     connect_reader,
@@ -114,6 +114,13 @@ class PostgresStore:
     def broken(self) -> StoreBroken | None:
         """Why the process has to end; None while all is well."""
         return self._units.broken
+
+    def health(self) -> StoreHealth:
+        """The state at this moment. See Store."""
+        return StoreHealth(self._units.problem)
+
+    async def check(self) -> None:
+        """Nothing: the server looks after its files, and units that cannot reach it are retried."""
 
     def commit(self, writes: Sequence[Write]) -> asyncio.Future[list[int]]:
         """All of `writes` or nothing, durable when it returns; the row counts. See Store."""

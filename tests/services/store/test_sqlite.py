@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from services.clock import VirtualClock
 from services.store.lock import StoreInUse, StoreLock
-from services.store.port import BadUnit, StoreBroken, StoreError, StoreFull
+from services.store.port import BadUnit, StoreBroken, StoreDamaged, StoreError, StoreFull
 from services.store.sqlite import SqliteStore
 from services.store.sqlite_writer import connect_writer
 from tests.contracts.store_engines import ADD, CHANGE, SqliteEngine, create_tables, failing_at, notes
@@ -113,14 +113,35 @@ async def test_a_group_waits_for_the_write_lock_longer_than_the_timeout_and_is_d
     await store.close()
 
 
-async def test_a_commit_that_finds_no_room_is_undone_and_the_store_goes_on(engine: SqliteEngine) -> None:
+async def test_a_commit_that_finds_no_room_is_tried_again_when_the_log_is_emptied(engine: SqliteEngine) -> None:
     connect = failing_at("COMMIT", sqlite3.SQLITE_FULL)
+    store = await SqliteStore.open(engine.path, clock=VirtualClock(), prepare=create_tables, connect=connect)
+    assert await store.commit([ADD.write(id=1, body="room after all")]) == [1]
+    assert store.health().problem is None
+    await store.close()
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE])
+async def test_a_commit_that_finds_no_room_is_undone_and_the_store_goes_on(engine: SqliteEngine, code: int) -> None:
+    connect = failing_at("COMMIT", code, times=2 if code == sqlite3.SQLITE_FULL else 1)
     store = await SqliteStore.open(engine.path, clock=VirtualClock(), prepare=create_tables, connect=connect)
     with pytest.raises(StoreFull):
         await store.commit([ADD.write(id=1, body="no room")])
+    assert store.health().problem == "the database cannot be written: as the test wants it"
     assert await store.commit([ADD.write(id=2, body="room")]) == [1]
     assert await notes(store) == {2: "room"}
-    assert store.broken is None
+    assert (store.broken, store.health().problem) == (None, None)
+    await store.close()
+
+
+async def test_what_could_not_be_written_is_tried_again_by_the_routine_check(engine: SqliteEngine) -> None:
+    connect = failing_at("BEGIN IMMEDIATE", sqlite3.SQLITE_IOERR_WRITE)
+    store = await SqliteStore.open(engine.path, clock=VirtualClock(), prepare=create_tables, connect=connect)
+    with pytest.raises(StoreFull):
+        await store.commit([ADD.write(id=1, body="x")])
+    assert store.health().problem is not None
+    await store.check()
+    assert store.health().problem is None
     await store.close()
 
 
@@ -224,15 +245,17 @@ async def test_what_the_store_writes_is_for_its_owner_alone(engine: SqliteEngine
     store = await engine.open()
     await store.commit([ADD.write(id=1, body="private")])
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in engine.path.parent.iterdir()}
-    assert modes == dict.fromkeys(["store.db", "store.db-wal", "store.db-shm", "store.db.lock"], 0o600)
+    assert modes == dict.fromkeys(
+        ["store.db", "store.db-wal", "store.db-shm", "store.db.lock", "store.db.reserve"], 0o600
+    )
     await store.close()
 
 
-async def test_a_closed_store_is_one_file_with_everything_in_it(engine: SqliteEngine) -> None:
+async def test_a_closed_store_has_everything_in_one_file(engine: SqliteEngine) -> None:
     store = await engine.open()
     await store.commit([ADD.write(id=1, body="x")])
     await store.close()
-    assert {file.name for file in engine.path.parent.iterdir()} == {"store.db", "store.db.lock"}
+    assert {file.name for file in engine.path.parent.iterdir()} == {"store.db", "store.db.lock", "store.db.reserve"}
 
 
 async def test_closing_leaves_no_task_and_no_thread_behind(engine: SqliteEngine) -> None:
@@ -255,3 +278,62 @@ async def test_commits_survive_a_loss_of_power(engine: SqliteEngine) -> None:
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         }
     assert settings == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 5000}
+
+
+async def test_damage_found_by_the_daily_check_breaks_the_store_and_the_file_stays_as_it_is(
+    engine: SqliteEngine,
+) -> None:
+    clock, told = VirtualClock(), list[StoreBroken]()
+    store = await SqliteStore.open(engine.path, clock=clock, prepare=create_tables, on_broken=told.append)
+    await store.commit([ADD.write(id=number, body="x") for number in range(50)])
+    opened_ms = store.health().checked_ms
+    await clock.advance(24 * 3600)
+    await store.check()
+    await eventually(lambda: store.health().checked_ms != opened_ms)
+    assert told == []
+    hide_rows_from_an_index(engine.path)
+    await store.check()
+    await asyncio.sleep(0)
+    assert told == [], "once a day is enough"
+    await clock.advance(24 * 3600)
+    await store.check()
+    await eventually(lambda: told)
+    assert isinstance(told[0], StoreDamaged)
+    assert str(told[0]).startswith(f"{engine.path} is damaged: ")
+    assert store.health().problem == str(told[0])
+    with pytest.raises(StoreDamaged):
+        await store.commit([ADD.write(id=99, body="later")])
+    log = engine.path.with_name("store.db-wal").read_bytes()
+    await store.close()
+    assert engine.path.with_name("store.db-wal").read_bytes() == log
+
+
+async def test_a_read_that_meets_damage_breaks_the_store(engine: SqliteEngine) -> None:
+    told: list[StoreBroken] = []
+    store = await SqliteStore.open(engine.path, clock=VirtualClock(), prepare=create_tables, on_broken=told.append)
+    await store.commit([ADD.write(id=number, body="x" * 900) for number in range(50)])
+    await store.close()
+    store = await SqliteStore.open(engine.path, clock=VirtualClock(), on_broken=told.append)
+    with engine.path.open("r+b") as file:
+        file.seek(4096)
+        file.write(bytes(engine.path.stat().st_size - 4096))
+    with pytest.raises(StoreDamaged):
+        await notes(store)
+    assert store.broken is not None
+    with pytest.raises(StoreDamaged):
+        await store.commit([ADD.write(id=99, body="later")])
+    await eventually(lambda: told)
+    await store.close()
+
+
+def hide_rows_from_an_index(path: Path) -> None:
+    """Make an index, and rows that it lacks."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("CREATE INDEX notes_by_body ON notes (body)")
+        row = database.execute("SELECT * FROM sqlite_schema WHERE name = 'notes_by_body'").fetchone()
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute("DELETE FROM sqlite_schema WHERE name = 'notes_by_body'")
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("INSERT INTO notes VALUES (1000, 'hidden', 1000)")
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", row)

@@ -1,0 +1,99 @@
+"""Room on the file system of a SQLite database, and a reserve of it with which a full one recovers."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+PAGE_BYTES = 4096
+_MOST_LOG_PAGES = 8000
+_LEAST_LOG_PAGES = 64
+_SHARE = 16
+"""The write-ahead log and the reserve may each take this part of what is free."""
+_MOST_RESERVE_BYTES = 4 << 20
+_LEAST_BYTES = 128 << 10
+"""Less than this is a full disk: recovery needs an index of the log, and pages that only the log has yet."""
+
+
+class Disk:
+    """The file system that holds `database`. The reserve is a file beside the database; deleting it makes room for a
+    checkpoint when there is none. Every method takes some microseconds, except `keep_reserve` when it writes."""
+
+    def __init__(self, database: Path) -> None:
+        self._folder = database.absolute().parent
+        self._log = database.with_name(f"{database.name}-wal")
+        self._reserve = reserve_file(database)
+
+    def free_bytes(self) -> int | None:
+        """What this process may still write; None where the file system does not say."""
+        state = os.statvfs(self._folder)
+        if not state.f_blocks:
+            return None
+        # Some of it may be for root alone.
+        return state.f_frsize * (state.f_bfree if os.geteuid() == 0 else state.f_bavail)
+
+    def problem(self) -> str | None:
+        """Why nothing can be written there, without paths; None when nothing speaks against it."""
+        try:
+            if os.statvfs(self._folder).f_flag & os.ST_RDONLY:
+                return "the file system of the database is read-only"
+            free = self.free_bytes()
+        except OSError as error:
+            return f"the disk of the database: {error.strerror}"
+        if free is not None and free < _LEAST_BYTES:
+            return f"the disk of the database is full: {free // 1024} KiB free"
+        return None
+
+    def log_pages(self) -> int:
+        """The size of the write-ahead log at which it is copied into the database: a long one saves copies, and must
+        not fill the disk."""
+        free = self.free_bytes()
+        if free is None:
+            return _MOST_LOG_PAGES
+        pages = (free + _size(self._log) + _size(self._reserve)) // _SHARE // PAGE_BYTES
+        return max(_LEAST_LOG_PAGES, min(_MOST_LOG_PAGES, pages))
+
+    def keep_reserve(self) -> bool:
+        """Make the reserve as large as the disk allows; False when there is no room for a useful one."""
+        size = _size(self._reserve)
+        try:
+            free = self.free_bytes()
+            if free is None:
+                free = _MOST_RESERVE_BYTES * _SHARE
+            wanted = min(_MOST_RESERVE_BYTES, max(_LEAST_BYTES, (free + size) // _SHARE))
+            if size < wanted <= free + size - _LEAST_BYTES:
+                _allocate(self._reserve, wanted)
+                return True
+        except OSError:
+            return False
+        return size >= _LEAST_BYTES
+
+    def release_reserve(self) -> None:
+        """Give the room of the reserve back. Does nothing when there is none, or when it cannot be deleted."""
+        with suppress(OSError):
+            self._reserve.unlink()
+
+
+def reserve_file(database: Path) -> Path:
+    """The file beside `database` that keeps room for it."""
+    return database.with_name(f"{database.name}.reserve")
+
+
+def _allocate(path: Path, size: int) -> None:
+    """Raises OSError; then the file is gone."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(file, 0, size)
+    except OSError:
+        path.unlink()
+        raise
+    finally:
+        os.close(file)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
