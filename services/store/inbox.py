@@ -94,6 +94,12 @@ _END = Statement(
     ),
     takes=("new_reason", "new_detail", "at_ms", "row_id"),
 )
+_AMEND = Statement(
+    "inbox.amend",
+    update(INBOX)
+    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason != WAITING)
+    .values(reason=bindparam("new_reason"), detail=bindparam("new_detail")),
+)
 _REPLACE = Statement(
     "inbox.replace",
     update(INBOX)
@@ -147,6 +153,11 @@ def end(id: int, reason: str, detail: str, at_ms: int) -> Write:
     """How the event ended; the unit is undone when it had ended before. What was said is forgotten here: nothing needs
     it any more, and where it may be read, edited and deleted is history."""
     return _END.write_row((reason, detail, at_ms, id), 1)
+
+
+def amend(id: int, reason: str, detail: str) -> Write:
+    """Another reason for an event that has ended; touches no row while it waits, or when it was forgotten."""
+    return _AMEND.write(row_id=id, new_reason=reason, new_detail=detail)
 
 
 def replace(id: int, body: str) -> Write:
