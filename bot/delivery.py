@@ -1,5 +1,5 @@
 """The only sender: what is in the outbox goes to the networks, in order within a chat, within their rates, until they
-have it or it is given up."""
+have it or it is given up. On paced networks the order is that of each member, and what waits is limited."""
 
 from __future__ import annotations
 

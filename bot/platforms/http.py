@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -70,6 +71,7 @@ class HttpPlatform:
         self._hear = hear
         self._shows_members = shows_members
         self._deliver: Deliver | None = None
+        self._receiving: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, deliver: Deliver) -> None:
         """Take messages until cancelled; before and after, posts are told to come back."""
@@ -80,13 +82,19 @@ class HttpPlatform:
             self._deliver = None
 
     async def receive(self, caller: Caller, chat: str, posted: Posted) -> Accepted:
-        """Hand a posted message to the daemon; durable when it returns. Raises Refusal."""
+        """Hand a posted message to the daemon, after those of its chat that came before; durable when it returns.
+        Raises Refusal."""
         self.callers.enter(caller, chat)
         speaker = self.callers.speaker(caller, chat, posted.sender)
+        lock = self._receiving.get(chat)
+        if lock is None:
+            lock = self._receiving[chat] = asyncio.Lock()
         try:
-            quoted = await self._quoted(chat, speaker, posted)
-            context = self._context(chat, speaker, posted, quoted)
-            return await self._hand_over(context, _shown(posted, quoted), quoted.private_to if quoted else None)
+            # One at a time: a flood in one chat adds one message to each round of the event loop and each commit.
+            async with lock:
+                quoted = await self._quoted(chat, speaker, posted)
+                context = self._context(chat, speaker, posted, quoted)
+                return await self._hand_over(context, _shown(posted, quoted), quoted.private_to if quoted else None)
         except BadUnit as error:
             raise Refusal(400, "bad_request", "the message cannot be stored") from error
         except StoreError as error:
