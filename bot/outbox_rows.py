@@ -63,7 +63,7 @@ class OutboxRows:
         parcels: list[Parcel] = []
         chat, due, history_id = to.chat, origin.due, None
         limits = to.platform.limits
-        if message.brief and limits.is_paced:
+        if message.brief and limits.max_lines:
             message = replace(message, text=message.brief)
         if to.private_to is None:
             history_id = self._ids.next()

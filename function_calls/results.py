@@ -70,8 +70,7 @@ def storable(result: FunctionResult) -> FunctionResult:
     JSON has: keys that are no texts and numbers beyond 64 bits become texts."""
     for message in result.messages:
         has_more = message.attachments or message.choices or message.mentions or message.reply_to or message.to
-        has_more = has_more or message.brief
-        if has_more or storable_text(message.text) != message.text:
+        if message.brief or has_more or storable_text(message.text) != message.text:
             result = replace(result, messages=tuple(map(_fit_message, result.messages)))
             break
     if result.question is not None:

@@ -46,7 +46,7 @@ class Message:
     attachments: tuple[Attachment, ...] = ()
     choices: tuple[Choice, ...] = ()
     brief: str = ""
-    """A short text to send instead of `text` on networks that are slow by design. Empty: there is none."""
+    """A short text to send instead of `text` on networks that limit the lines of a reply. Empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,8 @@ class IrcPlatform:
         """`names` are what the bot is called, beside its nick. `jitter(low, high)` draws the pause before a lost
         connection is tried again. Without `presence` nothing is known of the time before this process."""
         self.account = settings.account
-        self.limits = replace(self.limits, max_lines=settings.max_lines)
+        is_paced = settings.flood.seconds_per_line > 0
+        self.limits = replace(self.limits, is_paced=is_paced, max_lines=settings.max_lines)
         self._settings = settings
         self._clock = clock
         self._jitter = jitter
