@@ -23,6 +23,7 @@ BENCHMARKS = {
     "many_functions": "provider",
     "crowd": "provider",
     "process": "process",
+    "flood": "flood",
     "timers": "timers",
     "first_request": "routed",
     "argument_check": "arguments",

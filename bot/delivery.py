@@ -1,25 +1,25 @@
 """The only sender: what is in the outbox goes to the networks, in order within a chat, within their rates, until they
-have it or it is given up."""
+have it or it is given up. On paced networks the order is that of each member, and what waits is limited."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import orjson
 import structlog
 
 from bot.leading import Lead
-from bot.outgoing import Due, due_from_json, outgoing_from_json
-from bot.platforms.base import ChatPlatform, Linked, Outgoing, SendFailed
+from bot.outgoing import Due, due_from_json, first_lines, line_count, outgoing_from_json
+from bot.platforms.base import ChatPlatform, Limits, Linked, Outgoing, SendFailed
 from config.settings import DeliverySettings
 from services.clock import Clock
 from services.fault_points import FaultPoints
-from services.refs import ChatRef, MemberRef
-from services.store import history, outbox
+from services.refs import ChatRef, MemberRef, ReasonCode
+from services.store import history, inbox, outbox
 from services.store.port import Row, Store, StoreError, StoreFull, Write
 
 _log = structlog.get_logger("delivery")
@@ -43,6 +43,50 @@ class Parcel(NamedTuple):
     """When it was put there."""
     due: Due | None = None
     """Set where it is said by the clock, and has to say when it comes late."""
+    turn_id: int = 0
+    """The turn that says it; 0 for notices."""
+    asked_by: str = ""
+    """On a paced network, the key of the member whom it answers. Empty: nobody, and it is never dropped."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A parcel in its queue."""
+
+    parcel: Parcel
+    member: str = ""
+    """The key of the member with whose parcels it waits; empty where members take no turns."""
+    lines: int = 0
+    """Lines charged to its member and its chat."""
+    dropped: int = 0
+    """Lines for the member that are dropped and that it reports."""
+
+
+class _Queue:
+    """Parcels of one lane: members take turns, and the order for one member is kept."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, deque[_Waiting]] = {}
+        self.reports: dict[str, _Waiting] = {}
+        """By member: the parcel that reports what is dropped, while it waits."""
+
+    def __bool__(self) -> bool:
+        return bool(self._members)
+
+    def append(self, waiting: _Waiting) -> None:
+        self._members.setdefault(waiting.member, deque()).append(waiting)
+
+    def next(self) -> _Waiting:
+        """The parcel to send now; it stays in the queue until `done`."""
+        return next(iter(self._members.values()))[0]
+
+    def done(self) -> None:
+        """Take out what `next` gave, and let the next member have a turn."""
+        member = next(iter(self._members))
+        left = self._members.pop(member)
+        left.popleft()
+        if left:
+            self._members[member] = left
 
 
 class Delivery:
@@ -58,22 +102,27 @@ class Delivery:
         faults: FaultPoints,
         resent: Callable[[ChatRef], str],
         late: Callable[[ChatRef, Due], str],
+        dropped: Callable[[ChatRef, int], str],
         lead: Lead,
     ) -> None:
         """`resent` words, for a chat, that a message may have been there before; `late` that it comes later than it was
-        due, empty where nobody would mind. `lead` says whether this process may send."""
+        due, empty where nobody would mind; `dropped` that so many lines are not sent. `lead` says whether this process
+        may send."""
         self._platforms = platforms
         # Looked at once: to ask whether something has what a protocol names takes longer than to send.
         self._linked = {place: one for place, one in platforms.items() if isinstance(one, Linked)}
         self._store = store
         self._resent = resent
         self._late = late
+        self._dropped = dropped
         self._lead = lead
         self._settings = settings
         self._clock = clock
         self._epoch = epoch
         self._reach = faults.reach
-        self._queues: dict[Lane, deque[Parcel]] = {}
+        self._queues: dict[Lane, _Queue] = {}
+        self._lines: Counter[ChatRef | str] = Counter()
+        """Lines that wait on paced networks, by chat and by member."""
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
         self._sent_at: dict[ChatRef, deque[float]] = {}
         self._is_closing = False
@@ -81,6 +130,8 @@ class Delivery:
         """Messages given up since the start."""
         self.on_given_up: list[Callable[[Parcel, str], None]] = []
         """Called for each of them, with the reason."""
+        self.dropped_lines = 0
+        """Lines that were not sent since the start, because too many waited."""
 
     def platform(self, chat: ChatRef) -> ChatPlatform | None:
         """The network that `chat` is on."""
@@ -98,12 +149,66 @@ class Delivery:
         return times[-1] if times and platform is not None and not platform.limits.bots_are_marked else None
 
     def hand_over(self, parcels: Sequence[Parcel]) -> None:
-        """Send these, after what is waiting for the same chats."""
+        """Send these, after what is waiting for the same chats; on a paced network as much as may wait."""
         for parcel in parcels:
             lane = self._lane(parcel.outgoing)
-            self._queues.setdefault(lane, deque()).append(parcel)
+            queue = self._queues.setdefault(lane, _Queue())
+            platform = self.platform(parcel.outgoing.chat)
+            if platform is not None and platform.limits.is_paced:
+                self._append_within_limits(queue, parcel, platform.limits)
+            else:
+                queue.append(_Waiting(parcel))
             if lane not in self._tasks:
                 self._tasks[lane] = asyncio.get_running_loop().create_task(self._work_off(lane))
+
+    def _append_within_limits(self, queue: _Queue, parcel: Parcel, limits: Limits) -> None:
+        """Queue the lines of `parcel` for which there is room. The first parcel of a member that does not fit stays in
+        the queue to report how much is dropped; others are dropped until that report is sent."""
+        outgoing, member = parcel.outgoing, parcel.asked_by
+        lines = line_count(outgoing.text, limits)
+        room, setting = min(
+            (self._settings.lines_per_member - self._lines[member], "delivery.lines_per_member"),
+            (self._settings.lines_per_chat - self._lines[outgoing.chat], "delivery.lines_per_chat"),
+        )
+        if not member or lines <= room:
+            self._charge(parcel, lines)
+            queue.append(_Waiting(parcel, member, lines))
+            return
+        # How the turn ended is on record already, so the reason is amended.
+        writes = [inbox.amend(parcel.turn_id, ReasonCode.REPLY_DROPPED.value, setting)]
+        report = queue.reports.get(member)
+        if report is not None:
+            report.dropped += lines
+            self.dropped_lines += lines
+            self._store.post([outbox.failed(parcel.row_id, f"dropped: {setting}", self._clock.now_ms()), *writes])
+            return
+        text, left = first_lines(outgoing.text, max(room, 0), limits)
+        self._charge(parcel, lines - left)
+        report = _Waiting(parcel._replace(outgoing=replace(outgoing, text=text)), member, lines - left, left)
+        queue.reports[member] = report
+        queue.append(report)
+        self.dropped_lines += left
+        self._store.post(writes)
+        _log.warning("reply_dropped", chat=outgoing.chat.key, member=member, because=setting)
+
+    def _charge(self, parcel: Parcel, lines: int) -> None:
+        """Count `lines` more, or fewer, that wait."""
+        for payer in (parcel.outgoing.chat, parcel.asked_by):
+            self._lines[payer] += lines
+            if not self._lines[payer]:
+                del self._lines[payer]
+
+    def _reporting(self, queue: _Queue, waiting: _Waiting) -> Parcel:
+        """The parcel of `waiting`, with a note of what is dropped where it reports that."""
+        parcel = waiting.parcel
+        if not waiting.dropped:
+            return parcel
+        if queue.reports.get(waiting.member) is waiting:
+            # What is dropped from now on needs another report.
+            del queue.reports[waiting.member]
+        note = self._dropped(parcel.outgoing.chat, waiting.dropped)
+        text = f"{parcel.outgoing.text}\n{note}".lstrip("\n")
+        return parcel._replace(outgoing=replace(parcel.outgoing, text=text))
 
     def _lane(self, outgoing: Outgoing) -> Lane:
         chat = outgoing.chat
@@ -190,8 +295,10 @@ class Delivery:
         queue = self._queues[lane]
         try:
             while queue and not self._is_closing:
+                waiting = queue.next()
+                parcel = self._reporting(queue, waiting)
                 try:
-                    await self._deliver(queue[0])
+                    await self._deliver(parcel)
                 except StoreFull as problem:
                     # Nothing is lost: the row stays in the outbox until there is room to claim it.
                     _log.error("outbox_cannot_be_claimed", chat=_chat(lane).key, problem=str(problem))
@@ -203,8 +310,10 @@ class Delivery:
                     return
                 except Exception as problem:  # noqa: BLE001 - a platform that breaks its promise must not mute the chat
                     _log.critical("delivery_failed", chat=_chat(lane).key, exc_info=problem)
-                    self._give_up(queue[0], f"{type(problem).__name__} while sending")
-                queue.popleft()
+                    self._give_up(parcel, f"{type(problem).__name__} while sending")
+                if waiting.lines:
+                    self._charge(parcel, -waiting.lines)
+                queue.done()
         finally:
             del self._tasks[lane]
             if not queue:
@@ -308,7 +417,16 @@ def _parcel(row: Row) -> Parcel:
     outgoing, due = outgoing_from_json(row["key"], body), due_from_json(body)
     if due is not None:
         due = due._replace(was_away=True)
-    return Parcel(row["id"], outgoing, row["history_id"], claimed=False, said_at_ms=row["at_ms"], due=due)
+    return Parcel(
+        row["id"],
+        outgoing,
+        row["history_id"],
+        claimed=False,
+        said_at_ms=row["at_ms"],
+        due=due,
+        turn_id=row["turn_id"],
+        asked_by=body.get("asked_by", ""),
+    )
 
 
 def _sent(parcel: Parcel, native_id: str) -> list[Write]:

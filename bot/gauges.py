@@ -24,6 +24,11 @@ def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, not
     """How much there is to do, and what came to nothing."""
     metrics.gauge("rollcall_turns_waiting", "Turns that wait", lambda: engine.waiting)
     metrics.gauge("rollcall_turns_running", "Turns that run", lambda: engine.running)
+    metrics.gauge(
+        "rollcall_reply_lines_dropped",
+        "Lines that were not sent because too many waited",
+        lambda: delivery.dropped_lines,
+    )
     metrics.gauge("rollcall_messages_given_up", "Messages that no network took", lambda: delivery.failed)
     metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: notices.dropped)
 

@@ -68,6 +68,7 @@ class Notices:
             private_to=context.sender.ref if context.private else None,
             reply_to=context.key.native_id if context.is_group else None,
             closes=verdict.closes,
+            asked_by=context.sender.ref.key,
         )
         self._store.post([write])
         self.send([parcel])
@@ -105,8 +106,10 @@ class Notices:
         *,
         reply_to: str | None = None,
         closes: tuple[str, ...] = (),
+        asked_by: str = "",
     ) -> tuple[Write, Parcel]:
-        """Something to say outside of all turns. `send` it once the write is on its way."""
+        """Something to say outside of all turns, perhaps to the member `asked_by`. `send` it once the write is on its
+        way."""
         row_id, now_ms = self._ids.next(), self._clock.now_ms()
         outgoing = Outgoing(
             chat=chat, key=f"notice:{row_id}", text=text, reply_to=reply_to, private_to=private_to, closes=closes
@@ -117,12 +120,12 @@ class Notices:
             turn_id=0,
             history_id=None,
             chat=chat.key,
-            body=orjson.dumps(outgoing_to_json(outgoing)).decode(),
+            body=orjson.dumps(outgoing_to_json(outgoing, asked_by=asked_by)).decode(),
             state="sending",
             epoch=self._epoch,
             at_ms=now_ms,
         )
-        return write, Parcel(row_id, outgoing, None, claimed=True, said_at_ms=now_ms)
+        return write, Parcel(row_id, outgoing, None, claimed=True, said_at_ms=now_ms, asked_by=asked_by)
 
     def reaches(self, chat: ChatRef) -> bool:
         """Whether the bot is on the network of that chat."""

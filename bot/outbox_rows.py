@@ -62,6 +62,9 @@ class OutboxRows:
         writes: list[Write] = []
         parcels: list[Parcel] = []
         chat, due, history_id = to.chat, origin.due, None
+        limits = to.platform.limits
+        if message.brief and limits.max_lines:
+            message = replace(message, text=message.brief)
         if to.private_to is None:
             history_id = self._ids.next()
             writes.append(
@@ -77,10 +80,9 @@ class OutboxRows:
                     outside=origin.outside,
                 )
             )
-        limits = to.platform.limits
         claimed = limits.sends_are_idempotent
         key, room = f"{origin.turn_id}:{origin.number}", ROOM_FOR_LATENESS if due is not None else 0
-        closes = origin.closes
+        closes, asked_by = origin.closes, origin.asked_by.key if limits.is_paced and due is None else ""
         for piece in pieces(message, chat, to.private_to, key, limits, origin.texts, origin.bot_name, room):
             if closes:
                 piece, closes = replace(piece, closes=closes), ()
@@ -92,12 +94,12 @@ class OutboxRows:
                     turn_id=origin.turn_id,
                     history_id=history_id,
                     chat=chat.key,
-                    body=orjson.dumps(outgoing_to_json(piece, due)).decode(),
+                    body=orjson.dumps(outgoing_to_json(piece, due, asked_by)).decode(),
                     state="sending" if claimed else "pending",
                     epoch=self._epoch,
                     at_ms=now_ms,
                 )
             )
-            parcels.append(Parcel(row_id, piece, history_id, claimed, now_ms, due))
+            parcels.append(Parcel(row_id, piece, history_id, claimed, now_ms, due, origin.turn_id, asked_by))
             history_id = due = None
         return writes, parcels

@@ -60,6 +60,10 @@ def pieces(
     """`message` as it goes over the wire. `key` and a number make each piece's idempotency key; `name` is the bot's.
     Each leaves `room` characters free."""
     text = message.text
+    if limits.max_lines:
+        text, left = first_lines(text, limits.max_lines, limits)
+        if left:
+            text = f"{text}\n{texts.say('delivery.cut_lines', lines=limits.max_lines, count=f'{left:,}')}"
     if len(text) > LONGEST_REPLY:
         text = f"{text[:LONGEST_REPLY]}\n{texts.say('delivery.cut')}"
     files = message.attachments
@@ -96,6 +100,35 @@ def _in_words(choices: Sequence[Choice], limits: Limits, texts: Phrases, name: s
         return texts.say("delivery.choices", choices=" / ".join(values))
     key = "delivery.choices_by_name" if limits.clients_keep_slashes else "delivery.choices"
     return texts.say(key, choices=" · ".join(values), name=name)
+
+
+def line_count(text: str, limits: Limits) -> int:
+    """How many lines `text` counts for on a network with `limits`."""
+    return sum(_rows(line, limits) for line in text.split("\n")) if limits.line_bytes else 1
+
+
+def first_lines(text: str, most: int, limits: Limits) -> tuple[str, int]:
+    """The beginning of `text` in at most `most` lines, and the number of lines that are left out."""
+    count = line_count(text, limits)
+    if count <= most:
+        return text, 0
+    kept: list[str] = []
+    room = most if limits.line_bytes else 0
+    for line in text.split("\n"):
+        rows = _rows(line, limits)
+        if rows > room:
+            if room:
+                fits = line.encode("utf-8", "replace")[: room * limits.line_bytes].decode("utf-8", "ignore")
+                kept.append(line[: _cut(line, len(fits))].rstrip())
+            break
+        kept.append(line)
+        room -= rows
+    return "\n".join(kept), count - most
+
+
+def _rows(line: str, limits: Limits) -> int:
+    """Lines on the wire for one line of text; none for a blank one."""
+    return -(-len(line.rstrip().encode("utf-8", "replace")) // limits.line_bytes)
 
 
 def split(text: str, longest: int) -> list[str]:
@@ -146,9 +179,12 @@ def _open_fence(piece: str, longest: int) -> str:
     return f"{line if len(line) < longest // 3 else _FENCE}\n"
 
 
-def outgoing_to_json(outgoing: Outgoing, due: Due | None = None) -> JsonObject:
-    """`outgoing`, and when it is `due`, as plain data, for the outbox; what is usual is left out."""
+def outgoing_to_json(outgoing: Outgoing, due: Due | None = None, asked_by: str = "") -> JsonObject:
+    """`outgoing`, when it is `due`, and the key of the member who asked for it, as plain data, for the outbox; what is
+    usual is left out."""
     data: JsonObject = {"chat": outgoing.chat.key, "text": outgoing.text}
+    if asked_by:
+        data["asked_by"] = asked_by
     if outgoing.reply_to is not None:
         data["reply_to"] = outgoing.reply_to
     if outgoing.mentions:

@@ -142,6 +142,8 @@ class IrcSettings(Section):
     channels: tuple[IrcChannelSettings, ...] = Field(default=(), max_length=500)
     """The channels that it is in."""
     flood: IrcFloodSettings = IrcFloodSettings()
+    max_lines: Count = Field(default=12, ge=1, le=1000)
+    """The longest reply in lines; the rest is cut, and the reply says so."""
     reconnect: IrcReconnectSettings = IrcReconnectSettings()
     ping_seconds: Seconds = 60
     """After so long a silence the server is asked whether it is still there."""

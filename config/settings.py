@@ -184,7 +184,7 @@ class LimitsSettings(Section):
 
 
 class DeliverySettings(Section):
-    """How replies are sent again when a network fails."""
+    """How replies are sent again when a network fails, and how many may wait for a slow one."""
 
     attempts: Count = Field(default=8, ge=1, le=1000)
     """How often one message is sent before it is given up."""
@@ -192,6 +192,11 @@ class DeliverySettings(Section):
     """The pause before the second attempt; each further pause is twice as long."""
     longest_delay_seconds: Number = Field(default=60, gt=0, le=86_400)
     """The longest of these pauses."""
+    lines_per_member: Count = Field(default=60, ge=1, le=100_000)
+    """Lines of replies to one member that may wait to be sent on a network that is slow by design, such as IRC. What
+    is over this limit is not sent, and the member is told how much that was. Reminders are always sent."""
+    lines_per_chat: Count = Field(default=180, ge=1, le=1_000_000)
+    """The same for all replies to one chat."""
 
     @field_validator("longest_delay_seconds")
     @classmethod

@@ -70,7 +70,7 @@ def storable(result: FunctionResult) -> FunctionResult:
     JSON has: keys that are no texts and numbers beyond 64 bits become texts."""
     for message in result.messages:
         has_more = message.attachments or message.choices or message.mentions or message.reply_to or message.to
-        if has_more or storable_text(message.text) != message.text:
+        if message.brief or has_more or storable_text(message.text) != message.text:
             result = replace(result, messages=tuple(map(_fit_message, result.messages)))
             break
     if result.question is not None:
@@ -90,6 +90,7 @@ def _fit_message(message: Message) -> Message:
     return replace(
         message,
         text=storable_text(message.text),
+        brief=storable_text(message.brief),
         to=None if message.to is None else message.to._replace(native=storable_text(message.to.native)),
         reply_to=None if message.reply_to is None else storable_text(message.reply_to),
         mentions=tuple(one._replace(native=storable_text(one.native)) for one in message.mentions),
@@ -190,6 +191,8 @@ def message_to_json(message: Message) -> JsonObject:
         data["attachments"] = [[one.name, one.media_type, one.url, one.size_bytes] for one in message.attachments]
     if message.choices:
         data["choices"] = [choice.to_json() for choice in message.choices]
+    if message.brief:
+        data["brief"] = message.brief
     return data
 
 
@@ -207,4 +210,5 @@ def message_from_json(data: JsonObject) -> Message:
         mentions=tuple(MemberRef.parse(key) for key in data.get("mentions", ())),
         attachments=tuple(Attachment(*one) for one in data.get("attachments", ())),
         choices=tuple(Choice(*one) for one in data.get("choices", ())),
+        brief=data.get("brief", ""),
     )

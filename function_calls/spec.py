@@ -45,6 +45,8 @@ class Message:
     mentions: tuple[MemberRef, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     choices: tuple[Choice, ...] = ()
+    brief: str = ""
+    """A short text to send instead of `text` on networks that limit the lines of a reply. Empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True)

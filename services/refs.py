@@ -157,6 +157,7 @@ class ReasonCode(StrEnum):
     REFUSED = "refused"
     FUNCTIONS_OFF = "functions_off"
     QUEUE_FULL = "queue_full"
+    REPLY_DROPPED = "reply_dropped"  # answered, but too much waited to be sent
     STOPPED = "stopped"
     MODEL_FAILED = "model_failed"
     MODEL_DOWN = "model_down"  # no model can be asked, and the chat knows

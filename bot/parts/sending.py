@@ -41,6 +41,7 @@ def sending_of(ground: Ground, platforms: Sequence[ChatPlatform]) -> Sending:
         ground.faults,
         resent=lambda chat: chats.profile(chat).texts.say("delivery.resent"),
         late=late,
+        dropped=lambda chat, lines: chats.profile(chat).texts.say("delivery.dropped", count=f"{lines:,}"),
         lead=ground.given.lead,
     )
     return Sending(delivery, Notices(ground.store, delivery, chats, clock, ground.ids, ground.epoch))

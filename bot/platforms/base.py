@@ -57,6 +57,14 @@ class Limits:
     ends at once, and the chat is told."""
     clients_keep_slashes: bool = False
     """A line that begins with a slash never leaves a member's client: a command stands behind the bot's name."""
+    is_paced: bool = False
+    """Sends to all chats share one slow rate: delivery takes turns between the members of a chat, and limits what waits
+    for each of them."""
+    line_bytes: int = 0
+    """Where lines count towards the rate: bytes of text that fit on one. 0: a message counts as one line."""
+    max_lines: int = 0
+    """The longest reply in lines; the rest is cut, with a note, and a brief text is preferred where a message has one.
+    0: no limit."""
 
 
 @quick_init

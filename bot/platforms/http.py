@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -79,6 +80,7 @@ class HttpPlatform:
         self._shows_members = shows_members
         self._names = ChatNames(self.feed)
         self._deliver: Deliver | None = None
+        self._receiving: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, deliver: Deliver) -> None:
         """Take messages until cancelled; before and after, posts are told to come back."""
@@ -89,15 +91,21 @@ class HttpPlatform:
             self._deliver = None
 
     async def receive(self, caller: Caller, chat: str, posted: Posted) -> Accepted:
-        """Hand a posted message to the daemon; durable when it returns. Raises Refusal."""
+        """Hand a posted message to the daemon, after those of its chat that came before; durable when it returns.
+        Raises Refusal."""
         self.callers.enter(caller, chat)
         speaker = self.callers.speaker(caller, chat, posted.sender)
+        lock = self._receiving.get(chat)
+        if lock is None:
+            lock = self._receiving[chat] = asyncio.Lock()
         try:
-            if self._shows_members:
-                speaker = replace(speaker, name=await self._names.shown(chat, speaker.id, speaker.name))
-            quoted = await self._quoted(chat, speaker, posted)
-            context = self._context(chat, speaker, posted, quoted)
-            return await self._hand_over(context, _shown(posted, quoted), quoted.private_to if quoted else None)
+            # One at a time: a flood in one chat adds one message to each round of the event loop and each commit.
+            async with lock:
+                if self._shows_members:
+                    speaker = replace(speaker, name=await self._names.shown(chat, speaker.id, speaker.name))
+                quoted = await self._quoted(chat, speaker, posted)
+                context = self._context(chat, speaker, posted, quoted)
+                return await self._hand_over(context, _shown(posted, quoted), quoted.private_to if quoted else None)
         except QueueFull as error:
             status = 503 if error.limit == "limits.queue_total" else 429
             said = f"nothing was accepted, because {error}; send it again"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import structlog
 
@@ -30,6 +31,8 @@ from services.deadlines import Deadlines
 from services.refs import ChatRef, MemberRef, Role
 
 _log = structlog.get_logger("irc")
+_LINE_BYTES = 400
+"""Text on one line, about: the server's limit of 512 without the names around it."""
 _STABLE_SECONDS = 60.0
 """A connection that held for so long was a good one: the next pause is short again."""
 _MAY_OPEN_A_CHANNEL = frozenset({"366", "JOIN", "KICK"})
@@ -47,6 +50,9 @@ class IrcPlatform:
         choices=False,
         bots_are_marked=False,
         clients_keep_slashes=True,
+        is_paced=True,
+        line_bytes=_LINE_BYTES,
+        max_lines=12,
     )
 
     def __init__(
@@ -60,6 +66,8 @@ class IrcPlatform:
         """`names` are what the bot is called, beside its nick. `jitter(low, high)` draws the pause before a lost
         connection is tried again. Without `presence` nothing is known of the time before this process."""
         self.account = settings.account
+        is_paced = settings.flood.seconds_per_line > 0
+        self.limits = replace(self.limits, is_paced=is_paced, max_lines=settings.max_lines)
         self._settings = settings
         self._clock = clock
         self._jitter = jitter

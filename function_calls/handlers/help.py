@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import shorten
 
 from pydantic import BaseModel, Field
 
@@ -18,6 +19,7 @@ _MODELS_ALONE = frozenset({OfferedTo.MODEL})
 
 _MOST_NAMED = 12
 _MOST_IN_WORDS = 6
+_BRIEF_CHARS = 380
 
 
 class HelpArguments(BaseModel, frozen=True):
@@ -56,8 +58,16 @@ async def help_(ctx: MessageContext, args: HelpArguments, *, call: Call) -> Func
         return _one(args.topic, call)
     head, foot = call.say("help.head", name=call.profile.bot_name), call.say("help.foot")
     names = [spec.name for spec in functions]
-    lines = [head, *_lines(typed, call), *_in_words(functions, call), *_on_request(call), foot]
-    return FunctionResult.say("\n".join(lines), data=names)
+    others = [*_in_words(functions, call), *_on_request(call)]
+    text = "\n".join([head, *_lines(typed, call), *others, foot])
+    return FunctionResult.say(text, data=names, brief=_brief(head, typed, others, foot))
+
+
+def _brief(head: str, typed: Sequence[FunctionSpec], others: Sequence[str], foot: str) -> str:
+    """The same in three lines: each command by its first word, once."""
+    words = dict.fromkeys(f"/{spec.commands[0].split()[0]}" for spec in typed)
+    listed = shorten(" · ".join([" ".join(words), *others]), _BRIEF_CHARS, placeholder=" …")
+    return "\n".join([head, listed, foot])
 
 
 def _for_people(call: Call) -> list[FunctionSpec]:

@@ -117,6 +117,12 @@ _DROP_BODY = Statement(
     "inbox.drop_body", update(INBOX).where(INBOX.c.id == bindparam("row_id"), IS_DEAD).values(body="")
 )
 _CHANGED = Statement("inbox.changed", update(INBOX).where(INBOX.c.key == bindparam("of_key"), IS_DEAD).values(body=""))
+_AMEND = Statement(
+    "inbox.amend",
+    update(INBOX)
+    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason != WAITING)
+    .values(reason=bindparam("new_reason"), detail=bindparam("new_detail")),
+)
 _REPLACE = Statement(
     "inbox.replace",
     update(INBOX)
@@ -202,6 +208,11 @@ def drop_body(id: int) -> Write:
 def changed(key: str) -> Write:
     """The message of that key was edited or deleted: if it was given up, it cannot be retried as it was."""
     return _CHANGED.write(of_key=key)
+
+
+def amend(id: int, reason: str, detail: str) -> Write:
+    """Another reason for an event that has ended; touches no row while it waits, or when it was forgotten."""
+    return _AMEND.write(row_id=id, new_reason=reason, new_detail=detail)
 
 
 def replace(id: int, body: str) -> Write:

@@ -174,7 +174,7 @@ CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = 
 
 def test_no_reason_is_forgotten_here() -> None:
     # Of the last ones their own tests tell: one message does not end so.
-    apart = {ReasonCode.GAVE_UP, ReasonCode.EXPIRED, ReasonCode.LIKE_A_BOT}
+    apart = {ReasonCode.GAVE_UP, ReasonCode.EXPIRED, ReasonCode.LIKE_A_BOT, ReasonCode.REPLY_DROPPED}
     assert {*CASES, *LATER, *apart} == set(ReasonCode)
 
 

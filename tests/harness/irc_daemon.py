@@ -6,7 +6,7 @@ import asyncio
 import re
 import signal
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ home: {home}
 logging: {{folder: {home}/logs, console: "off"}}
 store: {{history_per_chat: 100000}}
 limits: {{queue_per_chat: 100000}}
+sources: {{python: {functions}}}
 models: []
 chats: {{allow: ["irc:*"]}}
 platforms:
@@ -36,7 +37,7 @@ platforms:
       port: {port}
       tls: false
       channels: {channels}
-      flood: {{seconds_per_line: 0}}
+      flood: {{seconds_per_line: {seconds_per_line}}}
       reconnect: {{first_delay_seconds: 0.2, longest_delay_seconds: 0.2}}
 """
 
@@ -87,11 +88,20 @@ class IrcDaemon:
 
 
 @asynccontextmanager
-async def an_irc_daemon(home: Path, server: IrcServer, *channels: str) -> AsyncIterator[IrcDaemon]:
-    """The daemon with its data in `home`, in `channels` of `server`; killed at the end if it still runs."""
+async def an_irc_daemon(
+    home: Path, server: IrcServer, *channels: str, seconds_per_line: float = 0, functions: Sequence[Path] = ()
+) -> AsyncIterator[IrcDaemon]:
+    """The daemon with its data in `home`, in `channels` of `server`, with `functions` from these files; killed at the
+    end if it still runs."""
     file = home / "bot.yaml"
-    named = [{"name": name} for name in channels or ("#family",)]
-    file.write_text(_SETTINGS.format(home=home, port=server.port, channels=named))
+    facts = {
+        "home": home,
+        "port": server.port,
+        "channels": [{"name": name} for name in channels or ("#family",)],
+        "seconds_per_line": seconds_per_line,
+        "functions": [str(one) for one in functions],
+    }
+    file.write_text(_SETTINGS.format(**facts))
     async with a_forked_process("bot", "run", "--config", str(file), "--no-console") as process:
         try:
             yield IrcDaemon(home, process, await _address(process))

@@ -14,8 +14,9 @@ import pytest
 from pydantic import SecretStr
 
 from bot.platforms.base import Outgoing, SendFailed
+from bot.platforms.http import HttpPlatform
 from bot.platforms.http_callers import Programs
-from function_calls.context import Kind
+from function_calls.context import Kind, MessageContext
 from function_calls.spec import Choice
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import BadUnit, StoreFull
@@ -66,6 +67,27 @@ async def test_a_duplicate_is_answered_as_one_and_not_taken_again(tmp_path: Path
         answer = await post(world, a_post())
         assert (answer.status_code, answer.json()) == (202, {"accepted": True, "duplicate": True})
         assert len(world.daemon.received) == 1
+
+
+async def test_one_message_of_a_chat_is_taken_in_at_a_time_and_other_chats_do_not_wait(tmp_path: Path) -> None:
+    begun: list[str] = []
+    goes_on = asyncio.Event()
+
+    async def hold(_platform: HttpPlatform, context: MessageContext) -> None:
+        begun.append(context.chat.native)
+        if context.chat == FAMILY:
+            await goes_on.wait()
+
+    async with a_world(tmp_path, answer=hold) as world:
+        flood = [asyncio.create_task(post(world, a_post(id=f"m{number}"))) for number in range(20)]
+        await until(lambda: bool(begun))
+        for number in range(5):
+            answer = await post(world, a_post(id=f"w{number}"), path="/api/v1/chats/work/messages")
+            assert answer.status_code == 202
+        assert begun == ["family"] + ["work"] * 5
+        goes_on.set()
+        assert [answer.status_code for answer in await asyncio.gather(*flood)] == [202] * 20
+        assert begun.count("family") == 20
 
 
 @pytest.mark.parametrize(
