@@ -54,6 +54,11 @@ class Disk:
         pages = (free + _size(self._log) + _size(self._reserve)) // _SHARE // PAGE_BYTES
         return max(_LEAST_LOG_PAGES, min(_MOST_LOG_PAGES, pages))
 
+    def log_leaves_room(self) -> bool:
+        """Whether the log can be copied into the database even when the database lacks every page of it."""
+        free = self.free_bytes()
+        return free is None or _size(self._log) <= free + _size(self._reserve)
+
     def keep_reserve(self) -> bool:
         """Make the reserve as large as the disk allows; False when there is no room for a useful one."""
         size = _size(self._reserve)

@@ -40,6 +40,7 @@ class IntegrityCheck:
         pragma = "integrity_check" if full else "quick_check"
         try:
             with self._connected() as connection, _interrupted_after(seconds, connection):
+                connection.text_factory = lambda text: text.decode("utf-8", "replace")
                 # A page whose cells are out of place is found when it is loaded.
                 connection.execute("PRAGMA cell_size_check = ON")
                 (finding,) = connection.execute(f"PRAGMA {pragma}(1)").fetchone()
@@ -50,6 +51,8 @@ class IntegrityCheck:
             if code in _OF_THE_DISK:
                 raise refusal(f"checking {self._path}", error) from error
             return str(error)
+        except UnicodeDecodeError:
+            return "a name in its schema is no text"
         return None if finding == "ok" else " ".join(str(finding).split())
 
     def stop(self) -> None:

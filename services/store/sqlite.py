@@ -98,11 +98,11 @@ class SqliteStore:
             lock.release()
             raise
         committer = GroupCommitter(writer, disk)
-        if is_full and not committer.make_room():
+        if is_full and (obstacle := committer.make_room()):
             reader.close()
             committer.close()
             lock.release()
-            raise StoreFull(f"{path}: {disk.problem() or 'the disk is full'}")
+            raise StoreFull(f"{path}: {disk.problem() or obstacle}")
         return cls(path, committer, reader, disk, lock, clock, on_broken, is_checked=is_checked)
 
     @property

@@ -22,6 +22,7 @@ _NOT_COMMITTED = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE})
 _FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
 _BUSY_MILLISECONDS = 5000
 _BUSY_CHECKPOINT_MILLISECONDS = 250
+_COMMITS_TO_CARE = 64
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
@@ -61,7 +62,8 @@ class GroupCommitter:
         self._disk = disk
         self._log_pages = 0
         self._can_make_room = True
-        self._has_reserve = True
+        self._obstacle = ""
+        """Why nothing is written before `make_room` has succeeded; empty: nothing is in the way."""
         self._cursor = connection.cursor()
         self._log = structlog.get_logger("store")
         self.commits = 0
@@ -76,7 +78,7 @@ class GroupCommitter:
     def run(self, units: Sequence[Unit]) -> Sequence[Unit]:
         """Set the outcome of every unit. A unit that fails is undone and leaves no trace in the others: those before it
         are done again without it, those after it are tried next. Nothing is ever left."""
-        if self.needs_care:
+        if self.needs_care or not self.commits % _COMMITS_TO_CARE:
             self._care()
         self._can_make_room = True
         todo = [units]
@@ -84,9 +86,9 @@ class GroupCommitter:
             part = todo.pop()
             if not part:
                 continue
-            if not self._has_reserve:
+            if self._obstacle:
                 # What is free now is for recovery alone.
-                self._cannot_write("there is no room on the disk for its reserve")
+                self._cannot_write(self._obstacle)
                 self._give_all(part, StoreFull(str(self.problem)))
                 continue
             failed = self._transaction(part)
@@ -121,30 +123,34 @@ class GroupCommitter:
                 if pages < self._log_pages // 2:
                     self._checkpoint()
                 self._log_pages = pages
-            if self._has_reserve:
+            if self._obstacle:
+                self.make_room()
+            elif self._disk.log_leaves_room():
                 self._disk.keep_reserve()
             else:
-                self.make_room()
+                self._obstacle = self._checkpoint()
         except (OSError, sqlite3.Error) as error:
             self._log.warning("store_care_failed", error=str(error))
 
-    def make_room(self) -> bool:
-        """Release the reserve, and copy the log into the database, which makes it empty. Returns whether there is room
-        for a reserve again; when not, `run` refuses until there is."""
+    def make_room(self) -> str:
+        """Release the reserve, copy the log into the database, which empties it, and make the reserve again. Returns
+        why that could not be done; empty when it was. Until then `run` refuses everything."""
         self.needs_care = True
         self._disk.release_reserve()
-        self._checkpoint()
-        self._has_reserve = self._disk.keep_reserve()
-        return self._has_reserve
+        self._obstacle = self._checkpoint()
+        if not self._obstacle and not self._disk.keep_reserve():
+            self._obstacle = "there is no room on the disk for its reserve"
+        return self._obstacle
 
-    def _checkpoint(self) -> None:
+    def _checkpoint(self) -> str:
+        """Copy the log into the database, and make it empty. Returns why that could not be done; empty when it was."""
         self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_CHECKPOINT_MILLISECONDS}")
         try:
             (busy, _, _) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if busy:
-                self._log.warning("store_checkpoint_blocked", hint="another process reads the database for long")
         except sqlite3.Error as error:
-            self._log.warning("store_checkpoint_failed", error=str(error))
+            return f"its log cannot be emptied: {error}"
+        else:
+            return "its log cannot be emptied: another process reads the database for long" if busy else ""
         finally:
             self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
 
@@ -178,7 +184,7 @@ class GroupCommitter:
         if getattr(error, "sqlite_errorcode", 0) not in _FULL or not self._can_make_room:
             return False
         self._can_make_room = False
-        return self.make_room()
+        return not self.make_room()
 
     def _begin(self) -> None:
         """Only here can another process's lock be met. The whole group waits for it, however long it takes."""

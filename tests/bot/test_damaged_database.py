@@ -216,6 +216,9 @@ CORRUPTIONS: dict[str, Corrupt] = {
     "a definition that is no SQL": _without_log(
         schema("UPDATE sqlite_schema SET sql = 'CREATE ' WHERE name = 'inbox'")
     ),
+    "a name that is no text": _without_log(
+        schema("UPDATE sqlite_schema SET name = CAST(x'ac41' AS TEXT), sql = 'CREATE ' WHERE name = 'inbox'")
+    ),
     "rows that an index lacks": _without_log(
         hidden_index(
             "INSERT INTO inbox SELECT id + 1, key || 'x', chat, native_id || 'x', sender, sender_name, kind, "
@@ -254,8 +257,9 @@ def is_sound(database: Path, folder: Path) -> bool:
             shutil.copy(file, folder)
     try:
         with closing(sqlite3.connect(folder / database.name)) as connection:
-            return bool(connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)])
-    except sqlite3.Error:
+            connection.text_factory = bytes
+            return bool(connection.execute("PRAGMA integrity_check").fetchall() == [(b"ok",)])
+    except (sqlite3.Error, UnicodeDecodeError):
         return False
 
 

@@ -37,10 +37,10 @@ class SmallDisk:
         """The size of the write-ahead log."""
         return (self.home / "rollcall.sqlite-wal").stat().st_size
 
-    def fill(self) -> None:
-        """Somebody else takes what is free."""
+    def fill(self, *, leaving: int = 0) -> None:
+        """Somebody else takes what is free, up to so many bytes."""
         with self._ballast.open("ab", buffering=0) as file, suppress(OSError):
-            while True:
+            while shutil.disk_usage(self.home).free >= leaving:
                 file.write(bytes(4096))
 
     def free(self) -> None:
@@ -81,9 +81,9 @@ async def a_daemon_on(disk: SmallDisk) -> AsyncIterator[tuple[RealDaemon, httpx2
         yield daemon, client
 
 
-async def posted(client: httpx2.AsyncClient, native_id: str, chat: str = "family") -> int:
-    """The status of a command that a member gives."""
-    body = {"id": native_id, "sender": {"id": "ann", "name": "Ann"}, "text": "/calc 6*7"}
+async def posted(client: httpx2.AsyncClient, native_id: str, chat: str = "family", *, text: str = "/calc 6*7") -> int:
+    """The status of what a member says: a command, if nothing else is told."""
+    body = {"id": native_id, "sender": {"id": "ann", "name": "Ann"}, "text": text}
     return (await client.post(f"/api/v1/chats/{chat}/messages", json=body)).status_code
 
 
@@ -145,6 +145,26 @@ async def test_a_full_disk_shows_in_the_probes_at_once_and_what_was_refused_is_t
         assert await posted(client, f"full-{len(accepted)}") == 202
         count = len(accepted) + 2
         assert await daemon.answers(["family"], count) == {"family": count}
+    assert disk.sound()
+
+
+async def test_a_reader_that_holds_the_log_open_on_a_small_disk_is_outlived(disk: SmallDisk) -> None:
+    disk.fill(leaving=8 << 20)
+    async with a_daemon_on(disk) as (daemon, client):
+        accepted = 0
+        with closing(sqlite3.connect(disk.home / "rollcall.sqlite", isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM inbox").fetchall()
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                # Long ones: nearly every page of the log is one that the database has not got yet.
+                while await posted(client, f"m{accepted}", text="to somebody else " * 200) == 202:
+                    accepted += 1
+            status, store = await store_of(client)
+            assert status == 503
+            assert store.endswith("its log cannot be emptied: another process reads the database for long")
+        await is_ready(client)
+        assert await posted(client, "last") == 202
+        assert await daemon.answers(["family"], 1) == {"family": 1}
     assert disk.sound()
 
 
