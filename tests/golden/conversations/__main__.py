@@ -9,6 +9,9 @@ import argparse
 import asyncio
 import sys
 import time
+import traceback
+
+import structlog
 
 from tests.golden.conversations import recordings
 from tests.golden.conversations.player import play
@@ -20,13 +23,20 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="record what happens now")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("critical"))
     every = recordings.conversations()
     chosen = [name for name, one in every.items() if not options.names or {name, one["group"]} & set(options.names)]
     shared = Shared(is_open=options.write, is_empty=options.write and not options.names)
-    changed = 0
+    changed = failed = 0
     for name in chosen:
         begun = time.monotonic()
-        recorded = asyncio.run(play(every[name], shared))
+        try:
+            recorded = asyncio.run(play(every[name], shared))
+        except Exception:  # noqa: BLE001 - the other conversations are recorded all the same
+            traceback.print_exc()
+            print(f"{name}: FAILED", flush=True)
+            failed += 1
+            continue
         difference = recordings.difference(name, recorded)
         changed += bool(difference)
         doubts = _doubts(recorded)
@@ -40,8 +50,8 @@ def main() -> int:
         if not options.names:
             for name in recordings.recorded_names() - every.keys():
                 recordings.remove(name)
-    print(f"{len(chosen)} conversations, {changed} changed")
-    return 0 if options.write or not changed else 1
+    print(f"{len(chosen)} conversations, {changed} changed, {failed} failed")
+    return 1 if failed or (changed and not options.write) else 0
 
 
 def _doubts(recorded: dict[str, object]) -> str:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 _ID = re.compile(r"(?<![\d.])\d{16,19}(?![\d.])")
-_CODE = re.compile(r"#([0-9a-f]{5})\b")
+_CODE = re.compile(r"#([0-9a-f]{5})\b|grants revoke ([0-9a-f]{4,8})\b")
 
 
 class Aliases:
@@ -32,8 +32,8 @@ class Aliases:
 
     def learn(self, text: str) -> None:
         """Take note of the codes in `text`."""
-        for code in _CODE.findall(text):
-            self.code(code)
+        for found in _CODE.finditer(text):
+            self.code(found[1] or found[2])
 
     def text(self, text: str) -> str:
         """`text` with names in it."""

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import sqlite3
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -23,14 +22,16 @@ from tests.golden.conversations.model_server import ModelServer
 from tests.golden.conversations.shared import Shared
 from tests.golden.conversations.texts import by_keys, json_by_keys
 from tests.golden.conversations.world import World
+from tests.harness.forked_processes import a_forked_process
 
-REPOSITORY = Path(__file__).parents[3]
+FILES = Path(__file__).parent / "files"
 START = "2026-01-05T09:00:00+00:00"
 TOKEN = "a-token-of-the-conversations"
 _FACTS = {"id", "chat", "role", "mentions_bot", "mentions", "reply_to", "model", "queued", "kind", "dies", "killed_at",
           "member", "expect_status"}  # fmt: skip
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_PATIENCE_SECONDS = 30.0
+_LOG_ID = re.compile(r"^[0-9a-f]{8}$")
+_PATIENCE_SECONDS = 60.0
 _BASE: Mapping[str, Any] = {
     "language": "en",
     "timezone": "UTC",
@@ -78,6 +79,7 @@ class Player:
             self._server.pages = self._conversation.get("search", {})
             self._aliases.set(self._server.address, "<model>")
             self._aliases.set(str(self._home), "<folder>")
+            self._aliases.set(str(FILES), "<files>")
             (self._home / "home").mkdir(exist_ok=True)
             self._write_files(self._conversation.get("files", {}))
             self._settings = _merged(_BASE, {"language": self._language}, self._conversation.get("settings", {}))
@@ -85,6 +87,7 @@ class Player:
             self._unpack_database()
             recorded: dict[str, Any] = {"steps": []}
             await self._world.start()
+            await self._until_known(self._conversation.get("waits_for"))
             await self._world.settle()
             if (first := await self._news()) and self._conversation.get("database"):
                 recorded["steps"].append({"step": "start", **first})
@@ -99,8 +102,13 @@ class Player:
         recorded["calls logged"] = self._call_log()
         return recorded
 
+    async def _until_known(self, function: str | None) -> None:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while function and not self._world.knows(function):  # noqa: ASYNC110 - nothing tells it
+                await asyncio.sleep(0.005)
+
     async def _play(self, step: Mapping[str, Any]) -> dict[str, Any]:
-        self._server.script += step.get("model", [])
+        self._server.script = list(step.get("model", []))
         unasked = {}
         match next(iter(step)):
             case "advance":
@@ -127,7 +135,8 @@ class Player:
                 unasked = await self._choose(step)
             case who:
                 unasked = await self._say(who, step)
-        return {**unasked, **await self._news()}
+        unused, self._server.script = len(self._server.script), []
+        return {**unasked, **await self._news(), **({"unused answers": unused} if unused else {})}
 
     async def _restart(self, step: Mapping[str, Any]) -> None:
         await self._world.start()
@@ -153,7 +162,7 @@ class Player:
     async def _choose(self, step: Mapping[str, Any]) -> dict[str, Any]:
         self._messages += 1
         event = next(one for one in reversed(self._events) if one["choices"])
-        value = next(one["value"] for one in event["choices"] if step["choose"] in (one["label"], one["value"]))
+        value = next(one["value"] for one in event["choices"] if step["choose"] in self._names_of(one))
         body = {
             "id": f"m{self._messages}",
             "sender": {"id": step["by"].lower(), "name": step["by"], "role": step.get("role", "member")},
@@ -162,6 +171,9 @@ class Player:
             "reply_to": event["id"],
         }
         return await self._post(step, body)
+
+    def _names_of(self, choice: Mapping[str, str]) -> tuple[str, ...]:
+        return choice["label"], choice["value"], by_keys(choice["label"], self._language)
 
     async def _post(self, step: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
         chat = step.get("chat", "family")
@@ -201,22 +213,14 @@ class Player:
     async def _post_to_the_doomed(self, faults: str, chat: str, body: Mapping[str, Any]) -> None:
         """Send `body` to a daemon in a process of its own, which ends itself by SIGKILL at a fault point."""
         await self._world.stop()
-        command = ("-m", "tests.golden.conversations.world", str(self._world.home), str(self._settings_file))
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, self._world.now().isoformat(), f"{faults}=kill",
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPOSITORY,
-        )  # fmt: skip
-        assert process.stdout is not None
-        try:
+        arguments = (str(self._world.home), str(self._settings_file), self._world.now().isoformat(), f"{faults}=kill")
+        async with a_forked_process("tests.golden.conversations.world", *arguments) as process:
+            assert process.stdout is not None
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 url = (await process.stdout.readline()).decode().strip()
                 with suppress(httpx2.HTTPError):
                     await self._posted(url, chat, body)
                 status = await process.wait()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
         assert status == -9, f"{faults} was not reached"
         # The sender knows of no answer, so it sends again.
         await self._world.start()
@@ -295,7 +299,8 @@ class Player:
             if self._seen_inbox.get(row["id"]) != now:
                 self._seen_inbox[row["id"]] = now
                 kind = "" if row["kind"] == "message" else f"{row['kind']} "
-                detail = f" ({self._aliases.text(row['detail'])})" if row["detail"] else ""
+                detail = _LOG_ID.sub("<id of the log>", self._aliases.text(row["detail"]))
+                detail = f" ({detail})" if detail else ""
                 found.append(f"{kind}{self._aliases.text(row['native_id'])} of {row['sender_name']}: {row['reason']}{detail}")
         return found
 
@@ -344,7 +349,6 @@ class Player:
     def _left(self) -> dict[str, Any]:
         """Rows at the end."""
         told = {
-            "unused answers": len(self._server.script),
             "ledger": [self._run(row) for row in self._rows(
                 "SELECT function, arguments, effect, path, round, code, result, member FROM ledger ORDER BY turn_id, key"
             )],
@@ -354,7 +358,7 @@ class Player:
                 for row in self._rows("SELECT chat, state, attempts, problem, count(*) AS n FROM outbox GROUP BY 1, 2, 3, 4")
             ),
             "questions": [
-                f"{row['chat'].split(':', 2)[2]} {_last(row['member'])}: {row['state']}, for "
+                f"{row['chat'].split(':', 2)[2]} {self._aliases.text(_last(row['member']))}: {row['state']}, for "
                 f"{(row['expires_ms'] - row['asked_ms']) // 1000} s" + (", answered" if row["answered_by"] else "")
                 for row in self._rows("SELECT * FROM pending ORDER BY id")
             ],
@@ -378,13 +382,11 @@ class Player:
 
     def _run(self, row: sqlite3.Row) -> str:
         result = json.loads(row["result"]) if row["result"] else {}
-        texts = [by_keys(self._aliases.text(one["text"]), self._language) for one in result.get("messages") or ()]
         data = self._aliases.value(result.get("data"))
-        told = {**({"says": texts} if texts else {}), **({"data": data} if data is not None else {})}
         by = f" for {_last(row['member'])}"
         where = f"{row['path']}, round {row['round']}" if row["path"] == "model" else row["path"]
         arguments = self._aliases.text(row["arguments"])
-        shown = f" {json.dumps(told, ensure_ascii=False)}" if told else ""
+        shown = f" {json.dumps(data, ensure_ascii=False)}" if data is not None else ""
         return f"{row['function']} {arguments} [{row['effect']}, by {where}{by}] {row['code']}{shown}"
 
     def _timer(self, row: sqlite3.Row) -> str:
@@ -433,7 +435,7 @@ class Player:
 
     def _write_settings(self) -> None:
         filled = _filled(self._settings, {"home": str(self._home / "home"), "folder": str(self._home),
-                                          "model": self._server.address, "python": sys.executable})  # fmt: skip
+                                          "files": str(FILES), "model": self._server.address, "python": sys.executable})  # fmt: skip
         filled["logging"]["folder"] = str(self._home / "logs")
         with self._settings_file.open("w", encoding="utf-8") as file:
             YAML(typ="safe").dump(filled, file)

@@ -13,6 +13,8 @@ from ruamel.yaml import YAML
 
 _FOLDER = Path(__file__).parents[3] / "config" / "texts"
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_SENTENCE_END = re.compile(r"[.?!:)] (?=\S)|[。？！](?=\S)")
+_MARKS = re.compile(r"[“”—⏰✅📊🗑💤🔁]")
 _LETTERS = re.compile(r"[A-Za-z]")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
@@ -32,7 +34,8 @@ def by_keys(text: str, language: str) -> str:
     whole = _by_key(text, language)
     if whole is not None:
         return whole
-    return "\n".join(_by_key(line, language) or line for line in text.split("\n"))
+    told = [_by_key(line, language) or _by_sentences(line, language) for line in text.split("\n")]
+    return "\n".join(told)
 
 
 def json_by_keys(value: Any, language: str) -> Any:
@@ -48,6 +51,16 @@ def json_by_keys(value: Any, language: str) -> Any:
             return value
 
 
+def _by_sentences(line: str, language: str) -> str:
+    """Several texts on one line, each of which ends like a sentence."""
+    for end in reversed([found.end() for found in _SENTENCE_END.finditer(line)]):
+        first = _by_key(line[:end], language)
+        if first is not None:
+            rest = line[end:].strip()
+            return f"{first} {_by_key(rest, language) or _by_sentences(rest, language)}".strip()
+    return line
+
+
 def _by_key(text: str, language: str) -> str | None:
     other = "zh" if language == "en" else "en"
     for tongue, suffix in ((language, ""), (other, f" ({other})")):
@@ -55,6 +68,8 @@ def _by_key(text: str, language: str) -> str | None:
         if found is not None:
             key, values = found
             told = {name: by_keys(value, language) for name, value in values.items()}
+            if key.startswith("failures.") and "id" in told:
+                told["id"] = "<id of the log>"
             return f"@{key}{suffix}" + (f" {json.dumps(told, ensure_ascii=False)}" if told else "")
     return None
 
@@ -83,13 +98,16 @@ def _templates(language: str) -> list[_Template]:
 def _template(key: str, text: str) -> _Template | None:
     pieces = _PLACEHOLDER.split(text)
     literals, names = pieces[::2], pieces[1::2]
-    weight = sum(len(_LETTERS.findall(piece)) + 3 * len(_CHINESE.findall(piece)) for piece in literals)
-    if weight < (6 if names else 2) or "," in text and not names and len(text.split(",")) > 3:
+    weight = sum(
+        len(_LETTERS.findall(piece)) + 3 * len(_CHINESE.findall(piece)) + 2 * len(_MARKS.findall(piece))
+        for piece in literals
+    )
+    if weight < (4 if names else 2) or "," in text and not names and len(text.split(",")) > 3:
         return None
     pattern = "".join(
-        re.escape(literal) + (f"(?P<v{place}>.*?)" if place < len(names) else "") for place, literal in enumerate(literals)
+        re.escape(literal) + (f"(?P<v{place}>[^\\n]*?)" if place < len(names) else "") for place, literal in enumerate(literals)
     )
-    return _Template(key, tuple(filter(None, literals)), re.compile(pattern, re.DOTALL), tuple(names), weight)
+    return _Template(key, tuple(filter(None, literals)), re.compile(pattern), tuple(names), weight)
 
 
 def _flat(value: Any, prefix: str) -> Iterator[tuple[str, str]]:

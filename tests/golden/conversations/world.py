@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
 import sys
 import tempfile
 from collections.abc import Awaitable, Sequence
@@ -132,6 +131,11 @@ class World:
         assert self._store is not None
         await self._store.commit([])  # posts before it are then in the file
 
+    def knows(self, function: str) -> bool:
+        """Whether there is a function of that name by now: those of MCP servers come a moment after the start."""
+        assert self._daemon is not None
+        return any(spec.name == function for spec in self._daemon.registry.of("default").specs)
+
     async def pass_time(self, seconds: float) -> None:
         """Let time pass, and then do what the daemon does now and then."""
         assert self._daemon is not None
@@ -210,8 +214,7 @@ async def _serve(home: Path, settings: Path, start: datetime, faults: str) -> No
     world = World(home, settings, start, faults)
     await world.start()
     print(world.url, flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-    os._exit(0)
+    await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
