@@ -343,8 +343,15 @@ class Player:
         with suppress(ValueError):
             if isinstance(read := json.loads(content), dict | list):
                 return json_by_keys(self._aliases.value(read), self._language)
-        text = by_keys(self._aliases.text(content), self._language)
-        return text.split("\n") if "\n" in text else text
+        lines = [self._line(line) for line in self._aliases.text(content).split("\n")]
+        return lines if len(lines) > 1 else lines[0]
+
+    def _line(self, line: str) -> Any:
+        """A line of a message; results of functions are JSON within a fence."""
+        with suppress(ValueError):
+            if line.startswith("{"):
+                return json_by_keys(json.loads(line), self._language)
+        return by_keys(line, self._language)
 
     def _left(self) -> dict[str, Any]:
         """Rows at the end."""

@@ -13,8 +13,9 @@ from ruamel.yaml import YAML
 
 _FOLDER = Path(__file__).parents[3] / "config" / "texts"
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_SENTENCE_END = re.compile(r"[.?!:)] (?=\S)|[。？！](?=\S)")
+_SENTENCE_END = re.compile(r"[.?!:)] (?=\S)|[。？！] ?(?=\S)")
 _MARKS = re.compile(r"[“”—⏰✅📊🗑💤🔁]")
+_OTHERS = re.compile(r"[^\s\w]")
 _LETTERS = re.compile(r"[A-Za-z]")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
@@ -92,7 +93,7 @@ def _templates(language: str) -> list[_Template]:
     """Those with enough words of their own to be recognised, the most specific first."""
     document = YAML(typ="safe").load((_FOLDER / f"{language}.yaml").read_text(encoding="utf-8"))
     made = [_template(key, text.strip()) for key, text in _flat(document, "")]
-    return sorted((one for one in made if one is not None), key=lambda one: (-one.weight, one.key))
+    return sorted((one for one in made if one is not None), key=lambda one: (-one.weight, len(one.names), one.key))
 
 
 def _template(key: str, text: str) -> _Template | None:
@@ -107,6 +108,7 @@ def _template(key: str, text: str) -> _Template | None:
     pattern = "".join(
         re.escape(literal) + (f"(?P<v{place}>[^\\n]*?)" if place < len(names) else "") for place, literal in enumerate(literals)
     )
+    weight += sum(len(_OTHERS.findall(piece)) for piece in literals)
     return _Template(key, tuple(filter(None, literals)), re.compile(pattern), tuple(names), weight)
 
 
