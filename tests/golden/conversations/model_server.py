@@ -13,7 +13,7 @@ from tests.fakes.listener import Listener
 
 Answer = Any
 """A text; `{function: arguments}`, several of them for parallel calls, or a list of such; or `{answer: …}` with `text`,
-`calls`, `finish`, `status`, `body`, `arguments` (raw), `held`."""
+`calls`, `finish`, `status`, `body`, `held`. `{to: words, say: …}` is one of these for a request that holds the words."""
 _UNSCRIPTED = {"answer": {"status": 400, "body": {"error": {"message": "the script has no more answers"}}}}
 
 
@@ -49,7 +49,7 @@ class ModelServer:
 
     async def until(self, requests: int) -> None:
         """Return when so many requests have come in all."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(self.requests) < requests:
                 self.asked.clear()
                 await self.asked.wait()
@@ -81,8 +81,9 @@ class ModelServer:
         return 200, {"query": query, "results": found}
 
     async def _completed(self, path: str, body: bytes) -> tuple[int, Any]:
-        is_scripted = bool(self.script)
-        answer = self.script.pop(0) if is_scripted else _UNSCRIPTED
+        answer = self._next(body.decode())
+        is_scripted = answer is not None
+        answer = _UNSCRIPTED if answer is None else answer
         self.requests.append({"path": path, "body": json.loads(body), "unscripted": not is_scripted})
         self.asked.set()
         special = answer.get("answer", {}) if isinstance(answer, dict) else {}
@@ -92,6 +93,15 @@ class ModelServer:
             raw = special.get("body", {})
             return special["status"], raw.encode() if isinstance(raw, str) else raw
         return 200, self._completion(answer, special)
+
+    def _next(self, asked: str) -> Answer | None:
+        """The first answer that is for this request: `{to: words, say: …}` is for one that holds these words."""
+        for place, answer in enumerate(self.script):
+            is_for_some = isinstance(answer, dict) and "to" in answer
+            if not is_for_some or answer["to"] in asked:
+                del self.script[place]
+                return answer["say"] if is_for_some else answer
+        return None
 
     def _completion(self, answer: Answer, special: dict[str, Any]) -> Any:
         if isinstance(answer, str):

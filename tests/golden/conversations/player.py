@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import re
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import closing, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,7 @@ class Player:
         self._told_tools = ""
         self._seen_inbox: dict[int, tuple[str, str]] = {}
         self._messages = 0
+        self._is_dead = False
         self._client = httpx2.AsyncClient(
             timeout=_PATIENCE_SECONDS, trust_env=False, verify=False, headers={"authorization": f"Bearer {TOKEN}"}
         )
@@ -86,10 +88,11 @@ class Player:
             self._write_settings()
             self._unpack_database()
             recorded: dict[str, Any] = {"steps": []}
+            self._server.script = list(self._conversation.get("model", []))
             await self._world.start()
             await self._until_known(self._conversation.get("waits_for"))
             await self._world.settle()
-            if (first := await self._news()) and self._conversation.get("database"):
+            if first := await self._news():
                 recorded["steps"].append({"step": "start", **first})
             for step in self._conversation["steps"]:
                 async with asyncio.timeout(_PATIENCE_SECONDS * 2):
@@ -131,6 +134,8 @@ class Player:
                 await self._world.pass_time(1)
             case "files":
                 self._write_files(step["files"])
+            case "undone":
+                await self._leave_undone(step)
             case "choose":
                 unasked = await self._choose(step)
             case who:
@@ -150,7 +155,7 @@ class Player:
         self._messages += 1
         member = step.get("member", who.lower())
         body = {
-            "id": step.get("id", f"m{self._messages}"),
+            "id": step.get("id", self._new_id()),
             "sender": {"id": member, "name": who, "role": step.get("role", "member")},
             "text": self._filled(step[who]),
             **{name: step[name] for name in ("mentions_bot", "mentions", "kind") if name in step},
@@ -161,16 +166,25 @@ class Player:
 
     async def _choose(self, step: Mapping[str, Any]) -> dict[str, Any]:
         self._messages += 1
-        event = next(one for one in reversed(self._events) if one["choices"])
-        value = next(one["value"] for one in event["choices"] if step["choose"] in self._names_of(one))
+        offered = [
+            (event, choice["value"])
+            for event in self._events
+            for choice in event["choices"]
+            if step.get("of", "") in event["text"] and step["choose"] in self._names_of(choice)
+        ]
+        assert offered, f"nothing offers {step['choose']}"
+        event, value = offered[-1]
         body = {
-            "id": f"m{self._messages}",
+            "id": self._new_id(),
             "sender": {"id": step["by"].lower(), "name": step["by"], "role": step.get("role", "member")},
             "text": value,
             "kind": "choice",
             "reply_to": event["id"],
         }
         return await self._post(step, body)
+
+    def _new_id(self) -> str:
+        return f"{'after ' if 'database' in self._conversation else ''}m{self._messages}"
 
     def _names_of(self, choice: Mapping[str, str]) -> tuple[str, ...]:
         return choice["label"], choice["value"], by_keys(choice["label"], self._language)
@@ -213,20 +227,40 @@ class Player:
     async def _post_to_the_doomed(self, faults: str, chat: str, body: Mapping[str, Any]) -> None:
         """Send `body` to a daemon in a process of its own, which ends itself by SIGKILL at a fault point."""
         await self._world.stop()
-        arguments = (str(self._world.home), str(self._settings_file), self._world.now().isoformat(), f"{faults}=kill")
-        async with a_forked_process("tests.golden.conversations.world", *arguments) as process:
-            assert process.stdout is not None
-            async with asyncio.timeout(_PATIENCE_SECONDS):
-                url = (await process.stdout.readline()).decode().strip()
-                with suppress(httpx2.HTTPError):
-                    await self._posted(url, chat, body)
-                status = await process.wait()
-        assert status == -9, f"{faults} was not reached"
+        async with self._doomed(faults) as url:
+            with suppress(httpx2.HTTPError):
+                await self._posted(url, chat, body)
         # The sender knows of no answer, so it sends again.
         await self._world.start()
         await self._posted(self._world.url, chat, body)
         await self._world.settle()
         await self._world.stop()
+
+    @asynccontextmanager
+    async def _doomed(self, faults: str) -> AsyncIterator[str]:
+        """The address of a daemon on this database that ends itself at a fault point; waits for that at the end."""
+        arguments = (str(self._world.home), str(self._settings_file), self._world.now().isoformat(), f"{faults}=kill")
+        async with a_forked_process("tests.golden.conversations.world", *arguments) as process:
+            assert process.stdout is not None
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                yield (await process.stdout.readline()).decode().strip()
+                status = await process.wait()
+        assert status == -9, f"{faults} was not reached"
+
+    async def _leave_undone(self, step: Mapping[str, Any]) -> None:
+        """Begin several turns in a daemon that dies at a fault point, and start no other one."""
+        await self._world.stop()
+        async with self._doomed(step["undone"]) as url:
+            for one in step["messages"]:
+                self._messages += 1
+                before = len(self._server.requests)
+                sender = {"id": one["who"].lower(), "name": one["who"], "role": one.get("role", "member")}
+                body = {"id": self._new_id(), "sender": sender, "text": one["text"]}
+                with suppress(httpx2.HTTPError):
+                    await self._posted(url, one["chat"], body)
+                if "dies" in one:
+                    await self._moment(one["dies"], before)
+        self._is_dead = True
 
     async def _change(self, kind: str, step: Mapping[str, Any]) -> None:
         self._messages += 1
@@ -254,6 +288,8 @@ class Player:
 
     async def _news(self) -> dict[str, Any]:
         """What came since the step before: replies, reason codes, requests to the model."""
+        if self._is_dead:
+            return {}
         chats = {row["chat"].split(":", 2)[2] for row in self._rows("SELECT DISTINCT chat FROM inbox")}
         chats |= {row["chat"] for row in self._rows("SELECT DISTINCT chat FROM http_events")}
         chats |= {row["chat"].split(":", 2)[2] for row in self._rows("SELECT DISTINCT chat FROM timers")}
@@ -306,6 +342,8 @@ class Player:
 
     def _requests(self) -> list[Any]:
         fresh = self._server.requests[self._told_requests :]
+        if self._conversation.get("chats_in_any_order"):
+            fresh = sorted(fresh, key=lambda one: json.dumps(one["body"]["messages"][1:], sort_keys=True))
         self._told_requests = len(self._server.requests)
         return [self._request(one) for one in fresh]
 
@@ -454,10 +492,17 @@ class Player:
             path.write_text(text.replace("{folder}", str(self._home)), encoding="utf-8")
 
     def _unpack_database(self) -> None:
+        """Begin with what another daemon left: SQL in which `<folder>` stands for the folder of the conversation."""
         if name := self._conversation.get("database"):
-            from tests.golden.conversations.databases import unpack
+            text = gzip.decompress(Path(name).read_bytes()).decode().replace("<folder>", str(self._home))
+            with closing(sqlite3.connect(self._world.database)) as database:
+                database.executescript(text)
 
-            unpack(name, self._world.database)
+    def pack_database(self, file: Path) -> None:
+        """Keep the database as SQL for `_unpack_database`."""
+        with closing(sqlite3.connect(self._world.database)) as database:
+            text = "\n".join(database.iterdump()).replace(str(self._home), "<folder>")
+        file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 async def play(conversation: Mapping[str, Any], shared: Shared) -> dict[str, Any]:

@@ -60,5 +60,10 @@ def as_text(recorded: Any) -> str:
 
 def difference(name: str, recorded: Any) -> str:
     """Between what was recorded and `recorded`, line by line; empty where there is none."""
-    old, new = as_text(expected(name)).splitlines(), as_text(recorded).splitlines()
-    return "\n".join(difflib.unified_diff(old, new, "recorded", "now", lineterm="", n=4))
+    return difference_of(expected(name), recorded)
+
+
+def difference_of(old: Any, new: Any) -> str:
+    """Between two recordings."""
+    lines = as_text(old).splitlines(), as_text(new).splitlines()
+    return "\n".join(difflib.unified_diff(*lines, "recorded", "now", lineterm="", n=4))

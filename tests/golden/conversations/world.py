@@ -16,6 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import structlog
+
 from bot.daemon import Daemon
 from bot.database import DATABASE, open_store
 from bot.given import Given
@@ -211,6 +213,7 @@ def _new_database() -> bytes:
 
 
 async def _serve(home: Path, settings: Path, start: datetime, faults: str) -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("critical"))
     world = World(home, settings, start, faults)
     await world.start()
     print(world.url, flush=True)

@@ -1,0 +1,66 @@
+"""The files of settings here and what was recorded of them: all values of an empty file, and of each other file what is
+different from those. `python -m tests.golden.settings.snapshots --write` records anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.golden.settings.effective import effective
+
+FOLDER = Path(__file__).parent
+VALID = FOLDER / "valid"
+DEFAULTS = FOLDER / "defaults.json"
+EXPECTED = FOLDER / "expected.json"
+
+
+def files() -> list[Path]:
+    """All files of settings, each of which is good."""
+    return sorted(VALID.glob("*.yaml"))
+
+
+def defaults() -> Any:
+    """The values of a file that says nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "bot.yaml"
+        file.write_text("config_version: 1\n", encoding="utf-8")
+        return effective(file)
+
+
+def difference(value: Any, default: Any) -> Any:
+    """What of `value` is not as in `default`; None where all is."""
+    if isinstance(value, dict) and isinstance(default, dict):
+        found = {
+            name: difference(item, default[name]) if name in default else item
+            for name, item in value.items()
+            if name not in default or item != default[name]
+        }
+        return found | {f"without {name}": True for name in default.keys() - value.keys()}
+    return value
+
+
+def now(file: Path) -> Any:
+    """What `file` comes to, beside the defaults."""
+    return difference(effective(file), defaults())
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.golden.settings.snapshots", description=__doc__)
+    parser.add_argument("--write", action="store_true", required=True)
+    parser.parse_args()
+    DEFAULTS.write_text(_as_text(defaults()), encoding="utf-8")
+    EXPECTED.write_text(_as_text({file.stem: now(file) for file in files()}), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
