@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 from tests.fakes.listener import Listener
 
 Answer = Any
-"""A text; `{function: arguments}`, several of them for parallel calls, or a list of such; or `{answer: …}` with `text`,
-`calls`, `finish`, `status`, `body`, `held`. `{to: words, say: …}` is one of these for a request that holds the words."""
+"""A text; `{function: arguments}`, or a list of such for parallel calls; or `{answer: …}` with `text`, `calls`,
+`finish`, `status`, `body`, `held`. `{to: words, say: …}` is one of these for a request that holds the words."""
 _UNSCRIPTED = {"answer": {"status": 400, "body": {"error": {"message": "the script has no more answers"}}}}
 
 
@@ -69,10 +69,8 @@ class ModelServer:
         body = await reader.readexactly(int(fields.get("content-length", "0")))
         status, told = self._searched(path) if path.startswith("/search") else await self._completed(path, body)
         whole = told if isinstance(told, bytes) else json.dumps(told).encode()
-        writer.write(
-            f"HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\ncontent-length: {len(whole)}\r\n\r\n".encode()
-            + whole
-        )
+        fields_told = f"content-type: application/json\r\ncontent-length: {len(whole)}"
+        writer.write(f"HTTP/1.1 {status} Scripted\r\n{fields_told}\r\n\r\n".encode() + whole)
         await writer.drain()
 
     def _searched(self, path: str) -> tuple[int, Any]:

@@ -29,15 +29,18 @@ FILES = Path(__file__).parent / "files"
 START = "2026-01-05T09:00:00+00:00"
 TOKEN = "a-token-of-the-conversations"
 _FACTS = {"id", "chat", "role", "mentions_bot", "mentions", "reply_to", "model", "queued", "kind", "dies", "killed_at",
-          "member", "expect_status"}  # fmt: skip
+          "member", "awaits"}  # fmt: skip
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_OUTBOX = "SELECT chat, state, attempts, problem, count(*) AS n FROM outbox GROUP BY 1, 2, 3, 4"
 _LOG_ID = re.compile(r"^[0-9a-f]{8}$")
 _PATIENCE_SECONDS = 60.0
 _BASE: Mapping[str, Any] = {
     "language": "en",
     "timezone": "UTC",
     "chats": {"allow": ["http:*"]},
-    "models": [{"name": "main", "model": "scripted", "base_url": "{model}/v1", "api_key": "k-for-tests", "attempts": 1}],
+    "models": [
+        {"name": "main", "model": "scripted", "base_url": "{model}/v1", "api_key": "k-for-tests", "attempts": 1}
+    ],
     "platforms": {
         "console": {"enabled": "off"},
         "web": {"port": 0, "page": False},
@@ -112,15 +115,20 @@ class Player:
 
     async def _play(self, step: Mapping[str, Any]) -> dict[str, Any]:
         self._server.script = list(step.get("model", []))
-        unasked = {}
+        answered = await self._take(step)
+        if step.get("queued"):
+            # What comes of it may come now or later: the next step that waits for everything tells.
+            return answered
+        unused, self._server.script = len(self._server.script), []
+        return {**answered, **await self._news(), **({"unused answers": unused} if unused else {})}
+
+    async def _take(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        """Do the step; what an HTTP client is answered, where that is not the usual."""
         match next(iter(step)):
             case "advance":
                 await self._advance(_seconds(step["advance"]))
-            case "kill":
-                await self._world.die()
-                await self._restart(step)
-            case "restart":
-                await self._world.stop()
+            case "kill" | "restart" as how:
+                await (self._world.die() if how == "kill" else self._world.stop())
                 await self._restart(step)
             case "edit" | "delete" | "reaction" as kind:
                 await self._change(kind, step)
@@ -132,16 +140,13 @@ class Player:
                 self._write_settings()
                 await self._world.reload()
                 await self._world.pass_time(1)
-            case "files":
-                self._write_files(step["files"])
             case "undone":
                 await self._leave_undone(step)
             case "choose":
-                unasked = await self._choose(step)
+                return await self._choose(step)
             case who:
-                unasked = await self._say(who, step)
-        unused, self._server.script = len(self._server.script), []
-        return {**unasked, **await self._news(), **({"unused answers": unused} if unused else {})}
+                return await self._say(who, step)
+        return {}
 
     async def _restart(self, step: Mapping[str, Any]) -> None:
         await self._world.start()
@@ -195,7 +200,7 @@ class Player:
             await self._post_to_the_doomed(step["killed_at"], chat, body)
             await self._restart(step)
             return {}
-        before = len(self._server.requests)
+        before, said = len(self._server.requests), self._said(chat)
         posting = asyncio.create_task(self._posted(self._world.url, chat, body))
         if "dies" in step:
             await self._moment(step["dies"], before)
@@ -208,12 +213,22 @@ class Player:
             await self._world.settle()
         elif isinstance(step["queued"], int) and not isinstance(step["queued"], bool):
             await self._server.until(before + step["queued"])
+        if "awaits" in step:
+            await self._until_said(chat, said + step["awaits"])
         if answer.status_code != 202:
             return {"status": answer.status_code, "error": answer.json().get("error", {}).get("code")}
         return {"duplicate": True} if answer.json()["duplicate"] else {}
 
     async def _posted(self, url: str, chat: str, body: Mapping[str, Any]) -> httpx2.Response:
         return await self._client.post(f"{url}/api/v1/chats/{chat}/messages", json=dict(body))
+
+    def _said(self, chat: str) -> int:
+        return int(self._rows("SELECT count(*) AS n FROM http_events WHERE chat = ?", chat)[0]["n"])
+
+    async def _until_said(self, chat: str, count: int) -> None:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while self._said(chat) < count:  # noqa: ASYNC110 - the table tells nobody
+                await asyncio.sleep(0.002)
 
     async def _moment(self, when: Mapping[str, Any], before: int) -> None:
         if "request" in when:
@@ -337,7 +352,9 @@ class Player:
                 kind = "" if row["kind"] == "message" else f"{row['kind']} "
                 detail = _LOG_ID.sub("<id of the log>", self._aliases.text(row["detail"]))
                 detail = f" ({detail})" if detail else ""
-                found.append(f"{kind}{self._aliases.text(row['native_id'])} of {row['sender_name']}: {row['reason']}{detail}")
+                found.append(
+                    f"{kind}{self._aliases.text(row['native_id'])} of {row['sender_name']}: {row['reason']}{detail}"
+                )
         return found
 
     def _requests(self) -> list[Any]:
@@ -371,7 +388,9 @@ class Player:
             return {"system": self._shared.instructions(content)}
         told: dict[str, Any] = {message["role"]: self._content(content), **self._aliases.value(rest)}
         if calls:
-            told["calls"] = [self._aliases.text(f"{_of(one, 'name')} {_of(one, 'arguments')} [{one['id']}]") for one in calls]
+            told["calls"] = [
+                self._aliases.text(f"{_of(one, 'name')} {_of(one, 'arguments')} [{one['id']}]") for one in calls
+            ]
         return told
 
     def _content(self, content: Any) -> Any:
@@ -394,13 +413,11 @@ class Player:
     def _left(self) -> dict[str, Any]:
         """Rows at the end."""
         told = {
-            "ledger": [self._run(row) for row in self._rows(
-                "SELECT function, arguments, effect, path, round, code, result, member FROM ledger ORDER BY turn_id, key"
-            )],
+            "ledger": [self._run(row) for row in self._rows("SELECT * FROM ledger ORDER BY turn_id, key")],
             "outbox": sorted(
                 f"{row['chat'].split(':', 2)[2]}: {row['n']} {row['state']}, attempts {row['attempts']}"
                 + (f", {by_keys(row['problem'], self._language)}" if row["problem"] else "")
-                for row in self._rows("SELECT chat, state, attempts, problem, count(*) AS n FROM outbox GROUP BY 1, 2, 3, 4")
+                for row in self._rows(_OUTBOX)
             ),
             "questions": [
                 f"{row['chat'].split(':', 2)[2]} {self._aliases.text(_last(row['member']))}: {row['state']}, for "
@@ -435,7 +452,9 @@ class Player:
         return f"{row['function']} {arguments} [{row['effect']}, by {where}{by}] {row['code']}{shown}"
 
     def _timer(self, row: sqlite3.Row) -> str:
-        moments = self._rows("SELECT wall, due_ms, state, problem FROM occurrences WHERE timer_id = ? ORDER BY id", row["id"])
+        moments = self._rows(
+            "SELECT wall, due_ms, state, problem FROM occurrences WHERE timer_id = ? ORDER BY id", row["id"]
+        )
         due = [
             f"{datetime.fromtimestamp(one['due_ms'] / 1000, UTC):%Y-%m-%dT%H:%M:%SZ} {one['state']}"
             + (f" ({by_keys(one['problem'], self._language)})" if one["problem"] else "")
@@ -443,8 +462,9 @@ class Player:
         ]
         to = f" to {_last(row['private_to'])}" if row["private_to"] else ""
         arguments = self._aliases.text(row["arguments"])
+        state = f"{row['state']}, done {row['done']}"
         return (
-            f"{row['kind']} {row['number']} of {row['owner_name']}{to} in {row['zone']}: {row['state']}, done {row['done']}; "
+            f"{row['kind']} {row['number']} of {row['owner_name']}{to} in {row['zone']}: {state}; "
             f"{row['function']} {arguments}; {'; '.join(due)}"
         )
 
@@ -454,7 +474,9 @@ class Player:
         for file in sorted((self._home / "logs").glob("function_calls.jsonl*")):
             for line in file.read_text(encoding="utf-8").splitlines():
                 entry = json.loads(line)
-                words = [str(entry.get(name)) for name in ("function", "path", "outcome") if entry.get(name) is not None]
+                words = [
+                    str(entry.get(name)) for name in ("function", "path", "outcome") if entry.get(name) is not None
+                ]
                 told.append(self._aliases.text(" ".join(words)))
         return told
 
@@ -479,8 +501,8 @@ class Player:
         return text
 
     def _write_settings(self) -> None:
-        filled = _filled(self._settings, {"home": str(self._home / "home"), "folder": str(self._home),
-                                          "files": str(FILES), "model": self._server.address, "python": sys.executable})  # fmt: skip
+        places = {"home": str(self._home / "home"), "folder": str(self._home), "files": str(FILES)}
+        filled = _filled(self._settings, {**places, "model": self._server.address, "python": sys.executable})
         filled["logging"]["folder"] = str(self._home / "logs")
         with self._settings_file.open("w", encoding="utf-8") as file:
             YAML(typ="safe").dump(filled, file)

@@ -13,9 +13,10 @@ _FILE = FOLDER / "_shared.json"
 class Shared:
     """Names for what was recorded; in an open recording what is new gets the next number."""
 
-    def __init__(self, *, is_open: bool, is_empty: bool = False) -> None:
+    def __init__(self, file: Path = _FILE, *, is_open: bool, is_empty: bool = False) -> None:
+        self._file = file
         self._is_open = is_open
-        recorded = {} if is_empty or not _FILE.exists() else json.loads(_FILE.read_text(encoding="utf-8"))
+        recorded = {} if is_empty or not file.exists() else json.loads(file.read_text(encoding="utf-8"))
         self._tools: dict[str, list[Any]] = recorded.get("tools", {})
         self._instructions: list[list[str]] = recorded.get("instructions", [])
 
@@ -32,9 +33,8 @@ class Shared:
 
     def write(self) -> None:
         """Keep what was recorded."""
-        FOLDER.mkdir(exist_ok=True)
         told = {"instructions": self._instructions, "tools": dict(sorted(self._tools.items()))}
-        _FILE.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        self._file.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
     def _place(self, among: list[Any], value: Any) -> int:
         if value in among:

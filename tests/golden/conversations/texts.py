@@ -103,10 +103,11 @@ def _template(key: str, text: str) -> _Template | None:
         len(_LETTERS.findall(piece)) + 3 * len(_CHINESE.findall(piece)) + 2 * len(_MARKS.findall(piece))
         for piece in literals
     )
-    if weight < (4 if names else 2) or "," in text and not names and len(text.split(",")) > 3:
+    if weight < (4 if names else 2) or (not names and len(text.split(",")) > 3):
         return None
     pattern = "".join(
-        re.escape(literal) + (f"(?P<v{place}>[^\\n]*?)" if place < len(names) else "") for place, literal in enumerate(literals)
+        re.escape(literal) + (f"(?P<v{place}>[^\\n]*?)" if place < len(names) else "")
+        for place, literal in enumerate(literals)
     )
     weight += sum(len(_OTHERS.findall(piece)) for piece in literals)
     return _Template(key, tuple(filter(None, literals)), re.compile(pattern), tuple(names), weight)

@@ -216,9 +216,12 @@ async def _serve(home: Path, settings: Path, start: datetime, faults: str) -> No
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("critical"))
     world = World(home, settings, start, faults)
     await world.start()
-    print(world.url, flush=True)
+    sys.stdout.write(f"{world.url}\n")
+    sys.stdout.flush()
     await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(Path(sys.argv[1]), Path(sys.argv[2]), datetime.fromisoformat(sys.argv[3]).astimezone(UTC), sys.argv[4]))
+    asyncio.run(
+        _serve(Path(sys.argv[1]), Path(sys.argv[2]), datetime.fromisoformat(sys.argv[3]).astimezone(UTC), sys.argv[4])
+    )

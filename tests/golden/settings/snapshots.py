@@ -1,12 +1,10 @@
-"""The files of settings here and what was recorded of them: all values of an empty file, and of each other file what is
-different from those. `python -m tests.golden.settings.snapshots --write` records anew.
+"""The files of settings here and what was recorded of them: all values of a file that says nothing, and of each other
+file what is different from those.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -53,14 +51,7 @@ def _as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.golden.settings.snapshots", description=__doc__)
-    parser.add_argument("--write", action="store_true", required=True)
-    parser.parse_args()
+def write() -> None:
+    """Record what holds now."""
     DEFAULTS.write_text(_as_text(defaults()), encoding="utf-8")
     EXPECTED.write_text(_as_text({file.stem: now(file) for file in files()}), encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

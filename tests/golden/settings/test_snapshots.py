@@ -1,4 +1,7 @@
-"""Every file of settings that operators may have written still loads, and means what it meant."""
+"""Every file of settings that operators may have written still loads, and means what it meant.
+
+`python -m tests.golden --write` records anew.
+"""
 
 from __future__ import annotations
 

@@ -16,14 +16,23 @@ import structlog
 from tests.golden.conversations.player import Player, play
 from tests.golden.conversations.recordings import as_text
 from tests.golden.conversations.shared import Shared
-from tests.golden.starting_database.before_and_after import DATABASE, EXPECTED, conversation
+from tests.golden.starting_database.before_and_after import DATABASE, EXPECTED, SHARED, conversation
 
 
 async def make_database() -> None:
+    """Hold the conversation up to the kill, and keep the database."""
     with tempfile.TemporaryDirectory() as folder:
-        player = Player(conversation("before"), Path(folder).resolve(), Shared(is_open=True))
-        print(as_text(await player.play()))
+        player = Player(conversation("before"), Path(folder).resolve(), Shared(SHARED, is_open=True))
+        sys.stdout.write(as_text(await player.play()))
         player.pack_database(DATABASE)
+
+
+def write() -> None:
+    """Record what is said afterwards."""
+    shared = Shared(SHARED, is_open=True, is_empty=True)
+    recorded = asyncio.run(play(conversation("afterwards"), shared))
+    EXPECTED.write_text(as_text(recorded) + "\n", encoding="utf-8")
+    shared.write()
 
 
 def main() -> int:
@@ -35,8 +44,7 @@ def main() -> int:
     if options.make_database:
         asyncio.run(make_database())
     if options.write:
-        recorded = asyncio.run(play(conversation("afterwards"), Shared(is_open=False)))
-        EXPECTED.write_text(as_text(recorded) + "\n", encoding="utf-8")
+        write()
     return 0
 
 

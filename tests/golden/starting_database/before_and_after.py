@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 FOLDER = Path(__file__).parent
 DATABASE = FOLDER / "database.sql.gz"
 EXPECTED = FOLDER / "afterwards.json"
+SHARED = FOLDER / "_shared.json"
 
 
 def conversation(part: str) -> Mapping[str, Any]:
