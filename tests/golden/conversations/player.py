@@ -223,11 +223,12 @@ class Player:
         return await self._client.post(f"{url}/api/v1/chats/{chat}/messages", json=dict(body))
 
     def _said(self, chat: str) -> int:
-        return int(self._rows("SELECT count(*) AS n FROM http_events WHERE chat = ?", chat)[0]["n"])
+        return int(self._rows("SELECT count(*) AS n FROM http_events WHERE chat = ?", f"http:main:{chat}")[0]["n"])
 
     async def _until_said(self, chat: str, count: int) -> None:
         async with asyncio.timeout(_PATIENCE_SECONDS):
-            while self._said(chat) < count:  # noqa: ASYNC110 - the table tells nobody
+            while self._said(chat) < count:
+                await self._world.flush()
                 await asyncio.sleep(0.002)
 
     async def _moment(self, when: Mapping[str, Any], before: int) -> None:
@@ -305,9 +306,9 @@ class Player:
         """What came since the step before: replies, reason codes, requests to the model."""
         if self._is_dead:
             return {}
-        chats = {row["chat"].split(":", 2)[2] for row in self._rows("SELECT DISTINCT chat FROM inbox")}
-        chats |= {row["chat"] for row in self._rows("SELECT DISTINCT chat FROM http_events")}
-        chats |= {row["chat"].split(":", 2)[2] for row in self._rows("SELECT DISTINCT chat FROM timers")}
+        tables = ("inbox", "http_events", "timers")
+        keys = {row["chat"] for table in tables for row in self._rows(f"SELECT DISTINCT chat FROM {table}")}
+        chats = {key.split(":", 2)[2] for key in keys}
         replies = [reply for chat in sorted(chats) for reply in await self._replies(chat)]
         told = {"reasons": self._reasons(), "requests": self._requests(), "replies": replies}
         return {name: value for name, value in told.items() if value}

@@ -130,8 +130,12 @@ class World:
         assert self._daemon is not None
         await self._daemon.settle()
         await self._daemon.summaries.idle()
+        await self.flush()
+
+    async def flush(self) -> None:
+        """Return when everything that was posted is in the file: otherwise that takes a moment of virtual time."""
         assert self._store is not None
-        await self._store.commit([])  # posts before it are then in the file
+        await self._store.commit([])
 
     def knows(self, function: str) -> bool:
         """Whether there is a function of that name by now: those of MCP servers come a moment after the start."""
