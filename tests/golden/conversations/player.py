@@ -498,11 +498,10 @@ class Player:
         return name
 
     def _filled(self, text: str) -> str:
-        """`{code}` and `{first code}` stand for codes that the bot has told."""
-        codes = self._aliases.codes()
-        if codes:
-            text = text.replace("{code}", codes[-1]).replace("{first code}", codes[0])
-        return text
+        """`{code}` stands for the latest code that the bot has told, `{code 1}` for the first one, and so on."""
+        for number, code in enumerate(self._aliases.codes(), 1):
+            text = text.replace(f"{{code {number}}}", code)
+        return text.replace("{code}", self._aliases.codes()[-1]) if "{code}" in text else text
 
     def _write_settings(self) -> None:
         places = {"home": str(self._home / "home"), "folder": str(self._home), "files": str(FILES)}
