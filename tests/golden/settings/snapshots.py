@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.golden.settings.effective import effective
+from tests.golden.settings.effective import Effective, effective
 
 FOLDER = Path(__file__).parent
 VALID = FOLDER / "valid"
@@ -23,15 +24,15 @@ def files() -> list[Path]:
 
 
 def defaults() -> Any:
-    """The values of a file that says nothing."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "bot.yaml"
-        file.write_text("config_version: 1\n", encoding="utf-8")
-        return effective(file)
+    """The values of a file that says nothing, and those of entries that say nothing."""
+    entries: dict[str, Any] = {}
+    for file in files():
+        entries |= effective(file).entries
+    return {"of a file": _empty().values, "of entries": dict(sorted(entries.items()))}
 
 
 def difference(value: Any, default: Any) -> Any:
-    """What of `value` is not as in `default`; None where all is."""
+    """What of `value` is not as in `default`; empty where all is."""
     if isinstance(value, dict) and isinstance(default, dict):
         found = {
             name: difference(item, default[name]) if name in default else item
@@ -44,14 +45,22 @@ def difference(value: Any, default: Any) -> Any:
 
 def now(file: Path) -> Any:
     """What `file` comes to, beside the defaults."""
-    return difference(effective(file), defaults())
-
-
-def _as_text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+    return difference(effective(file).values, _empty().values)
 
 
 def write() -> None:
     """Record what holds now."""
     DEFAULTS.write_text(_as_text(defaults()), encoding="utf-8")
     EXPECTED.write_text(_as_text({file.stem: now(file) for file in files()}), encoding="utf-8")
+
+
+@cache
+def _empty() -> Effective:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "bot.yaml"
+        file.write_text("config_version: 1\n", encoding="utf-8")
+        return effective(file)
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
