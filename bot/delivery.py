@@ -180,7 +180,7 @@ class Delivery:
         if report is not None:
             report.dropped += lines
             self.dropped_lines += lines
-            self._store.post([outbox.failed(parcel.row_id, f"dropped: {setting}", self._clock.now_ms()), *writes])
+            self._store.post([outbox.drop_unsent(parcel.row_id, setting), *writes])
             return
         text, left = first_lines(outgoing.text, max(room, 0), limits)
         self._charge(parcel, lines - left)

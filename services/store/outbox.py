@@ -64,6 +64,10 @@ _RETRY = Statement(
 _DROP = Statement(
     "outbox.drop", update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id"), IS_FAILED).values(state="dropped")
 )
+_DROP_UNSENT = Statement(
+    "outbox.drop_unsent",
+    update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id"), _OPEN).values(state="dropped", problem=bindparam("why")),
+)
 _RETRIED = Statement(
     "outbox.retried", select(OUTBOX).where(_OPEN, OUTBOX.c.epoch == _RETRIED_EPOCH).order_by(OUTBOX.c.id)
 )
@@ -124,6 +128,11 @@ def retry(id: int) -> Write:
 def drop(id: int) -> Write:
     """A message that was given up is not to be retried. Touches no row where it was not given up."""
     return _DROP.write(row_id=id)
+
+
+def drop_unsent(id: int, problem: str) -> Write:
+    """It is not sent and not to be retried, because too much waits. Touches no row that is not open."""
+    return _DROP_UNSENT.write(row_id=id, why=problem)
 
 
 def retried() -> Query:
