@@ -20,7 +20,7 @@ from bot.testing import Group, TestPlatform, a_group
 from function_calls.context import Kind, MessageKey
 from tests.fakes.held import Held, until
 from tests.fakes.kept import reasons
-from tests.harness.real_daemon import TOKEN, RealDaemon, a_real_daemon
+from tests.harness.real_daemon import TOKEN, a_real_daemon
 
 NO_MODEL = "http://127.0.0.1:9"
 MESSAGES = 100
@@ -30,46 +30,70 @@ RETRYING = Limits(
 )
 
 
+HOLD = """
+import asyncio
+from pathlib import Path
+from pydantic import BaseModel
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+
+class Held(BaseModel, frozen=True):
+    number: int
+
+@tool_function(commands=("hold",), effect="read")
+async def hold(ctx: MessageContext, args: Held) -> str:
+    "Wait until the file is there."
+    while not Path({free!r}).exists():
+        await asyncio.sleep(0.01)
+    return f"done: {{args.number}}"
+"""
+
+
 async def posted(client: httpx2.AsyncClient, number: int, chats: int) -> httpx2.Response:
     sender = {"id": "ann", "name": "Ann"}
-    body = {"id": f"m{number}", "sender": sender, "text": f"/calc {number}+0", "mentions_bot": True}
+    body = {"id": f"m{number}", "sender": sender, "text": f"/hold {number}", "mentions_bot": True}
     return await client.post(f"/api/v1/chats/c{number % chats}/messages", json=body)
 
 
-async def flood(daemon: RealDaemon, chats: int) -> tuple[list[httpx2.Response], int]:
-    """Post all at once, and again what was not accepted, until everything is; the first answers, and the accepts."""
-    limits = httpx2.Limits(max_connections=100)
-    headers = {"authorization": f"Bearer {TOKEN}"}
-    options: dict[str, Any] = {"headers": headers, "timeout": 60, "trust_env": False, "verify": False}
-    async with httpx2.AsyncClient(base_url=daemon.address, limits=limits, **options) as client:
-        first = await asyncio.gather(*(posted(client, number, chats) for number in range(MESSAGES)))
-        accepted = sum(answer.status_code == 202 for answer in first)
-        left = [number for number, answer in enumerate(first) if answer.status_code != 202]
-        async with asyncio.timeout(120):
-            while left:
-                again = await asyncio.gather(*(posted(client, number, chats) for number in left[:10]))
-                refused = [number for number, answer in zip(left, again, strict=False) if answer.status_code != 202]
-                left = refused + left[10:]
-        return first, accepted
+async def flood(client: httpx2.AsyncClient, numbers: Sequence[int], chats: int) -> list[httpx2.Response]:
+    return await asyncio.gather(*(posted(client, number, chats) for number in numbers))
 
 
 @pytest.mark.parametrize(
-    ("chats", "limits", "status"), [(4, "{queue_per_chat: 2}", 429), (50, "{queue_total: 5, parallel_turns: 2}", 503)]
+    ("chats", "limits", "accepted", "status"),
+    [
+        (4, "{queue_per_chat: 2}", 4 * (1 + 2), 429),
+        (50, "{queue_total: 5, parallel_turns: 2}", 2 + 5, 503),
+    ],
 )
 async def test_a_message_that_is_accepted_is_answered_and_any_other_can_be_sent_again(
-    tmp_path: Path, chats: int, limits: str, status: int
+    tmp_path: Path, chats: int, limits: str, accepted: int, status: int
 ) -> None:
-    async with a_real_daemon(tmp_path, NO_MODEL, f"limits: {limits}\n") as daemon:
-        first, accepted = await flood(daemon, chats)
-        assert accepted < MESSAGES
-        assert {answer.status_code for answer in first} == {202, status}
+    function, free = tmp_path / "hold.py", tmp_path / "free"
+    function.write_text(HOLD.format(free=str(free)), encoding="utf-8")
+    more = f"limits: {limits}\nsources: {{python: ['{function}']}}\n"
+    connections = httpx2.Limits(max_connections=50)
+    options: dict[str, Any] = {"timeout": 60, "limits": connections, "trust_env": False, "verify": False}
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    async with (
+        a_real_daemon(tmp_path, NO_MODEL, more) as daemon,
+        httpx2.AsyncClient(base_url=daemon.address, headers=headers, **options) as client,
+    ):
+        first = await flood(client, range(MESSAGES), chats)
+        assert Counter(answer.status_code for answer in first) == {202: accepted, status: MESSAGES - accepted}
         refused = next(answer for answer in first if answer.status_code == status)
         assert (refused.headers["retry-after"], refused.json()["error"]["code"]) == ("5", "queue_full")
+        free.touch()
+        left = [number for number, answer in enumerate(first) if answer.status_code == status]
+        async with asyncio.timeout(120):
+            while left:
+                again = await flood(client, left, chats)
+                left = [number for number, answer in zip(left, again, strict=True) if answer.status_code != 202]
         names = [f"c{number}" for number in range(chats)]
         texts: Counter[str] = Counter()
         for chat, count in (await daemon.answers(names, MESSAGES)).items():
             texts.update(await daemon.said(chat, count))
-        assert texts == Counter(f"{number}+0 = {number}" for number in range(MESSAGES))
+        assert texts == Counter(f"done: {number}" for number in range(MESSAGES))
 
 
 @asynccontextmanager
