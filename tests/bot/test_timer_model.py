@@ -129,7 +129,7 @@ class NothingToSend:
     """Stands for delivery: whatever is said has arrived."""
 
     def __init__(self) -> None:
-        self.given_up: object = None
+        self.on_given_up: list[object] = []
 
     def platform(self, chat: ChatRef) -> Network:
         return Network()

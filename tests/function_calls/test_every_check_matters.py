@@ -337,8 +337,8 @@ REMOVALS = [
     Removal(
         "result",
         invocation,
-        "        turn.log.result(run, result)\n",
-        "",
+        "        turn.end(run, result)\n        turn.log.result(run, result)\n",
+        "        turn.end(run, result)\n",
         an_intent_stands_before_the_run_and_a_result_after_it,
     ),
     Removal(
