@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -77,7 +76,7 @@ async def test_a_member_with_many_streams_leaves_room_for_everybody_else(tmp_pat
 
 async def test_a_members_oldest_stream_ends_for_a_new_one_and_is_told_not_to_come_back_soon(tmp_path: Path) -> None:
     limits = StreamLimits(streams_per_member=2)
-    async with a_world(tmp_path, limits=limits) as world, streams(world) as open_, asyncio.timeout(60):
+    async with a_world(tmp_path, limits=limits) as world, streams(world) as open_, asyncio.timeout(10):
         ann = await a_member(world, "Ann")
         oldest, _, _ = await open_(ann), await open_(ann), await open_(ann)
         assert CLOSED in await oldest.rest()
@@ -86,7 +85,7 @@ async def test_a_members_oldest_stream_ends_for_a_new_one_and_is_told_not_to_com
 
 async def test_where_all_streams_are_taken_whoever_has_most_gives_one_to_whoever_has_none(tmp_path: Path) -> None:
     limits = StreamLimits(streams=3)
-    async with a_world(tmp_path, limits=limits) as world, streams(world) as open_, asyncio.timeout(60):
+    async with a_world(tmp_path, limits=limits) as world, streams(world) as open_, asyncio.timeout(10):
         ann, bob, cid = [await a_member(world, name) for name in ("Ann", "Bob", "Cid")]
         first, _, _ = await open_(bob), await open_(ann), await open_(bob)
         assert (await open_(cid)).status == 200
@@ -95,7 +94,7 @@ async def test_where_all_streams_are_taken_whoever_has_most_gives_one_to_whoever
 
 
 async def test_a_program_may_have_a_stream_for_each_of_many_chats(tmp_path: Path) -> None:
-    async with a_world(tmp_path) as world, streams(world) as open_, asyncio.timeout(60):
+    async with a_world(tmp_path) as world, streams(world) as open_, asyncio.timeout(10):
         assert {(await open_(BEARER)).status for _ in range(30)} == {200}
         assert world.http.feed.listening == 30
 
@@ -103,7 +102,7 @@ async def test_a_program_may_have_a_stream_for_each_of_many_chats(tmp_path: Path
 @pytest.mark.parametrize(("wait", "status"), [(0, 200), (20, 429)])
 async def test_a_poll_that_waits_counts_as_a_stream(tmp_path: Path, wait: int, status: int) -> None:
     limits = StreamLimits(streams_per_member=1)
-    async with a_world(tmp_path, limits=limits) as world, streams(world) as open_, asyncio.timeout(60):
+    async with a_world(tmp_path, limits=limits) as world, streams(world) as open_, asyncio.timeout(10):
         ann = await a_member(world, "Ann")
         await open_(ann)
         async with world.client() as client:
@@ -159,5 +158,3 @@ class Crowd(RuleBasedStateMachine):
 
 
 TestCrowd = Crowd.TestCase
-# How long a step takes on a busy machine says nothing about the rules.
-TestCrowd.settings = settings(deadline=None, suppress_health_check=list(HealthCheck))
