@@ -21,7 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from bot.web.security import PROBE_PATHS
 
 _RESERVED_FILES = 256
-"""File descriptors left for the database, processes and other networks."""
+"""File descriptors left for the database, processes and other networks: so many, at most half of all."""
 _RETRY_SECONDS = "5"
 _WARN_SECONDS = 60.0
 _log = structlog.get_logger("web")
@@ -63,7 +63,7 @@ class ConnectionTable:
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         most_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._most = max(1, min(limits.connections, most_files - _RESERVED_FILES))
+        self._most = max(1, min(limits.connections, most_files - min(_RESERVED_FILES, most_files // 2)))
         self._sources: dict[Client, str] = {}
         self._by_source: Counter[str] = Counter()
         self._waiting: dict[Client, None] = {}

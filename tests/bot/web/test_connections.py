@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,8 @@ import httpx2
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from bot.web.app import Health, Probes, web_app
@@ -23,8 +23,23 @@ from bot.web.server import Address, WebServer
 from tests.harness.real_daemon import TOKEN, a_real_daemon
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-LONG = 50_000_000
+CHUNK, CHUNKS = b"x" * 65536, 1000
 BODY = b"POST /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n"
+
+
+@asynccontextmanager
+async def a_connection(
+    address: Address, sent: bytes = b"", *, limit: int = 65536
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """One connection that has sent this, and holds no more than about `limit` unread bytes."""
+    reader, writer = await asyncio.open_connection(address.host, address.port, limit=limit)
+    try:
+        writer.write(sent)
+        yield reader, writer
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
 
 
 @asynccontextmanager
@@ -65,14 +80,19 @@ UNFINISHED = {
 
 @asynccontextmanager
 async def a_server(limits: ConnectionLimits = LIMITS) -> AsyncIterator[tuple[Address, asyncio.Event]]:
-    """A server with a page that waits for the event, a long one that sets it at its end, and one that reads a body."""
+    """A server with a page that waits for the event, a long one that sets it when it is over, and one that reads a
+    body."""
     go_on = asyncio.Event()
 
-    async def ends() -> None:
-        go_on.set()
+    async def chunks() -> AsyncIterator[bytes]:
+        try:
+            for _ in range(CHUNKS):
+                yield CHUNK
+        finally:
+            go_on.set()
 
     async def long(_request: Request) -> Response:
-        return Response(b"x" * LONG, background=BackgroundTask(ends))
+        return StreamingResponse(chunks())
 
     async def body(request: Request) -> Response:
         return Response(await request.body())
@@ -94,33 +114,30 @@ async def a_server(limits: ConnectionLimits = LIMITS) -> AsyncIterator[tuple[Add
 
 @pytest.mark.parametrize("begun", UNFINISHED.values(), ids=UNFINISHED)
 async def test_a_request_that_does_not_end_in_time_is_closed_however_it_trickles(begun: bytes) -> None:
-    async with a_server() as (address, _), asyncio.timeout(10):
-        reader, writer = await asyncio.open_connection(address.host, address.port)
-        writer.write(begun)
+    async with a_server() as (address, _), asyncio.timeout(10), a_connection(address, begun) as (reader, writer):
         reading = asyncio.create_task(reader.read())
         while not (await asyncio.wait([reading], timeout=0.05))[0]:
             if begun:
                 writer.write(b"\r\n" if begun == b"\r\n" else b"x")
-        writer.close()
 
 
 async def test_a_client_that_reads_nothing_is_closed() -> None:
-    async with a_server() as (address, is_over), asyncio.timeout(10):
-        reader, writer = await asyncio.open_connection(address.host, address.port, limit=1024)
-        writer.write(HEAD.replace(b"/healthz", b"/long"))
+    asked = HEAD.replace(b"/healthz", b"/long")
+    async with (
+        a_server() as (address, is_over),
+        asyncio.timeout(10),
+        a_connection(address, asked, limit=1024) as (reader, _),
+    ):
         await is_over.wait()
         with suppress(ConnectionError):
-            assert len(await reader.read()) < LONG
-        writer.close()
+            assert len(await reader.read()) < CHUNKS * len(CHUNK)
 
 
 async def test_an_answer_may_take_longer_than_a_request() -> None:
-    async with a_server() as (address, go_on), asyncio.timeout(10):
-        reader, writer = await asyncio.open_connection(address.host, address.port)
-        writer.write(HEAD.replace(b"/healthz", b"/slow"))
+    asked = HEAD.replace(b"/healthz", b"/slow")
+    async with a_server() as (address, go_on), asyncio.timeout(10), a_connection(address, asked) as (reader, _):
         asyncio.get_running_loop().call_later(4 * LIMITS.head_seconds, go_on.set)
         assert await reader.readuntil(b"done")
-        writer.close()
 
 
 async def test_the_oldest_silent_connection_makes_room_for_a_new_one() -> None:
@@ -135,20 +152,28 @@ async def test_the_oldest_silent_connection_makes_room_for_a_new_one() -> None:
 
 
 async def test_probes_are_answered_when_every_connection_is_being_answered() -> None:
-    async with a_server() as (address, go_on), asyncio.timeout(10):
-        opened = [await asyncio.open_connection(address.host, address.port) for _ in range(LIMITS.connections)]
-        for _, writer in opened:
-            writer.write(HEAD.replace(b"/healthz", b"/slow"))
-            await writer.drain()
+    asked = HEAD.replace(b"/healthz", b"/slow")
+    async with a_server() as (address, go_on), asyncio.timeout(10), AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(a_connection(address, asked)) for _ in range(LIMITS.connections)]
         async with httpx2.AsyncClient(base_url=address.url, trust_env=False, verify=False, timeout=10) as client:
             while (busy := await client.get("/body")).status_code != 503:
                 pass
             assert (busy.headers["retry-after"], busy.json()["error"]["code"]) == ("5", "busy")
             assert [(await client.get(path)).status_code for path in ("/healthz", "/readyz")] == [200, 200]
         go_on.set()
-        for reader, writer in opened:
+        for reader, _ in opened:
             assert await reader.readuntil(b"done")
-            writer.close()
+
+
+def test_where_few_files_may_be_open_half_of_them_are_for_connections() -> None:
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, files[1]))
+    try:
+        table = ConnectionTable(ConnectionLimits())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, files)
+    served = [table.add(_Client("127.0.0.1")) for _ in range(101)]
+    assert served == [True] * 100 + [False]
 
 
 class _Client:
