@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 FAULTS_VARIABLE = "ROLLCALL_FAULTS"
 _log = structlog.get_logger("daemon")
+_ASK_SECONDS = 5.0
 
 
 class CannotStart(Exception):
@@ -144,6 +145,8 @@ async def _served(
             _log.info("stopped_standing_by")
             return 0
         await _lead(settings, file, redact, lead, stop, console=console, page=page)
+        if isinstance(stop.broken, StoreBroken) and not lead.holds():
+            await _ask_who_leads(lead, stop)
     finally:
         await lead.end()
     if isinstance(stop.broken, StoreFenced):
@@ -152,6 +155,18 @@ async def _served(
         _report("rollcall ended", settings, stop.broken, shown=shown)
     _log.info("stopped")
     return 1 if stop.broken else 0
+
+
+async def _ask_who_leads(lead: Leadership, stop: Stop) -> None:
+    """Another leader ends the connections of this one, so a broken store may be the first sign of it: set
+    `stop.broken` to StoreFenced then, if the database tells within five seconds."""
+    try:
+        async with asyncio.timeout(_ASK_SECONDS):
+            await lead.sure()
+    except StoreFenced as fenced:
+        stop.broken = fenced
+    except TimeoutError:
+        return
 
 
 def _stands_by(held: Held) -> None:

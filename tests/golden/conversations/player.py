@@ -153,6 +153,7 @@ class Player:
                 self._settings = _merged(self._settings, step["settings"])
                 self._write_settings()
                 await self._world.reload()
+                await self._until_known(step.get("waits_for"))
                 await self._world.pass_time(1)
             case "undone":
                 await self._leave_undone(step)
@@ -548,7 +549,7 @@ def _title(step: Mapping[str, Any]) -> str:
     """The step on one line."""
     head = next(iter(step))
     told = json.dumps(step[head], ensure_ascii=False) if not isinstance(step[head], str) else step[head]
-    more = {name: value for name, value in step.items() if name not in (head, "model")}
+    more = {name: value for name, value in step.items() if name not in (head, "model", "waits_for")}
     return f"{head}: {told}" + (f" {json.dumps(more, ensure_ascii=False)}" if more else "")
 
 
